@@ -5,7 +5,7 @@ export interface ReportData { runs: Run[] }
 export interface Run {
   name: string;
   /** Milliseconds since 1970; 0 where nobody knows. */
-  began: number;
+  start: number;
   /** Microseconds from the first to the last thing recorded; so are all times. */
   length: number;
   cases: Case[];

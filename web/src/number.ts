@@ -65,6 +65,19 @@ export function percent(fraction: number): string {
   return (zero ? "0" : (value < 0 ? "-" : "+") + trimmed(text)) + NBSP + "%";
 }
 
+/** A part of a whole: two decimals always; never nothing or all of it where it is not. */
+export function share(fraction: number): string {
+  const text = (fraction * 100).toFixed(2);
+  if (text === "0.00" && fraction > 0) return `<0.01${NBSP}%`;
+  if (text === "100.00" && fraction < 1) return `>99.99${NBSP}%`;
+  return `${text === "-0.00" ? "0.00" : text}${NBSP}%`;
+}
+
+/** A whole number with every digit, in groups of three: `1,416,100`. */
+export function count(value: number): string {
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
 /** A moment of a run, from microseconds: `1:02.35`, `12.3 s`; `step` decides how exact. */
 export function moment(micros: number, step = 1e4): string {
   const seconds = micros / 1e6;

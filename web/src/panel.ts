@@ -12,7 +12,7 @@ const HEIGHT = 92;
 const TOP = 8;
 const BOTTOM = 8;
 
-/** A stretch of time in the colour of a level. */
+/** A range of time in the colour of a level. */
 export interface Band { from: number; to: number; className: string }
 
 /** What one run has of a track; its class gives its colour, none is the line of a run alone. */

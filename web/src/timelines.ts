@@ -60,17 +60,17 @@ function toolbar(runs: Shown[], view: View, colours: Colouring): HTMLElement {
   view.listen(tell, tell);
   tell();
   const several = runs.length > 1;
-  return h("div", { class: "toolbar sticky" }, several ? undefined : colours.control(), several ? runLegend(runs) : legend(colours), several ? undefined : began(runs[0]!), reset, readout);
+  return h("div", { class: "toolbar sticky" }, several ? undefined : colours.control(), several ? runLegend(runs) : legend(colours), several ? undefined : started(runs[0]!), reset, readout);
 }
 
-/** Which colour is which run, and when it began. */
+/** Which colour is which run, and when it started. */
 function runLegend(runs: Shown[]): HTMLElement {
   const line = (shown: Shown) => svg("svg", { width: 18, height: 12, "aria-hidden": true }, svg("path", { class: `line ${shown.colour}`, d: "M1 6H17" }));
-  return h("ul", { class: "legend", "aria-label": "Runs" }, ...runs.map((shown) => h("li", {}, line(shown), shown.run.name, " ", began(shown))));
+  return h("ul", { class: "legend", "aria-label": "Runs" }, ...runs.map((shown) => h("li", {}, line(shown), shown.run.name, " ", started(shown))));
 }
 
-function began({ run }: Shown): HTMLElement {
-  return h("span", { class: "faint small" }, run.began > 0 ? `from ${date(run.began)}` : "");
+function started({ run }: Shown): HTMLElement {
+  return h("span", { class: "faint small" }, run.start > 0 ? `from ${date(run.start)}` : "");
 }
 
 function under(runs: Shown[], at: number, size: number): string {

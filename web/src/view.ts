@@ -1,4 +1,4 @@
-// The stretch that all pictures beside one another show (of time, or of operations), and the place under the cursor.
+// The range that all pictures beside one another show (of time, or of operations), and the place under the cursor.
 
 import type { Span } from "./scale";
 
@@ -24,7 +24,7 @@ export class View {
     this.onCursor.push(cursor);
   }
 
-  /** Shows a stretch, kept inside the run. */
+  /** Shows a range, kept inside the run. */
   show(from: number, to: number): void {
     const size = Math.min(this.length, Math.max(this.shortest, to - from));
     const begin = Math.min(Math.max(0, from), this.length - size);

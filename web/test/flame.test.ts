@@ -24,7 +24,7 @@ const differences = (of: number[]) => ({ of: packed(of), difference: packed([1, 
 function picture(): Picture {
   const side = (name: string, own: number[], cells?: number[]) => ({
     name, source: "here", parts: [["with a stack", own.reduce((a, b) => a + b)]] as [string, number][], own: packed(own),
-    ...(cells === undefined ? {} : { time: { rows: 50, stretches: [["1", 2]] as [string, number][], cell: packed(cells), node: packed([2, 3, 4]), count: packed([10, 30, 60]) } }),
+    ...(cells === undefined ? {} : { time: { rows: 50, ranges: [["1", 2]] as [string, number][], cell: packed(cells), node: packed([2, 3, 4]), count: packed([10, 30, 60]) } }),
   });
   return {
     title: "t", functions: { name: ["all", "a", "b", "c"], role: "akku", inlined: "" },
@@ -83,7 +83,7 @@ test("callers and callees stand around a function", () => {
   expect(lines(model, callersOf(model.tree, b))).toEqual([" 40/140", "a 40/20"]);
 });
 
-test("a stretch of time has only its samples", () => {
+test("a range of time has only its samples", () => {
   const model = new Model(picture());
   const view = model.view(start({ side: 0, other: -1, time: "3-51" }));
   expect(view.kept).toEqual([40]);

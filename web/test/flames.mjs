@@ -128,7 +128,7 @@ export async function flames({ test, shots, desktop, flame, large, report }) {
     const [both, before, after] = [await width("both"), await width("before"), await width("after")];
     assert.ok(both > before && both > after, `${both} boxes of both sides, ${before} before, ${after} after`);
   });
-  await test("flame: a stretch of time is chosen on the heat map", flame, desktop, async (page) => {
+  await test("flame: a range of time is chosen on the heat map", flame, desktop, async (page) => {
     await at(page, alone);
     const map = page.locator(".flame-heat canvas");
     const frame = await seen(map);

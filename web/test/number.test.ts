@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { date, digits, moment, percent, quantity } from "../src/number";
+import { count, date, digits, moment, percent, quantity, share } from "../src/number";
 import shared from "./quantities.json";
 
 const plain = (text: string) => text.replace(/\u00a0/g, " ");
@@ -10,6 +10,11 @@ test("quantities are printed as Rust prints them", () => {
 
 test("percentages are printed as Rust prints them", () => {
   for (const [value, printed] of shared.percents) expect(plain(percent(value as number))).toBe(printed);
+});
+
+test("shares and counts are printed as Rust prints them", () => {
+  for (const [value, printed] of shared.shares) expect(plain(share(value as number))).toBe(printed);
+  for (const [value, printed] of shared.counts) expect(count(value as number)).toBe(printed);
 });
 
 test("what is not a number is a dash", () => {

@@ -59,7 +59,7 @@ export async function operations({ test, shots, desktop, file }) {
       await page.mouse.up();
       await page.waitForTimeout(40);
     }
-    const [from, to] = (await page.locator(".viewer.operations .readout").innerText()).match(/[\d\u202f]+/g).map((text) => Number(text.replace(/\u202f/g, "")));
+    const [from, to] = (await page.locator(".viewer.operations .readout").innerText()).match(/\d[\d,]*/g).map((text) => Number(text.replace(/,/g, "")));
     assert.ok(to - from < 100 && from > 300_000 && to < 500_000, `${from} ${to}`);
     await page.mouse.move(frame.x + 600, frame.y + 30);
     assert.match(await page.locator(".tip").innerText(), /^operation \d+.\d+: (about )?[\d.]+.(ns|µs)/);

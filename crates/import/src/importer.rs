@@ -41,7 +41,7 @@ pub struct ImportOptions {
     pub label: Option<String>,
     /// The page size of the machine that was recorded; else what the files say.
     pub page_size: Option<Bytes>,
-    /// What the path is; guessed where left out.
+    /// What the path is (default: guessed).
     pub kind: Option<&'static Importer>,
     /// Take what a run of the same label was made of already.
     pub again: bool,
@@ -69,9 +69,9 @@ pub struct BlockTraceFileSystem {
 pub struct BlockMapFile {
     /// the map
     pub path: PathBuf,
-    /// first sector (512 bytes) of the file system on the disk that requests name; found by the requests where left out
+    /// first sector (512 bytes) of the file system on the disk that requests name (default: found from the requests)
     pub partition_start: Option<u64>,
-    /// bytes of a block of the file system; found by the requests where left out
+    /// bytes of a block of the file system (default: found from the requests)
     pub block_size: Option<Bytes>,
 }
 

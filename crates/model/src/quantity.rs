@@ -312,30 +312,21 @@ impl From<Nanos> for Duration {
     }
 }
 
+/// As the printer has it, from two minutes on with minutes: `1.235 ms`, `2 min 30 s`. With a plain space, as messages and
+/// what programs read have.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            n if n < 1_000 => write!(f, "{n} ns"),
-            n if n < 1_000_000 => write!(f, "{:.1} us", n as f64 / 1e3),
-            n if n < 1_000_000_000 => write!(f, "{:.1} ms", n as f64 / 1e6),
-            n if n < 120_000_000_000 => write!(f, "{:.1} s", n as f64 / 1e9),
+            n if n < 120_000_000_000 => f.write_str(&format_quantity(n as f64, "ns").replace('\u{a0}', " ")),
             n => write!(f, "{} min {} s", n / 60_000_000_000, n % 60_000_000_000 / 1_000_000_000),
         }
     }
 }
 
+/// As the printer has it: `64 MiB`. With a plain space, as messages and what programs read have.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-        let mut amount = self.0 as f64;
-        let mut unit = units[0];
-        for next in &units[1..] {
-            if amount < 1024.0 {
-                break;
-            }
-            (amount, unit) = (amount / 1024.0, next);
-        }
-        if unit == "B" { write!(f, "{amount:.0} B") } else { write!(f, "{amount:.1} {unit}") }
+        f.write_str(&format_quantity(self.0 as f64, "B").replace('\u{a0}', " "))
     }
 }
 
@@ -506,6 +497,33 @@ pub fn format_percent_change(fraction: f64) -> String {
     format!("{}\u{a0}%", trim_zeros(&format_signed(percent, decimals)))
 }
 
+/// A part of a whole: `93.51 %`, with two decimals always, so that a column can be read at a glance; never nothing or all of
+/// it where it is not.
+#[must_use]
+pub fn format_share(fraction: f64) -> String {
+    let text = format!("{:.2}", fraction * 100.0);
+    match text.as_str() {
+        "0.00" if fraction > 0.0 => "<0.01\u{a0}%".into(),
+        "100.00" if fraction < 1.0 => ">99.99\u{a0}%".into(),
+        "-0.00" => "0.00\u{a0}%".into(),
+        _ => format!("{text}\u{a0}%"),
+    }
+}
+
+/// A whole number with every digit, in groups of three: `1,416,100`.
+#[must_use]
+pub fn format_count(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if number < 0 { format!("-{out}") } else { out }
+}
+
 /// A p- or q-value.
 #[must_use]
 pub fn format_probability(value: f64) -> String {
@@ -582,15 +600,18 @@ mod tests {
 
     #[test]
     fn people_read_short_quantities() {
-        assert_eq!(Nanos(1_234_567).to_string(), "1.2 ms");
+        assert_eq!(Nanos(1_234_567).to_string(), "1.235 ms");
+        assert_eq!(Nanos(95_000).to_string(), "95 µs");
         assert_eq!(Nanos(150_000_000_000).to_string(), "2 min 30 s");
-        assert_eq!(Bytes(64 << 20).to_string(), "64.0 MiB");
+        assert_eq!(Bytes(64 << 20).to_string(), "64 MiB");
     }
 
     #[derive(serde::Deserialize)]
     struct SharedQuantityCases {
         quantities: Vec<(f64, String, String)>,
         percents: Vec<(f64, String)>,
+        shares: Vec<(f64, String)>,
+        counts: Vec<(i64, String)>,
     }
 
     #[test]
@@ -602,6 +623,12 @@ mod tests {
         }
         for (value, printed) in shared.percents {
             assert_eq!(format_percent_change(value).replace('\u{a0}', " "), printed);
+        }
+        for (value, printed) in shared.shares {
+            assert_eq!(format_share(value).replace('\u{a0}', " "), printed);
+        }
+        for (value, printed) in shared.counts {
+            assert_eq!(format_count(value), printed);
         }
     }
 

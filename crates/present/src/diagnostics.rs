@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::method_text::describe_method;
 use crate::terminal_text::{bold_text, dim_text, wrap_text};
+use perflab_model::quantity::{format_digits, format_percent_change, format_share};
 
 use indexmap::{IndexMap, IndexSet};
 use perflab_analyze::compare::diagnostic::{DiagnosticLocation, NoiseCardDoubt};
@@ -177,9 +178,11 @@ pub(crate) fn diagnostic_detail(found: &ComparisonDiagnostic) -> String {
         }
         ComparisonDiagnostic::Modes { place, low, high, high_share } => {
             format!(
-                "{}: around {low:.4} and {high:.4}, {:.0} % in the upper",
+                "{}: around {} and {}, {} in the upper",
                 describe_location(place),
-                high_share * 100.0
+                format_digits(*low),
+                format_digits(*high),
+                format_share(*high_share)
             )
         }
         ComparisonDiagnostic::Outliers { place, iterations } => {
@@ -195,7 +198,12 @@ pub(crate) fn diagnostic_detail(found: &ComparisonDiagnostic) -> String {
             list_items(candidate, differences)
         }
         ComparisonDiagnostic::WithinNoise { place, change, reach } => {
-            format!("{}: {:+.2} %, of ± {:.2} %", describe_location(place), change * 100.0, reach * 100.0)
+            format!(
+                "{}: {}, of ± {}",
+                describe_location(place),
+                format_percent_change(*change),
+                format_share(*reach)
+            )
         }
         ComparisonDiagnostic::OldNoiseCard { doubts } => noise_card_doubts(doubts).join("; "),
         ComparisonDiagnostic::MonitorGaps { side, run, monitors } => {

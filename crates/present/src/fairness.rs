@@ -100,8 +100,9 @@ fn target_chart(one: &TargetFairness, names: &[String]) -> Scene {
             interval: None,
             group: *target as usize,
             name: format!(
-                "{}, boot {boot}, iteration {at}: {value:.4}",
-                target_name(names, *target as usize)
+                "{}, boot {boot}, iteration {at}: {}",
+                target_name(names, *target as usize),
+                format_quantity(*value, &one.unit)
             ),
         })
     });
@@ -193,8 +194,8 @@ pub fn synchronisation_text(record: &RunRecord) -> Option<String> {
         format!("; at each release their clocks were known to {middle} (median), to {largest} at the worst")
     });
     Some(format!(
-        "{} targets in step: they began within {} of one another (median of {} iterations), within {} at the most{known}; \
-         a beginning is the start of the process, the work's own comes later",
+        "{} synchronised targets: they started within {} of one another (median of {} iterations), within {} at the most{known}; \
+         this is the start of the process; the work itself starts later",
         record.manifest.targets.len(),
         skew.median,
         skew.iterations,
@@ -230,7 +231,8 @@ pub fn fairness_grid(record: &RunRecord) -> Grid {
     let right = ["targets", "n", "largest/smallest", "Jain's index", "median of each"].map(GridColumn::right);
     let mut grid = Grid::new(left.into_iter().chain(right));
     for one in perflab_analyze::target_fairness(record, CONFIDENCE) {
-        let medians: Vec<String> = one.medians.iter().map(|value| format!("{value:.4}")).collect();
+        let medians: Vec<String> =
+            one.medians.iter().map(|value| format_quantity(*value, &one.unit)).collect();
         grid.add_row([
             one.case.as_str().into(),
             one.metric.as_str().into(),
@@ -238,7 +240,7 @@ pub fn fairness_grid(record: &RunRecord) -> Grid {
             (one.iterations as u64).into(),
             estimate_and_interval_text(&one.spread).as_str().into(),
             estimate_and_interval_text(&one.jain).as_str().into(),
-            medians.join(" ").as_str().into(),
+            medians.join(", ").as_str().into(),
         ]);
     }
     grid

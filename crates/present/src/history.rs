@@ -18,6 +18,7 @@ use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::method_text::describe_methods;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
+use perflab_model::quantity::format_probability;
 
 /// One line a step, the newest first.
 #[must_use]
@@ -47,7 +48,7 @@ pub fn steps_grid(history: &MetricHistories) -> Grid {
             GridCell::with_text(run(&step.first_bad) + &between, step.first_bad.as_str()),
             GridCell::from(step_word(step)),
             GridCell::with_text(step_change_text(step.change, &series.unit.0), step.change.value),
-            GridCell::with_text(format!("{:.3}", step.p), step.p),
+            GridCell::with_text(format_probability(step.p), step.p),
             GridCell::from(step.together),
             GridCell::from(step.facts.join("; ")),
         ]);
@@ -75,7 +76,7 @@ pub fn history_runs_grid(history: &MetricHistories, series: &MetricHistory) -> G
     };
     let columns = [
         GridColumn::left("run"),
-        GridColumn::left("began"),
+        GridColumn::left("start"),
         GridColumn::right(&title),
         GridColumn::right("interval"),
     ];
@@ -141,7 +142,7 @@ pub fn history_chart(history: &MetricHistories, series: &MetricHistory) -> Scene
             "square: a run, rule: its interval, line: the median between steps; after a step another colour; {good}"
         ),
         unit: AxisUnit::Plain(series.unit.to_string()),
-        x_title: "runs, the oldest first, by the date at which they began (UTC)".into(),
+        x_title: "runs, the oldest first, by the date of their start (UTC)".into(),
         x_labels: run_labels(history, series),
         dots: value_dots(history, series),
         levels: extents.iter().map(|(from, to)| level_line(series, *from, *to)).collect(),
@@ -219,16 +220,12 @@ pub fn guard_grid(history: &MetricHistories, guard: &GuardReport) -> Grid {
             row.change.map_or_else(GridCell::missing, |change| {
                 GridCell::with_text(step_change_text(change, unit), change.value)
             }),
-            row.q.map_or_else(GridCell::missing, |q| GridCell::with_text(probability_text(q), q)),
+            row.q.map_or_else(GridCell::missing, |q| GridCell::with_text(format_probability(q), q)),
             GridCell::from(row.runs),
             GridCell::from(alarm_reason(history, row)),
         ]);
     }
     grid
-}
-
-fn probability_text(q: f64) -> String {
-    if q < 0.001 { "<0.001".into() } else { format!("{q:.3}") }
 }
 
 fn alarm_word(row: &GuardRow) -> &'static str {

@@ -21,6 +21,7 @@ use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer::{run_display_name, target_display_name};
 use crate::section::{ReportData, Section, SectionBlock, SectionError, fold_parts, no_conclusions};
+use perflab_model::quantity::format_share;
 
 fn io_bytes_cell(bytes: u64) -> GridCell {
     GridCell::with_text(perflab_model::Bytes(bytes).to_string(), bytes)
@@ -41,7 +42,7 @@ fn counted_grid<const N: usize>(name: &str, numbers: [&str; N]) -> Grid {
 /// One row a file, at most `top`.
 #[must_use]
 pub fn files_grid(files: &[FileIoUse], top: usize) -> Grid {
-    let mut grid = counted_grid("file", ["read", "needed", "of it read", "pieces read", "on disk", "first"]);
+    let mut grid = counted_grid("file", ["read", "needed", "of it read", "extents read", "on disk", "first"]);
     for file in files.iter().take(top) {
         let both = file.used.intersection(&file.added).page_count();
         grid.add_row([
@@ -112,7 +113,7 @@ pub fn coverage_grid(coverage: &TraceCoverage) -> Grid {
             status.name().into(),
             io_bytes_cell(*amount),
             amount.div_ceil(PAGE).into(),
-            GridCell::with_text(format!("{:.1} %", share * 100.0), share),
+            GridCell::with_text(format_share(share), share),
         ]);
     }
     let answers = &coverage.answers;
@@ -120,7 +121,7 @@ pub fn coverage_grid(coverage: &TraceCoverage) -> Grid {
         ("sum", coverage.bytes.values().sum()),
         ("delivered by disks", answers.completed),
         ("of it asked for before", answers.before_start),
-        ("under way at the end", answers.in_flight),
+        ("in flight at the end", answers.in_flight),
     ] {
         grid.add_row([name.into(), io_bytes_cell(amount), amount.div_ceil(PAGE).into()]);
     }
@@ -146,7 +147,7 @@ pub fn published_grid(published: &PublishedCoverage, ours: &TraceCoverage) -> Gr
     for (name, theirs, ours) in rows.into_iter().chain([("sum", requests, blocks)]) {
         let share = |count: u64, of: u64| {
             let share = count as f64 / of.max(1) as f64;
-            GridCell::with_text(format!("{:.1} %", share * 100.0), share)
+            GridCell::with_text(format_share(share), share)
         };
         grid.add_row([name.into(), theirs.into(), share(theirs, requests), ours.into(), share(ours, blocks)]);
     }
@@ -383,7 +384,7 @@ fn coverage_sentences(found: &TraceCoverage, names: CoverageNames) -> [String; 2
     [
         format!("Disks were asked for {}: {} ({against}).", Bytes(sum), parts.join(", ")),
         format!(
-            "They delivered {} meanwhile, {} of it asked for before; {} were under way at the end.",
+            "They delivered {} meanwhile, {} of it asked for before; {} were in flight at the end.",
             Bytes(found.answers.completed),
             Bytes(found.answers.before_start),
             Bytes(found.answers.in_flight)
@@ -443,7 +444,7 @@ mod tests {
             [0.0, 2_097_152.0, 4_194_304.0]
         );
         let text = read_classes_chart(&found, "Reads", CoverageNames::Program).to_svg(SceneSurface::Paper);
-        assert!(text.contains("needed, 4.0 KiB"), "{text}");
+        assert!(text.contains("needed, 4 KiB"), "{text}");
         assert!(!text.contains("unknown"), "what there is none of has no legend");
     }
 

@@ -4,6 +4,7 @@ use perflab_analyze::NoiseCard;
 use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
 
 use crate::grid::{Grid, GridCell, GridColumn};
+use perflab_model::quantity::{format_percent_change, format_share};
 
 /// A row a metric: what is seen where nothing changed.
 #[must_use]
@@ -11,9 +12,9 @@ pub fn noise_card_grid(card: &NoiseCard) -> Grid {
     let left = ["case", "metric"].map(GridColumn::left);
     let right = ["n", "noise", "change a → b", "reaches", "finds", "alarms interleaved", "alarms in turn"];
     let mut grid = Grid::new(left.into_iter().chain(right.map(GridColumn::right)));
-    let percent = |value: f64| GridCell::with_text(format!("{:.2} %", value * 100.0), value);
+    let percent = |value: f64| GridCell::with_text(format_share(value), value);
     let share = |value: Option<f64>| {
-        value.map_or_else(GridCell::missing, |v| GridCell::with_text(format!("{:.0} %", v * 100.0), v))
+        value.map_or_else(GridCell::missing, |v| GridCell::with_text(format_share(v), v))
     };
     for row in &card.rows {
         grid.add_row([
@@ -21,8 +22,8 @@ pub fn noise_card_grid(card: &NoiseCard) -> Grid {
             GridCell::from(row.metric.as_str()),
             GridCell::from(row.n),
             percent(row.noise),
-            GridCell::with_text(format!("{:+.2} %", row.change * 100.0), row.change),
-            GridCell::with_text(format!("± {:.2} %", row.reach * 100.0), row.reach),
+            GridCell::with_text(format_percent_change(row.change), row.change),
+            GridCell::with_text(format!("± {}", format_share(row.reach)), row.reach),
             row.detects.map_or_else(GridCell::missing, percent),
             share(row.interleaved),
             share(row.in_turn),
@@ -38,7 +39,7 @@ pub fn sample_size_grid(planned: &[SampleSizePlan]) -> Grid {
     let right = ["σ boots", "σ iterations", "observed", "iterations", "boots a side", "time a side", "finds"]
         .map(GridColumn::right);
     let mut grid = Grid::new(left.into_iter().chain(right));
-    let percent = |value: f64| GridCell::with_text(format!("{:.2} %", value * 100.0), value);
+    let percent = |value: f64| GridCell::with_text(format_share(value), value);
     for one in planned {
         grid.add_row([
             GridCell::from(one.subject.as_str()),
@@ -64,8 +65,8 @@ pub fn sample_size_notes(planned: &[SampleSizePlan], goal: &SampleSizeOptions) -
         SampleSizeAim::Decide => "a verdict either way at",
     };
     let mut notes = vec![format!(
-        "goal: {what} {:.2} %, at 95 % confidence and 80 % power; noise as in the runs named, good to a quarter at best",
-        goal.size * 100.0
+        "goal: {what} {}, at 95 % confidence and 80 % power; noise as in the runs named, good to a quarter at best",
+        perflab_model::Ratio(goal.size)
     )];
     if planned.iter().any(|one| one.between.is_none()) {
         notes.push(

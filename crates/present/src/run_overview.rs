@@ -1,6 +1,6 @@
 //! One run for people: its card, its plan, its iterations.
 
-use perflab_model::quantity::format_quantity;
+use perflab_model::quantity::{format_quantity, format_share};
 use perflab_model::untrusted_text::escape_controls_in_line;
 use perflab_model::{Case, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus};
 
@@ -85,7 +85,7 @@ pub(crate) fn format_date(realtime: Nanos) -> String {
 fn overhead_text(overhead: &Overhead) -> String {
     let share = |cpu: Nanos| match overhead.wall.0 {
         0 => "–".into(),
-        wall => format!("{:.2}\u{a0}%", cpu.0 as f64 / wall as f64 * 100.0),
+        wall => format_share(cpu.0 as f64 / wall as f64),
     };
     format!(
         "Cost of perflab itself: {} of one CPU (monitors {}), {} resident, {} written, {} ticks, {} late, {} lost",
@@ -132,7 +132,7 @@ fn plan_card(run: &dyn RunData) -> SectionBlock {
 /// A row an iteration: when it began, how long it took, how it ended.
 #[must_use]
 pub fn iteration_grid(record: &RunRecord) -> Grid {
-    let mut grid = Grid::new(["slot", "case", "iteration", "began", "took", "outcome"].map(GridColumn::left));
+    let mut grid = Grid::new(["slot", "case", "iteration", "start", "took", "outcome"].map(GridColumn::left));
     let plan = &record.manifest.plan;
     for one in &record.iterations {
         let Some(slot) = plan.slots.get(one.slot as usize) else { continue };

@@ -75,7 +75,7 @@ pub struct ViewerRun {
     /// Label, or short id.
     pub name: String,
     /// When it began, milliseconds since 1970; 0 where nobody knows.
-    pub began: u64,
+    pub start: u64,
     /// Microseconds from first to last thing recorded.
     pub length: i64,
     /// The plan's cases.
@@ -234,7 +234,7 @@ fn viewer_run(run: &dyn RunData) -> Result<ViewerRun, SectionError> {
     let warmups: Vec<bool> = record.manifest.plan.slots.iter().map(|slot| slot.warmup).collect();
     Ok(ViewerRun {
         name: run_display_name(record),
-        began: record.manifest.anchor.realtime.0 / 1_000_000,
+        start: record.manifest.anchor.realtime.0 / 1_000_000,
         length: clock.length_in_micros(),
         cases: record.manifest.plan.cases.iter().map(viewer_case).collect(),
         iterations: record

@@ -407,7 +407,7 @@ pub struct WindowCondition {
     pub width: u16,
     /// pixels down at least
     pub height: u16,
-    /// its class, or the name of its instance (`xprop WM_CLASS`); any where left out
+    /// its class, or the name of its instance (default: any; `xprop WM_CLASS` prints both)
     pub class: Option<String>,
 }
 

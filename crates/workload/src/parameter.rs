@@ -342,7 +342,7 @@ metric = [{ name = "time", unit = "s", direction = "lower", time = "wall" }]
         );
         assert_eq!(
             resolution_problem_text("size", "2GiB"),
-            "size: 2.0 GiB is out of range; allowed: at most 1.0 GiB"
+            "size: 2 GiB is out of range; allowed: at most 1 GiB"
         );
         assert_eq!(resolution_problem_text("size", -1), "size: -1 is out of range; allowed: at least 0 B");
         assert_eq!(

@@ -16,7 +16,7 @@ export interface Side {
   name: string; source: string; hides?: string; parts: [name: string, samples: number][]; own: string; time?: PackedTime;
 }
 
-export interface PackedTime { rows: number; stretches: [name: string, seconds: number][]; cell: string; node: string; count: string }
+export interface PackedTime { rows: number; ranges: [name: string, seconds: number][]; cell: string; node: string; count: string }
 
 export interface PackedChanges { before: number; after: number; basis: string; nodes: Differences; functions: Differences }
 
@@ -79,11 +79,11 @@ function unpacked(packed: Differences, sign: number): Map<number, Change> {
 }
 
 /** Which samples were taken when, unpacked. */
-export interface Time { rows: number; stretches: [string, number][]; seconds: number; cell: Float64Array; node: Float64Array; count: Float64Array }
+export interface Time { rows: number; ranges: [string, number][]; seconds: number; cell: Float64Array; node: Float64Array; count: Float64Array }
 
 export function timeOf(side: Side): Time | undefined {
   if (side.time === undefined) return undefined;
-  const { rows, stretches, cell, node, count } = side.time;
-  const seconds = stretches.reduce((sum, [, length]) => sum + length, 0);
-  return { rows, stretches, seconds, cell: ascending(cell), node: unsigned(node), count: unsigned(count) };
+  const { rows, ranges, cell, node, count } = side.time;
+  const seconds = ranges.reduce((sum, [, length]) => sum + length, 0);
+  return { rows, ranges, seconds, cell: ascending(cell), node: unsigned(node), count: unsigned(count) };
 }

@@ -1,4 +1,4 @@
-// Samples over time: a column a second, a row for each fiftieth of it. Dragging chooses a stretch.
+// Samples over time: a column a second, a row for each fiftieth of it. Dragging chooses a range.
 
 import { h, onWidth } from "../element";
 import * as tip from "../tip";
@@ -11,7 +11,7 @@ const HIGH = 1.6;
 const WIDEST = 40;
 
 /** Cells from (included) to (left out). */
-export interface Stretch { from: number; to: number }
+export interface TimeRange { from: number; to: number }
 
 export class Heat {
   readonly element: HTMLElement;
@@ -20,20 +20,20 @@ export class Heat {
   private readonly most: number;
   private drag: number | undefined;
   private width = 0;
-  private shown: Stretch | undefined;
+  private shown: TimeRange | undefined;
 
-  constructor(name: string, private readonly time: Time, private readonly choose: (stretch: Stretch | undefined) => void) {
+  constructor(name: string, private readonly time: Time, private readonly choose: (range: TimeRange | undefined) => void) {
     this.counts = new Float64Array(time.seconds * time.rows);
     time.cell.forEach((cell, i) => (this.counts[cell]! += time.count[i]!));
     this.most = quantile(this.counts, 0.99);
-    this.canvas.setAttribute("aria-label", `${name}: samples over time; drag, or press the arrow keys with Shift, to choose a stretch`);
+    this.canvas.setAttribute("aria-label", `${name}: samples over time; drag, or press the arrow keys with Shift, to choose a range`);
     this.element = h("figure", { class: "flame-heat" }, h("figcaption", {}, h("b", {}, name), ` samples over time: ${caption(time)}; drag to choose a part`), this.canvas);
     onWidth(this.element, (width) => { this.width = width; this.draw(); });
     this.pointer();
   }
 
-  show(stretch: Stretch | undefined): void {
-    this.shown = stretch;
+  show(range: TimeRange | undefined): void {
+    this.shown = range;
     this.draw();
   }
 
@@ -68,7 +68,7 @@ export class Heat {
   private borders(pen: CanvasRenderingContext2D): void {
     pen.fillStyle = theme().faint;
     let at = 0;
-    for (const [, seconds] of this.time.stretches) {
+    for (const [, seconds] of this.time.ranges) {
       if (at > 0) pen.fillRect(at * this.wide - 1, 0, 1, this.time.rows * HIGH);
       at += seconds;
     }
@@ -99,7 +99,7 @@ export class Heat {
     canvas.addEventListener("keydown", (event) => { if (this.key(event)) event.preventDefault(); });
   }
 
-  /** Arrows move the stretch by a second; with Shift they move its end. */
+  /** Arrows move the range by a second; with Shift they move its end. */
   private key(event: KeyboardEvent): boolean {
     const step = { ArrowRight: this.time.rows, ArrowLeft: -this.time.rows, ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.key === "Escape") this.choose(undefined);
@@ -115,8 +115,8 @@ export class Heat {
   /** A cell in words: `iteration 2, 1.24 s`. */
   moment(cell: number): string {
     let second = Math.floor(cell / this.time.rows);
-    for (const [name, seconds] of this.time.stretches) {
-      const word = this.time.stretches.length === 1 ? "" : name.startsWith("run") ? `${name}, ` : `iteration ${name}, `;
+    for (const [name, seconds] of this.time.ranges) {
+      const word = this.time.ranges.length === 1 ? "" : name.startsWith("run") ? `${name}, ` : `iteration ${name}, `;
       if (second < seconds) return `${word}${(second + (cell % this.time.rows) / this.time.rows).toFixed(2)} s`;
       second -= seconds;
     }
@@ -124,12 +124,12 @@ export class Heat {
   }
 }
 
-function caption({ stretches, rows }: Time): string {
-  const several = stretches.length > 1 ? `, ${stretches.length} of them one after the other` : "";
+function caption({ ranges, rows }: Time): string {
+  const several = ranges.length > 1 ? `, ${ranges.length} of them one after the other` : "";
   return `a column is a second${several}, a row ${1000 / rows} ms`;
 }
 
-function between(a: number, b: number): Stretch {
+function between(a: number, b: number): TimeRange {
   return { from: Math.min(a, b), to: Math.max(a, b) + 1 };
 }
 

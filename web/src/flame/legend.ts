@@ -1,6 +1,7 @@
 // What the colours of the picture mean.
 
 import { h } from "../element";
+import { share } from "../number";
 import { ofCategory, ofDifference, type Theme } from "./colour";
 import type { Picture } from "./data";
 import type { View } from "./model";
@@ -15,8 +16,8 @@ function categories(view: View, picture: Picture, theme: Theme): HTMLElement {
   const used = [...samples].sort((a, b) => a[0] - b[0]);
   const entry = ([category, own]: [number, number]) => {
     const { name } = picture.categories[category]!;
-    const part = (100 * own) / (view.kept[0] || 1);
-    return item(ofCategory(picture.categories[category]!, name, theme), `${name} ${part.toFixed(1)}\u00a0%`);
+    const part = own / (view.kept[0] || 1);
+    return item(ofCategory(picture.categories[category]!, name, theme), `${name} ${share(part)}`);
   };
   return h("ul", { class: "legend" }, ...used.map(entry), item("", "(where samples end, of all that were kept)"));
 }
@@ -26,7 +27,7 @@ function differences(view: View, theme: Theme): HTMLElement[] {
     item(ofDifference("more", 0, 1, theme), "larger share after"), item(ofDifference("less", 1, 0, theme), "smaller share after"),
     item(ofDifference("noise", 1, 1, theme), "inside the noise, or too few samples to judge"), item("stripes", "on one side only"));
   const basis = view.basis === undefined ? "These two sides were not judged." : `Judged by ${view.basis}.`;
-  const apart = view.drawn.every((drawn) => drawn.changes.size === 0) ? " Nothing that is shown now was judged: a stretch of time or a focus has other shares." : "";
+  const apart = view.drawn.every((drawn) => drawn.changes.size === 0) ? " Nothing that is shown now was judged: a range of time or a focus has other shares." : "";
   return [list, h("p", { class: "hint" }, `Shares of each side's own samples, so rates and lengths may differ. ${basis}${apart}`)];
 }
 

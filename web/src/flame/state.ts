@@ -14,7 +14,7 @@ export interface State {
   focus: string;
   /** The function whose callers and callees are shown. */
   around: string;
-  /** The stretch of time, in cells, as `from-to`. */
+  /** The range of time, in cells, as `from-to`. */
   time: string;
 }
 

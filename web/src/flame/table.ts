@@ -1,6 +1,7 @@
 // The table beside the graph: functions by their own or inclusive share, of what the graph shows.
 
 import { h } from "../element";
+import { count, share } from "../number";
 import type { Change } from "./data";
 import { functions, type FunctionRow } from "./functions";
 import type { Tree } from "./tree";
@@ -112,13 +113,7 @@ function compared(tree: Tree): Column[] {
 
 /** A number of samples with its word. */
 export function counted(samples: number): string {
-  return `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"}`;
-}
-
-/** A share in percent. */
-export function share(fraction: number): string {
-  const value = fraction * 100;
-  return `${value.toFixed(value !== 0 && Math.abs(value) < 0.1 ? 3 : 2)}\u00a0%`;
+  return `${count(samples)} ${samples === 1 ? "sample" : "samples"}`;
 }
 
 /** A difference of shares, in points of percent. */

@@ -4,7 +4,7 @@ import { h } from "../element";
 import type { Picture } from "./data";
 import type { Model, View } from "./model";
 import type { State } from "./state";
-import { share } from "./table";
+import { count, share } from "../number";
 
 type Go = (change: Partial<State>, typing?: boolean) => void;
 
@@ -81,14 +81,14 @@ export class Toolbar {
   }
 }
 
-/** What the search found, what the focus left, and how much is in the chosen stretch of time. */
+/** What the search found, what the focus left, and how much is in the chosen range of time. */
 function said(state: State, view: View, model: Model): string {
   const of = (samples: number[]) => samples.map((count, side) => share(count / (view.kept[side] || 1))).join(" → ");
   const words: string[] = [];
   const found = model.found(view, view.tree, state.search);
   if (found !== undefined) words.push(`found: ${of(found.samples)}`);
   if (state.focus !== "") words.push(`in focus: ${of(view.tree.total.map((total) => total[0]!))}`);
-  if (state.time !== "") words.push(`in time: ${view.kept.map((kept) => kept.toLocaleString("en")).join(" → ")} samples`);
+  if (state.time !== "") words.push(`in time: ${view.kept.map((kept) => count(kept)).join(" → ")} samples`);
   return words.join("   ");
 }
 

@@ -10,7 +10,8 @@ import { legend } from "./legend";
 import { type Drawn, Model, type View } from "./model";
 import { hidden, parts } from "./parts";
 import { initial, pattern, read, type State, written } from "./state";
-import { counted, FunctionTable, points, share } from "./table";
+import { share } from "../number";
+import { counted, FunctionTable, points } from "./table";
 import { Toolbar } from "./toolbar";
 import { find, path } from "./tree";
 import { busyRows } from "./layout";
@@ -81,7 +82,7 @@ export class Viewer {
     const { picture, times } = this.model;
     const of = view.shown.join();
     if (of !== this.heat.of) {
-      const choose = (stretch: { from: number; to: number } | undefined) => this.go({ time: stretch === undefined ? "" : `${stretch.from}-${stretch.to}` });
+      const choose = (range: { from: number; to: number } | undefined) => this.go({ time: range === undefined ? "" : `${range.from}-${range.to}` });
       const maps = view.shown.flatMap((side) => (times[side] === undefined ? [] : [new Heat(picture.sides[side]!.name, times[side], choose)]));
       this.heat = { of, maps };
       this.heats.replaceChildren(...maps.map((map) => map.element));

@@ -1,7 +1,7 @@
-// One stretch of a trace on a canvas: every operation as a dot where the page tells it, else from the shortest to the
+// One range of a trace on a canvas: every operation as a dot where the page tells it, else from the shortest to the
 // longest of each bin; above them the longest of each bin, and above those the outliers in the colours of their causes.
 
-import { quantity } from "../number";
+import { count, quantity } from "../number";
 import { linear, niceStep, type Span, ticks } from "../scale";
 import { firstFrom, known, type Level, levelFor, type Trace } from "./data";
 
@@ -143,14 +143,9 @@ export class Picture {
     for (const row of ticks(span, Math.max(1, niceStep((span.to - span.from) / Math.max(2, (frame.right - frame.left) / 110))))) {
       line(context, x(row + 0.5), HEIGHT - BOTTOM, x(row + 0.5), HEIGHT - BOTTOM + 4);
       context.textAlign = x(row + 0.5) > frame.right - 30 ? "right" : "center";
-      context.fillText(whole(row), Math.min(frame.right, x(row + 0.5)), HEIGHT - 8);
+      context.fillText(count(row), Math.min(frame.right, x(row + 0.5)), HEIGHT - 8);
     }
   }
-}
-
-/** A number of operations, or that of one: no digit left out. */
-export function whole(value: number): string {
-  return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
 function line(context: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number): void {

@@ -1,15 +1,15 @@
 // A trace to walk in: from all its operations down to a single one, which then says what happened in it.
 
 import { h, onWidth } from "../element";
-import { quantity } from "../number";
+import { count, quantity } from "../number";
 import { MARGIN } from "../panel";
 import { pointing } from "../pointing";
 import * as tip from "../tip";
 import { View } from "../view";
 import { known, levelFor, type Packed, type Trace, unpack } from "./data";
-import { type Drawn, HEIGHT, Picture, whole } from "./picture";
+import { type Drawn, HEIGHT, Picture } from "./picture";
 
-/** Rows that the shortest stretch has, and that one around an operation that was asked for. */
+/** Rows that the shortest range has, and that one around an operation that was asked for. */
 const SHORTEST = 8;
 const AROUND = 60;
 /** Pixels within which a pointer finds a mark. */
@@ -49,8 +49,8 @@ function legend(trace: Trace): HTMLElement {
     if (colour !== undefined) box.style.background = colour;
     return h("li", {}, box, name);
   };
-  return h("ul", { class: "legend" }, item(`${operation}: ${whole(operations)} (${clock})`),
-    ...shown.map((cause) => item(`${cause.name}: ${whole(cause.outliers)} outliers`, cause.colour)));
+  return h("ul", { class: "legend" }, item(`${operation}: ${count(operations)} (${clock})`),
+    ...shown.map((cause) => item(`${cause.name}: ${count(cause.outliers)} outliers`, cause.colour)));
 }
 
 /** Buttons, and what is in view. */
@@ -74,7 +74,7 @@ function toolbar(trace: Trace, view: View, said: HTMLElement): { bar: HTMLElemen
     button("Zoom in", () => view.zoom(0.25, middle()), "in"), button("Zoom out", () => view.zoom(4, middle()), "out"), all, readout);
   const tell = () => {
     all.disabled = !view.zoomed;
-    readout.textContent = `operations ${whole(view.span.from)} to ${whole(view.span.to)}`;
+    readout.textContent = `operations ${count(view.span.from)} to ${count(view.span.to)}`;
   };
   return { bar, tell };
 }
@@ -114,9 +114,9 @@ function nearest(picture: Picture, event: MouseEvent): Drawn | undefined {
 /** One operation: number and time, its cause, what happened in it. */
 function single(trace: Trace, row: number): string[] {
   const found = known(trace, row);
-  if (found === undefined) return [`operation ${whole(row)}: of another kind`];
+  if (found === undefined) return [`operation ${count(row)}: of another kind`];
   const fine = Math.round((Math.sqrt(trace.packed.ratio) - 1) * 1000) / 10;
-  const lines = [`operation ${whole(row)}: ${found.exact ? "" : "about "}${quantity(found.time, "ns")}${found.exact ? "" : ` (to ${fine}\u00a0%)`}`];
+  const lines = [`operation ${count(row)}: ${found.exact ? "" : "about "}${quantity(found.time, "ns")}${found.exact ? "" : ` (to ${fine}\u00a0%)`}`];
   if (found.cause !== undefined) lines.push(`outlier: ${found.cause.name}`);
   const note = trace.notes.get(row);
   if (note !== undefined) lines.push(...note.split("; "));
@@ -130,6 +130,6 @@ function story(trace: Trace, row: number, view: View): string[] {
   const level = levelFor(trace.levels, shared);
   const bin = Math.min(level.count.length - 1, Math.max(0, Math.floor(row / level.width)));
   const to = Math.min(trace.packed.rows, (bin + 1) * level.width) - 1;
-  return [`operations ${whole(bin * level.width)} to ${whole(to)}: ${whole(level.count[bin]!)}`,
-    `${quantity(level.shortest[bin]!, "ns")} to ${quantity(level.longest[bin]!, "ns")}`, `the longest: operation ${whole(level.row[bin]!)}`];
+  return [`operations ${count(bin * level.width)} to ${count(to)}: ${count(level.count[bin]!)}`,
+    `${quantity(level.shortest[bin]!, "ns")} to ${quantity(level.longest[bin]!, "ns")}`, `the longest: operation ${count(level.row[bin]!)}`];
 }

@@ -23,7 +23,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     open: |path, options| open_document("fio", path, options, read_fio_document),
 };
 
-const WAYS: [&str; 3] = ["read", "write", "trim"];
+const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
 /// Percentiles of the completion latency: fio's key, ours.
 const PERCENTILES: &[(&str, &str)] = &[
@@ -134,10 +134,10 @@ fn read_fio_job(
     }
     let length = finite_json_number(job.get("job_runtime")).map_or(0, |ms| (ms.max(0.0) * 1e6) as u64);
     let span = ended.map(|end| (Nanos(end.0.saturating_sub(length)), end));
-    for way in WAYS {
-        let Some(figures) = job.get(way) else { continue };
+    for direction in DIRECTIONS {
+        let Some(figures) = job.get(direction) else { continue };
         if finite_json_number(figures.get("io_bytes")).is_some_and(|bytes| bytes > 0.0) {
-            add_fio_figures(figures, (name, way), options, span, executions, metadata);
+            add_fio_figures(figures, (name, direction), options, span, executions, metadata);
             report.count_row(0, LineOutcome::Used);
         }
     }
@@ -145,13 +145,14 @@ fn read_fio_job(
 
 fn add_fio_figures(
     figures: &Value,
-    (name, way): (&str, &str),
+    (name, direction): (&str, &str),
     options: &FioJobOptions<'_>,
     span: Option<TimeRange>,
     executions: &mut HashMap<ImportedCaseId, ImportedExecutionId>,
     metadata: &mut RunMetadata,
 ) {
-    let mut point = IndexMap::from([("job".to_owned(), name.into()), ("way".to_owned(), way.into())]);
+    let mut point =
+        IndexMap::from([("job".to_owned(), name.into()), ("direction".to_owned(), direction.into())]);
     let reported = options.all.iter().filter(|(name, _)| options.names.contains(*name));
     point.extend(reported.map(|(name, value)| (name.clone(), value.clone())));
     let results = &mut metadata.results;
@@ -203,10 +204,10 @@ mod tests {
         let labels: Vec<String> =
             metadata.results.to_plan().cases.iter().map(perflab_model::Case::label).collect();
         let requested = [
-            "fio job=a way=read bs=4k",
-            "fio job=a way=read bs=8k",
-            "fio job=a way=read bs=8k numjobs=2",
-            "fio job=b way=read",
+            "fio job=a direction=read bs=4k",
+            "fio job=a direction=read bs=8k",
+            "fio job=a direction=read bs=8k numjobs=2",
+            "fio job=b direction=read",
         ];
         assert_eq!(labels, requested);
     }

@@ -271,8 +271,8 @@ const NAME: usize = 2;
 
 const ERROR: usize = 4;
 
-/// Which way, KiB transferred, KiB/s over the whole job, and the mean of the bandwidth's samples in KiB/s.
-const WAYS: [(&str, [usize; 3]); 2] = [("read", [5, 6, 44]), ("write", [46, 47, 85])];
+/// Direction, KiB transferred, KiB/s over the whole job, and the mean of the bandwidth's samples in KiB/s.
+const DIRECTIONS: [(&str, [usize; 3]); 2] = [("read", [5, 6, 44]), ("write", [46, 47, 85])];
 
 const LATENCIES: [&str; 2] = ["latency-read", "latency-write"];
 
@@ -318,7 +318,7 @@ fn parse_terse_job(
         return LineOutcome::Unusable(format!("job `{}` ended with error {}", field(NAME), field(ERROR)));
     }
     let mut short = Vec::new();
-    for (way, places) in WAYS {
+    for (direction, places) in DIRECTIONS {
         let [Ok(amount), Ok(whole), Ok(mean)] = places.map(|place| parse_finite_number(field(place))) else {
             return LineOutcome::Unusable(format!(
                 "it has {} fields and not all of terse version 3",
@@ -330,8 +330,8 @@ fn parse_terse_job(
         }
         // A job that ends before the first sample of its bandwidth has a mean of 0, which MMTests takes for its rate.
         let rate = if mean > 0.0 { mean } else { whole };
-        short.extend((mean <= 0.0).then_some(way));
-        let case = bench.case_at(&[("job", field(NAME)), ("way", way)]);
+        short.extend((mean <= 0.0).then_some(direction));
+        let case = bench.case_at(&[("job", field(NAME)), ("direction", direction)]);
         let known = executions.iter().find(|(known, _)| *known == case).map(|(_, execution)| *execution);
         let execution = known.unwrap_or_else(|| bench.next_execution(case));
         executions.push((case, execution));
@@ -341,9 +341,9 @@ fn parse_terse_job(
     if short.is_empty() {
         return LineOutcome::Used;
     }
-    let (name, ways) = (field(NAME), short.join(" and "));
+    let (name, directions) = (field(NAME), short.join(" and "));
     LineOutcome::Flagged(format!(
-        "job `{name}` ended before a sample of its {ways} bandwidth: the rate of the whole job is taken, where MMTests \
+        "job `{name}` ended before a sample of its {directions} bandwidth: the rate of the whole job is taken, where MMTests \
          prints 0"
     ))
 }
@@ -363,12 +363,12 @@ fn read_fio_latencies(
     let mut trims = 0_u64;
     let mut report = bench.read_lines(file, |bench, line| {
         let mut fields = line.text.split(',').map(str::trim);
-        let (Some(_), Some(latency), Some(way), Some(_)) =
+        let (Some(_), Some(latency), Some(direction), Some(_)) =
             (fields.next(), fields.next(), fields.next(), fields.next())
         else {
             return Some(LineOutcome::Unusable("it is not `TIME, LATENCY, WAY, SIZE`".into()));
         };
-        let metric = match way {
+        let metric = match direction {
             "0" => metrics[0],
             "1" => metrics[1],
             _ => {

@@ -126,7 +126,7 @@ fn packed_logs_and_values_within_an_execution_are_read() {
     assert!(throughput.len() >= 4 && throughput[0].direction == Direction::Higher);
     assert!(throughput.iter().all(|sample| sample.iteration == sample.boot), "one execution a boot");
     assert_eq!(sample_values(&record, "dbench4 clients=1", "op-Close").len(), 2);
-    let rate = find_samples(&record, "fio-randread job=seqwrite way=write", "kb/sec");
+    let rate = find_samples(&record, "fio-randread job=seqwrite direction=write", "kb/sec");
     assert_eq!((rate.len(), rate[0].unit.0.as_str()), (2, "KiB/s"));
     let fields = read_unpacked_text(&recorded_mmtests("current").join("iter-0/fio-randread/logs/fio.log.gz"));
     let line = fields.lines().find(|line| line.contains(";seqwrite;")).unwrap();

@@ -43,7 +43,7 @@ fn fio() {
     let (_, record) = import_recorded(&ImportTestArchive::new(), "fio.json", "fio");
     let theirs = read_recorded_json("fio.json");
     let job = &theirs["jobs"][0]["read"];
-    let case = "fio job=randread way=read";
+    let case = "fio job=randread direction=read";
     assert_eq!(sample_values(&record, case, "iops"), [job["iops"].as_f64().unwrap()]);
     assert_eq!(sample_values(&record, case, "bandwidth"), [job["bw_bytes"].as_f64().unwrap()]);
     let p99 = job["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap() / 1000.0;
@@ -53,7 +53,7 @@ fn fio() {
         ("bytes/s", Direction::Higher)
     );
     assert_eq!(unit_and_direction(find_samples(&record, case, "latency-p99")[0]), ("us", Direction::Lower));
-    assert!(find_samples(&record, "fio job=randread way=write", "iops").is_empty(), "it wrote nothing");
+    assert!(find_samples(&record, "fio job=randread direction=write", "iops").is_empty(), "it wrote nothing");
 }
 
 #[test]
@@ -478,7 +478,7 @@ fn what_a_job_of_fio_does_is_its_case() {
     two["jobs"].as_array_mut().unwrap().push(other);
     let record = bench.import(&bench.write_file("two.json", two.to_string())).run.read_record().unwrap();
     let labels: Vec<String> = record.manifest.plan.cases.iter().map(perflab_model::Case::label).collect();
-    let of = |bs: &str| format!("fio job=randread way=read bs={bs}");
+    let of = |bs: &str| format!("fio job=randread direction=read bs={bs}");
     assert!(labels.contains(&of("4k")) && labels.contains(&of("16k")), "{labels:?}");
     let (_, one) = import_recorded(&bench, "fio.json", "fio");
     let parameters = &one.manifest.plan.cases[0].parameters;

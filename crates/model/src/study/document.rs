@@ -35,23 +35,23 @@ pub struct Study {
     /// What to record meanwhile: monitor = time between readings, `vmstat = "100ms"`.
     #[serde(default)]
     pub monitors: IndexMap<String, DurationText>,
-    /// Which families of facts to collect (`perflab check --facts` lists them); all where left out.
+    /// Which families of facts to collect (default: all; `perflab check --facts` lists them).
     #[serde(default)]
     pub facts: Option<Vec<String>>,
     /// Metrics that decide, with the change that matters: `[metric.triad] margin = "2%"`.
     #[serde(default)]
     pub metric: IndexMap<String, MetricChoice>,
-    /// Where the cases run, by a name of your choice; on this host where left out. All targets work in step: every
-    /// iteration begins at the same instant in all of them.
+    /// Where the cases run, by a name of your choice (default: on this host). All targets are synchronised:
+    /// every iteration starts at the same instant on all of them.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub target: IndexMap<String, TargetSpec>,
-    /// Call stacks to sample while iterations run; none where left out.
+    /// Call stacks to sample while iterations run (default: none).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<super::ProfileSpec>,
-    /// I/O to trace while iterations run; none where left out.
+    /// I/O to trace while iterations run (default: none).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<super::IoTraceSpec>,
-    /// Where file-system workloads write; a temporary directory where left out.
+    /// Where file-system workloads write (default: a temporary directory).
     #[serde(default)]
     pub disk: Option<ScratchDisk>,
 }
@@ -77,14 +77,14 @@ pub struct RunRules {
     pub warmup: u32,
     /// The order of the iterations.
     pub order: SlotOrder,
-    /// Seed of the random order; drawn and stored where left out.
+    /// Seed of the random order (default: drawn and stored).
     pub seed: Option<u64>,
     /// The longest that one iteration may take before it is stopped with all its children.
     pub time_limit: DurationText,
     /// The longest that the whole run may take; no further iteration begins after that.
     pub total_time_limit: Option<DurationText>,
     /// How long the monitors watch the system at rest, before the first iteration and again after the last
-    /// setting is undone: a baseline, and what stays behind. Nothing where left out.
+    /// setting is undone: a baseline, and what stays behind (default: nothing).
     pub quiet: DurationText,
     /// With targets: how often they are started anew. Each start holds all iterations, and is the unit of comparison.
     #[serde(skip_serializing_if = "is_single_boot")]
@@ -172,7 +172,7 @@ pub struct MetricChoice {
     /// The relative change that would matter, such as `"2%"`; smaller ones count as the same.
     #[serde(default)]
     pub margin: Option<String>,
-    /// Whether the metric decides; `true` where left out.
+    /// Whether the metric decides (default: `true`).
     #[serde(default)]
     pub primary: Option<bool>,
 }
@@ -198,7 +198,7 @@ pub struct ScratchDisk {
     /// image, partition: mount options, as after `mount -o`.
     #[serde(default)]
     pub mount: Option<String>,
-    /// image: the disk whose delays are emulated; this machine's own where left out.
+    /// image: the disk whose delays are emulated (default: this machine's own).
     #[serde(default)]
     pub model: Option<DiskModel>,
 }

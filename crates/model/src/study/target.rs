@@ -20,7 +20,7 @@ pub struct TargetSpec {
     /// libvirt: the domain's name; it is started, if it does not run, and shut down after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// libvirt: the connection's URI, `"qemu:///system"`; virsh's own default where left out.
+    /// libvirt: the connection's URI, `"qemu:///system"` (default: virsh's own default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<String>,
     /// vm: what it boots: a recipe (`perflab kernel list`), or the file of a kernel image.
@@ -35,13 +35,13 @@ pub struct TargetSpec {
     /// vm: words added to the kernel's command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub append: Vec<String>,
-    /// vm: virtual processors; 1 where left out.
+    /// vm: virtual processors (default: 1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// vm: `"512MiB"`, as where it is left out.
+    /// vm: `"512MiB"` (the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
-    /// vm: what its root is: `host` (this one's, read-only, under an overlay; as where it is left out), `bare` (perflab
+    /// vm: what its root is: `host` (this one's, read-only, under an overlay; the default), `bare` (perflab
     /// and `programs`, nothing else), or a disk image as `IMAGE` or `IMAGE:PARTITION`, whose changes are thrown away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
@@ -58,20 +58,20 @@ pub struct TargetSpec {
     /// vm: back the memory with huge pages of this size, `"2MiB"`; they must be reserved on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<String>,
-    /// vm: the processor in QEMU's words; the host's own (KVM) or all that can be emulated (TCG) where left out.
+    /// vm: the processor in QEMU's words (default: the host's own under KVM, all that can be emulated under TCG).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
-    /// vm: KVM where it really runs code, else TCG, as where it is left out; or one of them.
+    /// vm: KVM where it really runs code, else TCG (the default); or one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<AcceleratorChoice>,
-    /// vm: how its agent is spoken to: a port of virtio-serial, as where it is left out, or vsock. process: vsock
+    /// vm: how its agent is spoken to: a port of virtio-serial (the default) or vsock. process: vsock
     /// instead of a socket pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<AgentChannel>,
-    /// vm: how long a boot may take, which is tried twice; by the accelerator and the host's load where left out.
+    /// vm: how long a boot may take, which is tried twice (default: by the accelerator and the host's load).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_within: Option<DurationText>,
-    /// vm: cache mode of the root's disk image; `writeback` where left out.
+    /// vm: cache mode of the root's disk image (default: `writeback`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<DiskCacheMode>,
     /// vm: disks besides the root: /dev/vda, or /dev/vdb where the root is a disk, and so on.
@@ -87,7 +87,7 @@ pub struct NumaNodeSpec {
     pub cpus: u32,
     /// How much memory, `"1GiB"`.
     pub memory: String,
-    /// The host's node that the memory comes from; any where left out.
+    /// The host's node that the memory comes from (default: any).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u32>,
 }
@@ -98,10 +98,10 @@ pub struct NumaNodeSpec {
 pub struct GuestDiskSpec {
     /// The image: qcow2 by its ending, else raw.
     pub path: String,
-    /// The cache mode; `writeback` where left out.
+    /// The cache mode (default: `writeback`).
     #[serde(default)]
     pub cache: DiskCacheMode,
-    /// Whether what is written stays in the image; thrown away where left out.
+    /// Whether what is written stays in the image (default: thrown away).
     #[serde(default)]
     pub keep: bool,
 }

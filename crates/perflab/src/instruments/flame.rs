@@ -32,6 +32,7 @@ use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
 use crate::see::report::{default_page_path, note_written_file};
 use crate::verb::Verb;
+use perflab_model::quantity::format_quantity;
 
 /// See which functions the CPU time goes to, in call stacks
 #[derive(Debug, Args)]
@@ -313,8 +314,8 @@ pub fn record_profile(context: &App, args: &FlameRecordArgs) -> Result<Exit, Fai
 
 /// What sampling cost this program; the interrupts are the kernel's, and in the workload's time.
 fn note_sampling_cost(context: &App, about: &ProfileSummary, samples: usize) {
-    let each = about.cost.0 as f64 / 1000.0 / samples.max(1) as f64;
-    context.note(format!("reading samples took {} of CPU, {each:.2} us a sample", about.cost));
+    let each = format_quantity(about.cost.0 as f64 / samples.max(1) as f64, "ns");
+    context.note(format!("reading samples took {} of CPU, {each} a sample", about.cost));
 }
 
 fn profile_study_table(args: &FlameRecordArgs) -> String {

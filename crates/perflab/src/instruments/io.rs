@@ -35,6 +35,7 @@ use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
 use crate::quantities::parse_block_size;
 use crate::verb::Verb;
+use perflab_model::quantity::format_share;
 
 /// See what a program reads: files, metadata, disk requests
 #[derive(Debug, Args)]
@@ -406,9 +407,9 @@ fn note_file_coverage(context: &App, published: &PublishedCoverage, found: &perf
     };
     let ours =
         bytes(&[BlockStatus::Found, BlockStatus::Missing, BlockStatus::NotInTrace, BlockStatus::ReadAround]);
-    let share = |part: u64, of: u64| part as f64 / of.max(1) as f64 * 100.0;
+    let share = |part: u64, of: u64| format_share(part as f64 / of.max(1) as f64);
     context.note(format!(
-        "of what belongs to files, {:.1} % of the requests are found as 2007 counted, {:.1} % of the bytes by block",
+        "of what belongs to files, {} of the requests are found as 2007 counted, {} of the bytes by block",
         share(published.found, published.found + published.missing),
         share(bytes(&[BlockStatus::Found]), ours)
     ));

@@ -258,7 +258,7 @@ fn program_status_grid(status: &DaemonStatus, programs: Vec<&ProgramStatus>) -> 
     let numbers =
         ["starts", "learnt", "ahead", "warm", "asked for", "used", without, with].map(GridColumn::right);
     let names = user_names();
-    let titles = ["program", "user", "stands"].map(GridColumn::left).into_iter().chain(numbers);
+    let titles = ["program", "user", "state"].map(GridColumn::left).into_iter().chain(numbers);
     let mut grid = Grid::new(titles.chain([GridColumn::left("why")]));
     for ProgramStatus { key, program } in programs {
         let user = names.get(&key.user).cloned().unwrap_or_else(|| key.user.to_string());

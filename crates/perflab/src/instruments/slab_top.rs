@@ -27,6 +27,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::slab::SlabTopArgs;
+use perflab_model::quantity::format_share;
 
 /// Watches the caches until q; prints one snapshot where nobody could watch.
 pub fn show_slab_top(context: &App, args: &SlabTopArgs) -> Result<Exit, Failure> {
@@ -207,7 +208,7 @@ pub fn draw_slab_top(frame: &mut Frame<'_>, view: &mut SlabTop, table: &mut Tabl
 }
 
 fn totals_text(view: &SlabTop) -> String {
-    let share = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2} %"));
+    let share = |value: Option<f64>| value.map_or("-".into(), format_share);
     let state = match (view.paused, view.search.is_empty()) {
         (true, _) => "   paused".to_owned(),
         (false, false) => format!("   search: {}", view.search),
@@ -218,8 +219,8 @@ fn totals_text(view: &SlabTop) -> String {
         bytes_text(view.total.slab_bytes),
         growth_text(view.total_growth),
         signed_bytes_text(view.total.wasted_bytes()),
-        share(view.total.overall().percent()),
-        share(view.total.overall_at_least().and_then(perflab_analyze::slab::ExactRatio::percent)),
+        share(view.total.overall().value()),
+        share(view.total.overall_at_least().and_then(perflab_analyze::slab::ExactRatio::value)),
     )
 }
 
@@ -294,9 +295,7 @@ fn cache_cell(line: &SlabTopRow, by: SlabTopColumn) -> Cell<'static> {
         SlabTopColumn::Growth => growth_text(line.growth),
         SlabTopColumn::Step => growth_text(line.step),
         SlabTopColumn::Wasted => signed_bytes_text(line.usage.wasted_bytes()),
-        SlabTopColumn::Efficiency => {
-            line.usage.overall().percent().map_or("-".into(), |share| format!("{share:.2} %"))
-        }
+        SlabTopColumn::Efficiency => line.usage.overall().value().map_or("-".into(), format_share),
         SlabTopColumn::Objects => line.objects.to_string(),
         SlabTopColumn::Size => line.object_size.to_string(),
     };
@@ -327,7 +326,7 @@ fn growth_text(value: i128) -> String {
 }
 
 fn signed_bytes_text(value: i128) -> String {
-    let sign = if value < 0 { "−" } else { "" };
+    let sign = if value < 0 { "-" } else { "" };
     format!("{sign}{}", bytes_text(value.unsigned_abs()))
 }
 

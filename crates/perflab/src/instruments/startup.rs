@@ -14,6 +14,7 @@ use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::startup_once::{CacheState, PrefetchMode, StartupCommand};
 use crate::measure::command_study::{CommandStudy, command_words, escape_template, quote_toml};
 use crate::verb::Verb;
+use perflab_model::quantity::{format_digits, format_percent_change};
 use perflab_startup::ReadinessCondition;
 
 /// What one startup prints is a metric of the workload that starts applications, whose last part says so.
@@ -103,14 +104,17 @@ fn difference_text(row: &VerdictRow, baseline: &str, varies: &impl Fn(&str) -> b
     else {
         return format!("{name}: unclear, since one side has no start");
     };
-    let percent = |value: f64| format!("{:.0} %", value.abs() * 100.0);
+    let percent = |value: f64| format_percent_change(value.abs()).trim_start_matches('+').to_owned();
     let times = format!("{} against {}", seconds_to_nanos(after.median), seconds_to_nanos(before.median));
     match row.verdict {
         Verdict::Better => {
             format!("{name} takes {} less time than {baseline} ({times})", percent(change.value))
         }
         Verdict::Worse if change.value >= 1.0 => {
-            format!("{name} takes {:.1} times as long as {baseline} ({times})", change.value + 1.0)
+            format!(
+                "{name} takes {} times as long as {baseline} ({times})",
+                format_digits(change.value + 1.0)
+            )
         }
         Verdict::Worse => {
             format!("{name} takes {} more time than {baseline} ({times})", percent(change.value))

@@ -25,6 +25,7 @@ use crate::instruments::trace::{AttachArgs, print_trace_summary};
 use crate::instruments::watched_process::{WatchSlowdown, WatchedProcess};
 use crate::keep::imported_runs::record_source;
 use crate::measure::run;
+use perflab_model::quantity::{format_quantity, format_share};
 
 /// How often what the kernel recorded is taken out of its buffers.
 const ROUND: Duration = Duration::from_millis(20);
@@ -67,11 +68,7 @@ pub fn attach_to_program(context: &App, args: &AttachArgs) -> Result<Exit, Failu
         watching.and_then(|watching| watching.watch(&stop, limit)).inspect_err(|_| process.kill())?;
     let ended = process.ended.clone().filter(|_| process.failed || args.pid.is_some());
     if let Some(ended) = &ended {
-        context.note(format!(
-            "{} {ended} after {:.3} s of watching",
-            process.name,
-            watched.duration.as_secs_f64()
-        ));
+        context.note(format!("{} {ended} after {} of watching", process.name, Nanos::from(watched.duration)));
     }
     if watched.events == 0 {
         if process.failed {
@@ -131,13 +128,13 @@ impl std::fmt::Display for NameCost {
         let both = self.entry + self.exit;
         write!(
             f,
-            "`{}` in {}: {:.2} us where it begins and {:.2} us where it ends, measured here; 1,000 of them in a second of the \
-             program's CPU time make it {:.1} % slower",
+            "`{}` in {}: {} where it begins and {} where it ends, measured here; 1,000 of them in a second of the program's CPU \
+             time make it {} slower",
             self.name,
             self.path.display(),
-            self.entry / 1e3,
-            self.exit / 1e3,
-            both / 1e4
+            format_quantity(self.entry, "ns"),
+            format_quantity(self.exit, "ns"),
+            format_share(both / 1e6)
         )
     }
 }
@@ -456,8 +453,8 @@ impl WatchResult {
 
     fn note_watch_cost(&self, context: &App) {
         let both = |of: fn(&ProbeCost) -> f64| {
-            let [_, first, last] = self.costs.all_costs().map(|cost| of(&cost) / 1e3);
-            format!("{first:.2} us before and {last:.2} us at the end")
+            let [_, first, last] = self.costs.all_costs().map(|cost| format_quantity(of(&cost), "ns"));
+            format!("{first} before and {last} at the end")
         };
         context.note(format!(
             "an event cost {} (at an instruction that must be stepped over {}, at a return {}); the larger is taken off",
@@ -470,13 +467,13 @@ impl WatchResult {
             .overall_text()
             .map_or(String::new(), |all| format!(": the program was {all} slower"));
         let share = self.slowdown.watched_share().map_or(String::new(), |share| {
-            format!("; it was watched for {:.0} % of the time, limited by --max-slowdown", share * 100.0)
+            format!("; it was watched for {} of the time, limited by --max-slowdown", format_share(share))
         });
         context.note(format!(
-            "{} events of {} threads in {:.2} s{slower}{share}; {} events were lost",
+            "{} events of {} threads in {}{slower}{share}; {} events were lost",
             self.events,
             self.threads,
-            self.duration.as_secs_f64(),
+            Nanos::from(self.duration),
             self.lost
         ));
         if self.others > 0 {

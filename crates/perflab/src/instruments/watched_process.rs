@@ -16,6 +16,7 @@ use crate::instruments::trace::AttachArgs;
 use crate::instruments::trace_attach::find_command;
 use crate::measure::command_study;
 use perflab_model::Ratio;
+use perflab_model::quantity::format_quantity;
 
 /// What the probes may cost beyond the bound before they are taken off: so long each time is watched at least.
 const LEAST: Duration = Duration::from_millis(100);
@@ -132,7 +133,7 @@ fn slowdown_text(spent: f64, own: f64) -> String {
     if ratio > MOST_TIMES {
         format!("more than {MOST_TIMES} times")
     } else {
-        format!("{:.0} %", ratio * 100.0)
+        format_quantity(ratio * 100.0, "%")
     }
 }
 
@@ -278,7 +279,7 @@ mod tests {
         let spent = slowdown.spent;
         slowdown.add_probe_change(Some(cpu + 100 * MS), Duration::from_millis(100));
         assert!((slowdown.spent - spent - 95.0 * MS as f64).abs() < 1.0, "{slowdown:?}");
-        assert_eq!((slowdown.is_known(), slowdown.text_while_watched().as_str()), (true, "1900 %"));
+        assert_eq!((slowdown.is_known(), slowdown.text_while_watched().as_str()), (true, "1900\u{a0}%"));
     }
 
     /// On a busy machine probes were taken to cost more than all of the program's time, and were taken off whatever was asked:
@@ -310,7 +311,10 @@ mod tests {
             assert!(slowdown.allows_watching(true), "{slowdown:?}");
         }
         slowdown.add_interval(None, 0.0, true, Duration::from_millis(20));
-        assert_eq!((slowdown.watched_share(), slowdown.overall_text().as_deref()), (None, Some("5 %")));
+        assert_eq!(
+            (slowdown.watched_share(), slowdown.overall_text().as_deref()),
+            (None, Some("5.319\u{a0}%"))
+        );
         let short = WatchSlowdown::new(Ratio(0.5));
         assert_eq!((short.watched_share(), short.overall_text()), (None, None));
     }

@@ -385,7 +385,7 @@ pub struct ImportArgs {
     /// A name for the runs (else what the files suggest, such as the directory of an MMTests run)
     #[arg(long)]
     pub label: Option<String>,
-    /// What the paths are (recognised where left out)
+    /// What the paths are [default: recognised by content]
     #[arg(long, value_name = "KIND", value_parser = parse_importer, long_help = importer_help())]
     pub kind: Option<&'static Importer>,
     /// Page size of the machine that was recorded, such as 64KiB (else what the files say)
@@ -422,7 +422,7 @@ fn importer_help() -> String {
     let width = IMPORTERS.iter().map(|importer| importer.name.len()).max().unwrap_or_default();
     let line = |importer: &&Importer| format!("  {:width$}  {}\n", importer.name, importer.about);
     format!(
-        "What the paths are (recognised where left out):\n\n{}",
+        "What the paths are [default: recognised by content]:\n\n{}",
         IMPORTERS.iter().map(line).collect::<String>().trim_end_matches('\n')
     )
 }

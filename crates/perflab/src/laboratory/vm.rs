@@ -106,7 +106,7 @@ fn boot_described_guest(context: &App, args: &BootArgs) -> Result<Exit, Failure>
             return Err(error.into());
         }
     };
-    context.note(format!("{} is ready after {:.1} s", guest.name(), begun.elapsed().as_secs_f64()));
+    context.note(format!("{} is ready after {}", guest.name(), Nanos::from(begun.elapsed())));
     run_in_guest(context, args, guest, &stop, logs)
 }
 

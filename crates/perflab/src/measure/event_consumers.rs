@@ -14,6 +14,7 @@ use perflab_model::study::StoppingRule;
 use perflab_model::{Manifest, Outcome, Overhead, RunEvent, RunEventKind, Sample};
 
 use crate::failure::Failure;
+use perflab_model::quantity::format_share;
 
 /// Takes every event, in order.
 pub trait EventConsumer {
@@ -166,7 +167,7 @@ impl PrecisionWatch {
         let label = |case| manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
         let vague = self.precisions().into_iter().filter(|(.., found)| !is_narrow_enough(*found, until));
         let vague = vague.map(|(case, metric, found)| match found {
-            Some(found) => format!("{} {metric} is known to ± {:.1} %", label(case), found * 100.0),
+            Some(found) => format!("{} {metric} is known to ± {}", label(case), format_share(found)),
             None => format!("{} {metric} has too few values", label(case)),
         });
         let vague: Vec<String> = vague.collect();

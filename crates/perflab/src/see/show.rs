@@ -18,6 +18,7 @@ use crate::failure::{Exit, Failure};
 use crate::keep::runs::format_local_time;
 use crate::selection;
 use crate::verb::Verb;
+use perflab_model::quantity::format_share;
 
 /// Shows one run from the side that was asked for.
 pub fn show_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
@@ -122,9 +123,9 @@ pub fn overhead_line(manifest: &Manifest) -> String {
     if own.wall == Nanos(0) {
         return "perflab's own cost: unknown (it is recorded when a run ends)".into();
     }
-    let share = 100.0 * own.cpu.seconds() / own.wall.seconds().max(1e-9);
+    let share = format_share(own.cpu.seconds() / own.wall.seconds().max(1e-9));
     format!(
-        "perflab's own cost: {} of CPU ({share:.2} % of one), {} for monitors; {} ticks, {} late, {} lost",
+        "perflab's own cost: {} of CPU ({share} of one), {} for monitors; {} ticks, {} late, {} lost",
         own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
     )
 }
@@ -228,10 +229,10 @@ mod tests {
         let second = 1_000_000_000;
         let all =
             [gap("a", 0, Some(second)), gap("b", 0, None), gap("a", 0, Some(2 * second)), gap("b", 5, None)];
-        let lines = ["gap: monitor a: late (2 times, 3.0 s in all)", "gap: monitor b: late (2 times)"];
+        let lines = ["gap: monitor a: late (2 times, 3 s in all)", "gap: monitor b: late (2 times)"];
         assert_eq!(gap_lines(&all), lines);
         assert_eq!(gap_lines(&all[1..2]), ["gap: monitor b: late"]);
-        assert_eq!(gap_lines(&all[..1]), ["gap: monitor a: late (1.0 s)"]);
+        assert_eq!(gap_lines(&all[..1]), ["gap: monitor a: late (1 s)"]);
         let many: Vec<SeriesGap> =
             (0..30).map(|n| SeriesGap { reason: n.to_string(), ..gap("a", n, None) }).collect();
         assert_eq!(gap_lines(&many).len(), 21);

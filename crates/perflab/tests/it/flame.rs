@@ -301,7 +301,7 @@ fn a_run_is_drawn_and_exported_and_comes_back() {
     laboratory.run_successfully(&["flame", "import", "a.folded", "--label", "a"]);
     let picture = laboratory.run_successfully(&["flame", "svg", "a"]).out;
     assert!(
-        picture.starts_with("<svg ") && picture.contains("<title>kfree: 15 samples, 15.00 %"),
+        picture.starts_with("<svg ") && picture.contains("<title>kfree: 15 samples, 15.00\u{a0}%"),
         "{picture}"
     );
     let folded = laboratory.run_successfully(&["flame", "export", "a", "--to", "folded"]).out;

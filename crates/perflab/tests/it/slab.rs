@@ -95,7 +95,7 @@ fn time_is_told_by_tick_and_by_growth() {
     let slope = growth["contributors"][0]["slope"]["bytes_per_second"].as_f64().unwrap();
     assert!((slope - 4096.0).abs() < 1.0, "{slope}");
     let one = laboratory.run_successfully(&["slab", "timeline", "log", "--cache", "filp"]);
-    assert!(one.out.contains("80.0 KiB"), "{}", one.out);
+    assert!(one.out.contains("80 KiB"), "{}", one.out);
     let wrong = laboratory.run(&["slab", "timeline", "log", "--cache", "dentri"]);
     assert_eq!(wrong.code, Some(2));
     assert!(wrong.err.contains("did you mean dentry"), "{}", wrong.err);

@@ -113,7 +113,7 @@ fn needs_root_two_logins_work_in_step_and_leave_nothing_behind() {
     let ended = run(&study);
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let shown = laboratory.run_successfully(&["show"]);
-    assert!(shown.err.contains("2 targets in step"), "{}", shown.err);
+    assert!(shown.err.contains("2 synchronised targets"), "{}", shown.err);
     let series = laboratory.only_run().join("series");
     assert!(series.join("meminfo.parquet").exists() && series.join("meminfo.box2.parquet").exists());
     assert_eq!(count_agent_copies(), before, "the copies of perflab are removed");

@@ -340,7 +340,7 @@ fn a_frozen_agent_is_given_up_in_time_and_the_run_stops_where_the_study_says_so(
     let (ended, agents) =
         run_with_disturbed_agents(&laboratory, &study, |agents| signal_process(agents[2], Signal::STOP));
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    lost_target_name(&ended, ": it did not answer for 2.0 s");
+    lost_target_name(&ended, ": it did not answer for 2 s");
     let events = read_events(&laboratory);
     assert!(events_of_kind(&events, "released").len() < 30, "it stopped");
     assert_eq!(events_of_kind(&events, "ended").len(), 1);

@@ -43,7 +43,7 @@ pub struct DaemonOptions {
     pub order: Option<ReadOrder>,
     /// how several startups become one
     pub policy: CombinePolicy,
-    /// bytes at most; half of what is free where left out
+    /// bytes at most (default: half of what is free)
     pub memory: Option<u64>,
     /// bytes a second at most
     pub rate: Option<u64>,

@@ -6,6 +6,7 @@ use perflab_analyze::flame::{
 use perflab_model::profile::{ProfileSummary, SampleCounts};
 
 use crate::grid::{Grid, GridCell, GridColumn};
+use perflab_model::quantity::format_share;
 
 /// Operations and their categories.
 #[must_use]
@@ -31,7 +32,7 @@ pub fn share_grid(shares: &CategoryShares) -> Grid {
 fn profile_share_cell(share: &ShareEstimate) -> GridCell {
     let Some(value) = share.value else { return GridCell::missing() };
     let interval = share.interval.map(|(low, high)| format!(" [{:.2}, {:.2}]", 100.0 * low, 100.0 * high));
-    GridCell::with_text(format!("{:.2} %{}", 100.0 * value, interval.unwrap_or_default()), value)
+    GridCell::with_text(format!("{}{}", format_share(value), interval.unwrap_or_default()), value)
 }
 
 fn per_operation_cell(one: &CostPerOperation) -> GridCell {
@@ -63,7 +64,7 @@ pub fn share_sentences(shares: &CategoryShares) -> Vec<String> {
 }
 
 fn share_percent_text(share: &ShareEstimate) -> String {
-    share.value.map_or("none".into(), |value| format!("{:.2} %", 100.0 * value))
+    share.value.map_or("none".into(), format_share)
 }
 
 /// How samples were recognised; functions without a rule by name, so that the table can grow.
@@ -71,14 +72,14 @@ fn rule_coverage_text(shares: &CategoryShares) -> String {
     let coverage = &shares.coverage;
     let all =
         coverage.by_name.saturating_add(coverage.by_window).saturating_add(coverage.undecided).max(1) as f64;
-    let part = |count: u64| 100.0 * count as f64 / all;
+    let part = |count: u64| format_share(count as f64 / all);
     let window = coverage.no_window.as_ref().map(|why| format!("; no window: {why}")).unwrap_or_default();
     let without: Vec<String> =
         coverage.without_rule.iter().map(|(name, count)| format!("{name} ({count})")).collect();
     let without =
         if without.is_empty() { String::new() } else { format!("; without a rule: {}", without.join(", ")) };
     format!(
-        "coverage: {:.1} % by name, {:.1} % by place in the kernel's text, {:.1} % undecided{window}{without}",
+        "coverage: {} by name, {} by address in the kernel's text, {} undecided{window}{without}",
         part(coverage.by_name),
         part(coverage.by_window),
         part(coverage.undecided)
@@ -119,7 +120,7 @@ fn percent_of_cell(part: u64, all: u64) -> GridCell {
         return GridCell::missing();
     }
     let share = part as f64 / all as f64;
-    GridCell::with_text(format!("{:.2} %", 100.0 * share), share)
+    GridCell::with_text(format_share(share), share)
 }
 
 /// The parts by name, disjoint, in the order of the table.
@@ -152,7 +153,7 @@ pub fn sample_account(parts: &SampleCounts) -> String {
         return "no sample was taken: nothing ran, or not for long enough".into();
     }
     let part_text = |(name, count): (&str, u64)| {
-        (count > 0).then(|| format!("{count} {name} ({:.2} %)", 100.0 * count as f64 / all as f64))
+        (count > 0).then(|| format!("{count} {name} ({})", format_share(count as f64 / all as f64)))
     };
     let parts: Vec<String> = named_sample_parts(parts).into_iter().filter_map(part_text).collect();
     format!("{all} samples: {}", parts.join(", "))

@@ -13,6 +13,7 @@ use crate::chart::svg::{escape_xml, format_coordinate};
 use crate::chart::typeface::shorten_to_width;
 use crate::flame::grids::sample_account;
 use crate::flame::viewer::FlameCategories;
+use perflab_model::quantity::format_share;
 
 /// Pixels from row to row.
 const ROW: f64 = 18.0;
@@ -142,7 +143,7 @@ fn function_name<'a>(joined: &'a JoinedProfiles<'_>, node: u32) -> &'a str {
 }
 
 fn share_text(part: u64, all: u64) -> String {
-    format!("{:.2} %", 100.0 * part as f64 / all.max(1) as f64)
+    format_share(part as f64 / all.max(1) as f64)
 }
 
 /// Writing to a `String` cannot fail, so results are dropped here and below.

@@ -110,7 +110,7 @@ fn sample_times(side: &JoinedSide<'_>) -> Option<SampleTimes> {
     });
     (!entries.is_empty()).then(|| SampleTimes {
         rows: ROWS as u32,
-        stretches: ranges,
+        ranges,
         cell: pack_ascending(entries.iter().map(|(cell, _, _)| *cell)),
         node: pack_unsigned(entries.iter().map(|(_, node, _)| u64::from(*node))),
         count: pack_unsigned(entries.iter().map(|(_, _, count)| *count)),
@@ -238,7 +238,7 @@ pub struct SampleTimes {
     /// Cells in a second.
     pub rows: u32,
     /// Stretches (iterations, runs): name and whole seconds.
-    pub stretches: Vec<(String, u32)>,
+    pub ranges: Vec<(String, u32)>,
     /// Cell of each entry less that of the one before.
     pub cell: String,
     /// Node of each entry.

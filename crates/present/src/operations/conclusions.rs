@@ -5,6 +5,7 @@ use perflab_analyze::operations::{
     CauseMode, CauseOnset, CausePeriod, MaintenanceCost, OperationClock, OperationComparison,
     OperationReport, QuantileChange,
 };
+use perflab_model::quantity::{format_count, format_digits, format_quantity, format_share};
 
 /// What one trace says.
 pub fn operation_conclusions(report: &OperationReport) -> Vec<String> {
@@ -23,10 +24,10 @@ pub fn operation_conclusions(report: &OperationReport) -> Vec<String> {
         format!(
             "`{}` dominates {} of {} outliers ({}) and is {} of their excess time{}.",
             cause.name,
-            format_count(cause.share.outliers),
-            format_count(report.outlier_count),
-            format_percent(cause.share.coverage),
-            format_percent(cause.share.excess),
+            format_number(cause.share.outliers),
+            format_number(report.outlier_count),
+            format_share(cause.share.coverage),
+            format_share(cause.share.excess),
             without.unwrap_or_default(),
         )
     }));
@@ -46,9 +47,9 @@ fn describe_outlier_bounds(report: &OperationReport) -> String {
         0 => format!("above {}", format_time(report.limit)),
         below => format!(
             "{} above {}, {} among the longest below that;",
-            format_count(report.outlier_count - below),
+            format_number(report.outlier_count - below),
             format_time(report.limit),
-            format_count(below)
+            format_number(below)
         ),
     }
 }
@@ -71,17 +72,17 @@ fn describe_times(report: &OperationReport) -> String {
     let (sum, of_sum) = match is_sum_judged {
         true => (
             format!("took {} ", format_time(report.time)),
-            format!(" took {} of that time", format_percent(report.outlier_time)),
+            format!(" took {} of that time", format_share(report.outlier_time)),
         ),
         false => ("were timed ".into(), String::new()),
     };
     format!(
         "{} operations `{}` {sum}{clock}: {shown}the longest {}. {} outliers ({} and ten times the spread around \
          them){of_sum}.",
-        format_count(report.operations),
+        format_number(report.operations),
         report.operation,
         format_time(report.longest),
-        format_count(report.outlier_count),
+        format_number(report.outlier_count),
         describe_outlier_bounds(report),
     )
 }
@@ -120,7 +121,7 @@ fn describe_off_cpu(report: &OperationReport) -> Option<String> {
     (away > 0 && report.clock == OperationClock::OnCpu).then(|| {
         format!(
             "In {} operations the thread was off the CPU for {} in all, which is in no time here (`--clock wall` shows it).",
-            format_count(operations),
+            format_number(operations),
             format_time(away)
         )
     })
@@ -130,14 +131,14 @@ fn describe_unexplained(report: &OperationReport) -> String {
     format!(
         "{} outliers ({}) are explained by nothing that was traced: a cache or TLB miss, an interrupt, or the host of this \
          virtual machine.",
-        format_count(report.unexplained.outliers),
-        format_percent(report.unexplained.coverage)
+        format_number(report.unexplained.outliers),
+        format_share(report.unexplained.coverage)
     )
 }
 
 fn describe_onset(onset: &CauseOnset) -> String {
     let state: Vec<String> =
-        onset.state.iter().map(|(name, value)| format!("{name} {}", group_digits(*value))).collect();
+        onset.state.iter().map(|(name, value)| format!("{name} {}", format_count(*value))).collect();
     let before = if onset.rate_before > 0.0 {
         format!(
             "from one in {} operations to one in {}",
@@ -151,17 +152,17 @@ fn describe_onset(onset: &CauseOnset) -> String {
         format!(
             " Right there `{}` went from {} to {} for the first time; it was beyond {} in {} of the occurrences since.",
             crossing.number,
-            group_digits(crossing.from),
-            group_digits(crossing.to),
-            group_digits(crossing.from),
-            format_percent(crossing.holds)
+            format_count(crossing.from),
+            format_count(crossing.to),
+            format_count(crossing.from),
+            format_share(crossing.holds)
         )
     });
     let state = if state.is_empty() { String::new() } else { format!(" (then: {})", state.join(", ")) };
     format!(
         "`{}` sets in at operation {}, {before}{state}.{crossed}",
         onset.cause,
-        group_digits(onset.row.into())
+        format_count(onset.row.into())
     )
 }
 
@@ -170,7 +171,7 @@ fn describe_maintenance_cost(efficiency: &MaintenanceCost) -> String {
         0 => "and saved nothing".to_owned(),
         saved => format!(
             "and saved {}: {:.2} each time, {} for each",
-            group_digits(saved),
+            format_count(saved),
             saved as f64 / efficiency.operations.max(1) as f64,
             format_time(efficiency.time / saved)
         ),
@@ -178,10 +179,10 @@ fn describe_maintenance_cost(efficiency: &MaintenanceCost) -> String {
     format!(
         "`{}` ran in {} operations for {} {price} (`{}`); {} times it saved none.",
         efficiency.cause,
-        format_count(efficiency.operations),
+        format_number(efficiency.operations),
         format_time(efficiency.time),
         efficiency.number,
-        format_count(efficiency.in_vain)
+        format_number(efficiency.in_vain)
     )
 }
 
@@ -195,8 +196,8 @@ fn describe_modes(report: &OperationReport) -> Vec<String> {
                 format!(
                     "{} ({}, {})",
                     format_time(mode.time),
-                    format_count(mode.count),
-                    format_percent(mode.share)
+                    format_number(mode.count),
+                    format_share(mode.share)
                 )
             })
             .collect();
@@ -205,7 +206,7 @@ fn describe_modes(report: &OperationReport) -> Vec<String> {
         let rest = report.find_cause(name).map_or(0, |cause| cause.operations.saturating_sub(reported));
         let rest = match rest {
             0 => String::new(),
-            rest => format!("; {} times it took no time that the clock can tell", format_count(rest)),
+            rest => format!("; {} times it took no time that the clock can tell", format_number(rest)),
         };
         format!("`{name}` is {} mechanisms by its time: {}{rest}.", parts.len(), parts.join(", "))
     };
@@ -221,7 +222,7 @@ fn describe_period(period: &CausePeriod) -> String {
     format!(
         "{which} comes with every {} {of} ({} of the intervals).",
         format_ordinal(period.every),
-        format_percent(period.share)
+        format_share(period.share)
     )
 }
 
@@ -285,8 +286,8 @@ pub fn comparison_conclusions(comparison: &OperationComparison) -> Vec<String> {
             "Above {} (the outliers' limit of {before}) are {} operations of {before} and {} of {after}; all operations took {} \
              and {}.",
             format_time(comparison.limit),
-            format_count(comparison.above.0),
-            format_count(comparison.above.1),
+            format_number(comparison.above.0),
+            format_number(comparison.above.1),
             format_time(comparison.time.0),
             format_time(comparison.time.1)
         ),
@@ -295,8 +296,8 @@ pub fn comparison_conclusions(comparison: &OperationComparison) -> Vec<String> {
         format!(
             "`{}` dominates {} of those in {before} and {} in {after}.",
             cause.name,
-            format_count(cause.outliers.0),
-            format_count(cause.outliers.1)
+            format_number(cause.outliers.0),
+            format_number(cause.outliers.1)
         )
     }));
     all
@@ -313,50 +314,17 @@ fn describe_quantile_change(change: &QuantileChange) -> String {
     format!("{} {} to {}{interval}", change.name, format_time(change.before), format_time(change.after))
 }
 
-/// Nanoseconds for people, three digits that count.
 fn format_time(ns: i64) -> String {
-    let value = ns as f64;
-    let (divisor, unit) = match ns.abs() {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..1_000_000 => (1e3, "µs"),
-        1_000_000..1_000_000_000 => (1e6, "ms"),
-        _ => (1e9, "s"),
-    };
-    let scaled = value / divisor;
-    let decimals = if scaled < 10.0 {
-        2
-    } else if scaled < 100.0 {
-        1
-    } else {
-        0
-    };
-    format!("{scaled:.decimals$} {unit}")
+    format_quantity(ns as f64, "ns")
 }
 
-fn format_percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
-fn format_count(number: usize) -> String {
-    group_digits(number as i64)
-}
-
-/// Digits in groups of three.
-fn group_digits(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if number < 0 { format!("-{out}") } else { out }
+fn format_number(number: usize) -> String {
+    format_count(number as i64)
 }
 
 fn format_rate(rate: f64) -> String {
     let each = 1.0 / rate;
-    if each < 10.0 { format!("{each:.1}") } else { group_digits(each.round() as i64) }
+    if each < 10.0 { format_digits(each) } else { format_count(each.round() as i64) }
 }
 
 fn format_ordinal(number: u32) -> String {
@@ -367,5 +335,5 @@ fn format_ordinal(number: u32) -> String {
         (_, 3) => "rd",
         _ => "th",
     };
-    format!("{}{ending}", group_digits(number.into()))
+    format!("{}{ending}", format_count(number.into()))
 }

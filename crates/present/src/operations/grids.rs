@@ -6,13 +6,14 @@ use perflab_analyze::operations::{
 use perflab_model::operation::OperationColumns;
 
 use crate::grid::{Grid, GridCell, GridColumn};
+use perflab_model::quantity::format_share;
 
 fn operation_time_cell(ns: i64) -> GridCell {
     GridCell::quantity(ns as f64, "ns")
 }
 
 fn operation_share_cell(share: f64) -> GridCell {
-    GridCell::with_text(format!("{:.1} %", share * 100.0), share)
+    GridCell::with_text(format_share(share), share)
 }
 
 /// One row a cause, and one each for what is mixed and what is unexplained.

@@ -17,6 +17,7 @@ use crate::chart::axis_unit::AxisUnit;
 use crate::chart::bar_charts::{self, BarChart, ChartBar};
 use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
+use perflab_model::quantity::format_share;
 
 /// How much room the table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +127,7 @@ fn integral_cells(integral: &UsageIntegral, unweighted: Option<f64>) -> Vec<Grid
 #[must_use]
 pub fn waste_chart(show: &CacheTable, order: CacheOrder, top: usize) -> Scene {
     let mean = MeanUsage::from(show.total);
-    let overall = mean.overall.percent().map(|share| format!("{share:.2} %")).unwrap_or_default();
+    let overall = mean.overall.value().map(format_share).unwrap_or_default();
     let bar = |line: &&CacheRow| {
         let mean = MeanUsage::from(line.mean);
         // A torn row can make a part negative; a stack of parts cannot show that.
@@ -163,8 +164,7 @@ pub(crate) fn signed_bytes_cell(value: i128) -> GridCell {
 
 /// A share: `93.51 %` for people, 0.9351 for programs.
 pub(crate) fn share_cell(value: Option<f64>) -> GridCell {
-    value
-        .map_or_else(GridCell::missing, |value| GridCell::with_text(format!("{:.2} %", value * 100.0), value))
+    value.map_or_else(GridCell::missing, |value| GridCell::with_text(format_share(value), value))
 }
 
 /// An exact ratio as a share.
@@ -176,7 +176,7 @@ fn ratio_cell(ratio: ExactRatio) -> GridCell {
 pub(crate) fn efficiency_cell(overall: ExactRatio, alignment: AlignmentRatio) -> GridCell {
     let sign = if matches!(alignment, AlignmentRatio::Whole { .. }) { "" } else { "≤ " };
     overall.value().map_or_else(GridCell::missing, |value| {
-        GridCell::with_text(format!("{sign}{:.2} %", value * 100.0), value)
+        GridCell::with_text(format!("{sign}{}", format_share(value)), value)
     })
 }
 
@@ -319,14 +319,14 @@ pub fn efficiency_histogram_grid(histogram: &EfficiencyHistogram) -> Grid {
 }
 
 fn histogram_percent_cell(value: f64) -> GridCell {
-    GridCell::with_text(format!("{value:.1} %"), value / 100.0)
+    GridCell::with_text(format_share(value / 100.0), value / 100.0)
 }
 
 fn bin_bar_cell(bin: &EfficiencyBin, histogram: &EfficiencyHistogram, most: f64) -> GridCell {
     let all: f64 = histogram.bins.iter().map(|bin| bin.bytes).sum::<f64>() + histogram.above.bytes;
     let letters = (bin.bytes / most.max(1.0) * BAR).round() as usize;
     let share = bin.bytes / all.max(1.0);
-    GridCell::with_text(format!("{} {:.1} %", "█".repeat(letters), share * 100.0), share)
+    GridCell::with_text(format!("{} {}", "█".repeat(letters), format_share(share)), share)
 }
 
 /// How many slab bytes have which efficiency.

@@ -79,13 +79,15 @@ fn run_blocks(run: &dyn RunData) -> Result<Vec<SectionBlock>, SectionError> {
 }
 
 fn slab_summary(show: &CacheTable) -> String {
-    let share = |value: Option<f64>| value.map_or_else(|| "unknown".into(), |value| format!("{value:.2} %"));
+    let share = |value: Option<f64>| {
+        value.map_or_else(|| "unknown".into(), perflab_model::quantity::format_share)
+    };
     let counts = show.rows;
     format!(
         "Of all slab bytes, {} hold objects, integrated over time (mean of caches, each alike: {}). {} rows read, {} \
          used, {} flagged, {} unusable; {} of caches without slabs.",
-        share(show.total.overall().percent()),
-        share(show.unweighted.map(|value| value * 100.0)),
+        share(show.total.overall().value()),
+        share(show.unweighted),
         counts.read,
         counts.used,
         counts.flagged,

@@ -191,7 +191,7 @@ mod tests {
         }
         let error = measure_from_texts(&["page-faults", "--rounds", "3", "--help"]).unwrap_err();
         let lines: Vec<&str> = error.lines().skip(2).collect();
-        assert_eq!(lines[..2], ["  --size <BYTES>  [default: 64.0 MiB]", "  --rounds <VALUE>  [default: 8]"]);
+        assert_eq!(lines[..2], ["  --size <BYTES>  [default: 64 MiB]", "  --rounds <VALUE>  [default: 8]"]);
         assert!(lines[2].starts_with("  --pages <default|"), "{error}");
         assert!(
             measure_from_texts(&["page-fault", "--help"]).unwrap_err().contains("page-faults"),
