@@ -79,9 +79,8 @@ fn run_blocks(run: &dyn RunData) -> Result<Vec<SectionBlock>, SectionError> {
 }
 
 fn slab_summary(show: &CacheTable) -> String {
-    let share = |value: Option<f64>| {
-        value.map_or_else(|| "unknown".into(), perflab_model::quantity::format_share)
-    };
+    let share =
+        |value: Option<f64>| value.map_or_else(|| "unknown".into(), perflab_model::quantity::format_share);
     let counts = show.rows;
     format!(
         "Of all slab bytes, {} hold objects, integrated over time (mean of caches, each alike: {}). {} rows read, {} \
