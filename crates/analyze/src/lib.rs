@@ -81,6 +81,7 @@ pub use compare::comparison::{
     ComparedRun, Comparison, SamplePoint, SampleValues, SideSummary, Verdict, VerdictRow,
 };
 pub use compare::diagnostic::{ComparisonDiagnostic, RowFlag};
+pub use compare::failures::{FailureComparison, FailureCount, VerdictBasis};
 pub use compare::gate::Gate;
 pub use compare::noise_card::NoiseCard;
 pub use compare::options::{AnalysisOptions, ComparisonSide};

@@ -8,6 +8,7 @@
 //! | `descriptive`, `quantiles` | one sample: middle, spread, best-of statistics, quantiles with intervals |
 //! | `interval` | [`ConfidenceInterval`], and how an estimate carries it |
 //! | `mann_whitney`, `signed_rank`, `rank_distribution` | independent and paired samples by ranks |
+//! | `fisher` | how often something happens on two sides |
 //! | `student_t` | means: one, two, contrasts, ratios, the next value |
 //! | `false_discovery` | corrections for many metrics |
 //! | `bootstrap`, `variance_components` | boots resampled; noise on several levels |
@@ -40,6 +41,7 @@ mod change_points;
 mod descriptive;
 mod error;
 mod false_discovery;
+mod fisher;
 mod interval;
 mod mann_whitney;
 mod power;
@@ -61,6 +63,7 @@ pub use descriptive::{
 };
 pub use error::StatsError;
 pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli};
+pub use fisher::{EventCount, FisherTest, fisher_exact};
 pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
 pub use mann_whitney::{MannWhitney, PairwiseShifts, hodges_lehmann_ratio, mann_whitney, smallest_p};
 pub use power::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};

@@ -63,7 +63,7 @@ pub(crate) struct CaseSelection {
 }
 
 /// All values of one metric in one case on one side, in order of time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct MetricSamples {
     pub(crate) direction: Direction,
     pub(crate) primary: bool,
@@ -73,10 +73,17 @@ pub(crate) struct MetricSamples {
     pub(crate) warnings: Vec<ComparisonDiagnostic>,
 }
 
-/// Failed iterations of a case.
+/// Run, boot and iteration: what is repeated within a case.
+pub(crate) type IterationKey = (u32, u32, u32);
+
+/// Iterations of a case that were measured, warm-ups and those that the user stopped left out.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct CaseFailures {
+pub(crate) struct CaseIterations {
+    /// How many there were; on several targets, one that all took part in.
     pub(crate) count: usize,
+    /// Those that failed or ran out of time, on any target.
+    pub(crate) failed: BTreeSet<IterationKey>,
+    /// Why the first one did.
     pub(crate) reason: String,
 }
 
@@ -85,7 +92,7 @@ pub(crate) struct CaseFailures {
 pub(crate) struct AlignedSide {
     pub(crate) name: String,
     pub(crate) cells: HashMap<(usize, usize), MetricSamples>,
-    pub(crate) failures: BTreeMap<usize, CaseFailures>,
+    pub(crate) iterations: BTreeMap<usize, CaseIterations>,
     pub(crate) subjects: IndexSet<usize>,
 }
 
@@ -101,7 +108,7 @@ impl SampleIndex {
         let mut table = AlignedSide {
             name: name.into(),
             cells: HashMap::new(),
-            failures: BTreeMap::new(),
+            iterations: BTreeMap::new(),
             subjects: IndexSet::new(),
         };
         for run in &side.runs {
@@ -111,7 +118,7 @@ impl SampleIndex {
                 cases.map(|case| self.subject_number(case, selection, options)).collect();
             table.subjects.extend(subjects.iter().flatten());
             self.add_samples(&mut table, run, number, &subjects, options);
-            count_failures(&mut table, run, &subjects);
+            self.count_iterations(&mut table, run, number, &subjects, options);
         }
         for cell in table.cells.values_mut() {
             let points = cell.points.to_mut();
@@ -190,6 +197,33 @@ impl SampleIndex {
         }
     }
 
+    fn count_iterations(
+        &mut self,
+        table: &mut AlignedSide,
+        run: &RunRecord,
+        number: u32,
+        subjects: &[Option<usize>],
+        options: &AnalysisOptions,
+    ) {
+        let slots = &run.manifest.plan.slots;
+        let mut counted = BTreeSet::new();
+        // On one machine an iteration is recorded once.
+        let has_targets = run.iterations.iter().any(|iteration| iteration.target.is_some());
+        // A run that the user stopped did not fail.
+        for iteration in run.iterations.iter().filter(|one| one.outcome != Outcome::Interrupted) {
+            let Some(slot) = slots.get(iteration.slot as usize).filter(|slot| !slot.warmup) else { continue };
+            let Some(subject) = subjects.get(slot.case as usize).copied().flatten() else { continue };
+            let iterations = table.iterations.entry(subject).or_default();
+            iterations.count += usize::from(!has_targets || counted.insert(iteration.slot));
+            let Some(reason) = iteration.outcome.failure_reason() else { continue };
+            if iterations.failed.is_empty() {
+                iterations.reason = reason;
+            }
+            let boot = self.boot_number(run, slot.boot, options);
+            iterations.failed.insert((number, boot, slot.iteration));
+        }
+    }
+
     fn metric_number(&mut self, sample: &Sample) -> usize {
         let requested = MetricRef { name: &sample.metric, unit: &sample.unit };
         let known = self.metrics.get_index_of(&requested);
@@ -220,6 +254,13 @@ impl SampleIndex {
     }
 }
 
+impl AlignedSide {
+    /// Whether an iteration of the case failed.
+    pub(crate) fn has_failures(&self, subject: usize) -> bool {
+        self.iterations.get(&subject).is_some_and(|iterations| !iterations.failed.is_empty())
+    }
+}
+
 impl MetricSamples {
     fn from_sample(sample: &Sample, run: &RunRecord) -> Self {
         MetricSamples {
@@ -230,6 +271,11 @@ impl MetricSamples {
             not_numbers: 0,
             warnings: Vec::new(),
         }
+    }
+
+    /// The metric without its values.
+    pub(crate) fn without_values(&self) -> Self {
+        MetricSamples { points: SampleValues::default(), not_numbers: 0, warnings: Vec::new(), ..*self }
     }
 
     /// Whether there is anything to compare.
@@ -274,22 +320,6 @@ fn sample_point(sample: &Sample, run: &RunRecord, number: u32) -> SamplePoint {
     let anchor = run.manifest.anchor;
     let at = Nanos(anchor.realtime.0.saturating_add(sample.start.0).saturating_sub(anchor.monotonic.0));
     SamplePoint { value: sample.value, at, run: number, boot: 0, iteration: sample.iteration }
-}
-
-fn count_failures(table: &mut AlignedSide, run: &RunRecord, subjects: &[Option<usize>]) {
-    let slots = &run.manifest.plan.slots;
-    for iteration in &run.iterations {
-        // A run that the user stopped did not fail.
-        let outcome = Some(&iteration.outcome).filter(|outcome| **outcome != Outcome::Interrupted);
-        let Some(reason) = outcome.and_then(Outcome::failure_reason) else { continue };
-        let Some(slot) = slots.get(iteration.slot as usize).filter(|slot| !slot.warmup) else { continue };
-        let Some(subject) = subjects.get(slot.case as usize).copied().flatten() else { continue };
-        let failures = table.failures.entry(subject).or_default();
-        if failures.count == 0 {
-            failures.reason = reason;
-        }
-        failures.count += 1;
-    }
 }
 
 /// As many names are listed in an error.

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use perflab_model::{RunRecord, RunStatus};
 use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes};
 
-use crate::compare::alignment::{AlignedSide, MetricSamples, SampleIndex};
+use crate::compare::alignment::{AlignedSide, CaseIterations, MetricSamples, SampleIndex};
 use crate::compare::comparison::{SamplePoint, SideSummary, Verdict};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
@@ -243,15 +243,15 @@ fn runs_of_side(side: &SideSummary) -> impl Iterator<Item = u32> {
 }
 
 fn failure_diagnostics(index: &SampleIndex, table: &AlignedSide) -> Vec<ComparisonDiagnostic> {
-    let warning = |(subject, failures): (&usize, &crate::compare::alignment::CaseFailures)| {
+    let warning = |(subject, iterations): (&usize, &CaseIterations)| {
         Some(ComparisonDiagnostic::FailedIterations {
             side: table.name.clone(),
             subject: index.subjects.get_index(*subject)?.0.clone(),
-            failed: failures.count,
-            reason: failures.reason.clone(),
+            failed: iterations.failed.len(),
+            reason: iterations.reason.clone(),
         })
     };
-    table.failures.iter().filter_map(warning).collect()
+    table.iterations.iter().filter(|(_, one)| !one.failed.is_empty()).filter_map(warning).collect()
 }
 
 /// One warning a case and direction, with all its metrics.

@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::compare::change::{ChangeScale, EstimationMethod, MetricChange};
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
+use crate::compare::failures::{FailureComparison, VerdictBasis};
 use crate::compare::run_differences::FactDifference;
 use crate::method_description::MethodDescription;
 
@@ -135,6 +136,12 @@ pub struct VerdictRow {
     pub withheld: Option<String>,
     /// About how many repetitions (of [`EstimationMethod::level`]) a side would decide an unclear row.
     pub needed: Option<usize>,
+    /// How often the case failed on both sides; absent where it never did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<FailureComparison>,
+    /// What the verdict stands on.
+    #[serde(skip_serializing_if = "VerdictBasis::is_values")]
+    pub basis: VerdictBasis,
 }
 
 /// What one side measured of one metric in one case.
@@ -161,6 +168,12 @@ impl SampleValues {
     /// The values, to be changed: those who share them keep them as they were.
     pub(crate) fn to_mut(&mut self) -> &mut Vec<SamplePoint> {
         Arc::make_mut(&mut self.0)
+    }
+}
+
+impl From<Vec<SamplePoint>> for SampleValues {
+    fn from(points: Vec<SamplePoint>) -> Self {
+        SampleValues(Arc::new(points))
     }
 }
 
@@ -191,6 +204,13 @@ pub struct SamplePoint {
     pub boot: u32,
     /// Index of its iteration in that run, from 0.
     pub iteration: u32,
+}
+
+impl SamplePoint {
+    /// Run, boot and iteration.
+    pub(crate) fn iteration_key(&self) -> (u32, u32, u32) {
+        (self.run, self.boot, self.iteration)
+    }
 }
 
 /// What a change means.
@@ -235,7 +255,7 @@ impl VerdictRow {
     /// direction, "missing" where one side has no value, or "withheld" where the sides did different things.
     #[must_use]
     pub fn verdict_word(&self) -> &'static str {
-        if self.flags.contains(&RowFlag::OneSided) {
+        if self.flags.contains(&RowFlag::OneSided) && self.basis.is_values() {
             "missing"
         } else if self.withheld.is_some() {
             "withheld"

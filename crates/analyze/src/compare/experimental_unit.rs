@@ -127,20 +127,15 @@ fn values_by_iteration(
     Ok((ours?, theirs?))
 }
 
-/// Run, boot and iteration.
-fn iteration_key(point: &SamplePoint) -> (u32, u32, u32) {
-    (point.run, point.boot, point.iteration)
-}
-
 fn is_same_iteration(one: &SamplePoint, next: &SamplePoint) -> bool {
-    iteration_key(one) == iteration_key(next)
+    one.iteration_key() == next.iteration_key()
 }
 
 /// The values by run, boot and iteration, which is their order in time more often than not.
 fn sorted_by_iteration(cell: &MetricSamples) -> Cow<'_, [SamplePoint]> {
     let mut points = Cow::Borrowed(&cell.points[..]);
-    if !points.is_sorted_by_key(iteration_key) {
-        points.to_mut().sort_by_key(iteration_key);
+    if !points.is_sorted_by_key(SamplePoint::iteration_key) {
+        points.to_mut().sort_by_key(SamplePoint::iteration_key);
     }
     points
 }
@@ -148,7 +143,7 @@ fn sorted_by_iteration(cell: &MetricSamples) -> Cow<'_, [SamplePoint]> {
 /// The values of runs in complete blocks, by run, boot and block.
 fn values_by_block(cell: &MetricSamples, index: &SampleIndex) -> BTreeMap<(u32, u32, u32), f64> {
     let in_blocks = cell.points.iter().filter(|point| index.has_blocks(point.run));
-    in_blocks.map(|point| ((point.run, point.boot, point.iteration), point.value)).collect()
+    in_blocks.map(|point| (point.iteration_key(), point.value)).collect()
 }
 
 /// Values that both sides have, in the order of the keys.

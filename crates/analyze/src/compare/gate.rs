@@ -8,6 +8,7 @@ use perflab_model::error_class::{Classify, ErrorClass};
 
 use crate::compare::comparison::{Comparison, Verdict, VerdictRow};
 use crate::compare::diagnostic::RowFlag;
+use crate::compare::failures::VerdictBasis;
 
 /// What is not acceptable: any of its rules.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,14 +99,14 @@ impl GateRule {
     }
 
     fn matches_row(&self, row: &VerdictRow) -> bool {
-        let one_sided = row.flags.contains(&RowFlag::OneSided);
         match self.term {
-            GateTerm::Missing => one_sided,
+            GateTerm::Missing => row.flags.contains(&RowFlag::OneSided),
             GateTerm::Verdict(verdict) => {
-                // A change from a baseline of zero has no relative size, and is beyond any.
+                // A change from a baseline of zero has no relative size, and is beyond any; so is failing more often.
                 let size = row.relative_change().map_or(f64::INFINITY, f64::abs);
-                let beyond = self.beyond == 0.0 || size > self.beyond;
-                !one_sided && row.verdict_word() == verdict.word() && beyond
+                let fails = row.basis == VerdictBasis::Failures;
+                let beyond = self.beyond == 0.0 || fails || size > self.beyond;
+                row.verdict_word() == verdict.word() && beyond
             }
         }
     }

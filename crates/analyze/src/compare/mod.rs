@@ -9,6 +9,7 @@
 //! | `experimental_unit` | boots, pairs or iterations |
 //! | `row_estimate`, `change` | the numbers of each row |
 //! | `verdict` | test families, verdicts, the power that an unclear row lacks |
+//! | `failures`, `missing_values`, `failure_verdict` | how often a case failed, what the missing values could have been, and the verdict that follows |
 //! | `checks`, [`diagnostic`] | what is doubtful |
 //! | [`noise_card`] | what this machine shows where nothing changed |
 //! | [`run_differences`] | facts and parts of the plan that differ |
@@ -22,7 +23,10 @@ pub mod comparison;
 pub mod diagnostic;
 pub(crate) mod edited_cases;
 pub(crate) mod experimental_unit;
+pub(crate) mod failure_verdict;
+pub(crate) mod failures;
 pub mod gate;
+pub(crate) mod missing_values;
 pub mod noise_card;
 pub(crate) mod options;
 pub mod pipeline;

@@ -11,6 +11,7 @@ use crate::compare::checks::{self, check_samples};
 use crate::compare::comparison::{COMPARISON_FORMAT, Comparison};
 use crate::compare::diagnostic::ComparisonDiagnostic;
 use crate::compare::edited_cases::EditedCases;
+use crate::compare::failure_verdict::judge_failures;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::row_estimate::{RowEstimate, estimate_rows};
 use crate::compare::run_differences::{self, FactDifference};
@@ -89,6 +90,7 @@ fn conclude_comparison(
         crate::compare::twin_rows::merge_twin_rows(&mut drafts);
     }
     let families = set_verdicts(&mut drafts, options);
+    judge_failures(&mut drafts, options);
     warnings.extend(families.too_many_rows.clone());
     warnings.extend(crate::compare::checks::check_aligned_sides(&index, &ours, &theirs, &drafts));
     warnings.extend(from_rows);

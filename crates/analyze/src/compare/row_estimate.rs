@@ -9,11 +9,12 @@ use std::thread;
 use perflab_stats::{StatsError, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
-use crate::compare::change::ChangeScale;
-use crate::compare::change::estimate_change;
+use crate::compare::change::{ChangeEstimate, ChangeScale, estimate_change};
 use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::experimental_unit::ComparisonUnits;
+use crate::compare::failures::{FailureComparison, VerdictBasis};
+use crate::compare::missing_values::{bad_end, count_failures, impute_failures, values_beyond};
 use crate::compare::options::AnalysisOptions;
 use crate::error::AnalyzeError;
 
@@ -32,6 +33,9 @@ pub(crate) struct RowEstimate {
     pub(crate) unknown_boot: bool,
     /// All values of both sides are one and the same number.
     pub(crate) constant: bool,
+    /// What the data would say if iterations that failed had the worst values in the candidate and the best in the baseline,
+    /// and the other way round; absent where nothing failed.
+    pub(crate) imputed: Option<[ChangeEstimate; 2]>,
 }
 
 /// Where a row stands.
@@ -130,6 +134,7 @@ impl RowPosition<'_> {
             one_boot: false,
             unknown_boot: false,
             constant: false,
+            imputed: None,
         };
         match (self.baseline.1, self.candidate.1) {
             (Some(baseline), Some(candidate)) => {
@@ -170,6 +175,11 @@ impl RowPosition<'_> {
             method: None,
             withheld: None,
             needed: None,
+            failures: FailureComparison::from_counts(
+                count_failures(self.subject, self.baseline),
+                count_failures(self.subject, self.candidate),
+            ),
+            basis: VerdictBasis::Values,
         })
     }
 
@@ -182,7 +192,7 @@ impl RowPosition<'_> {
             median: median(&cell.values()).map_err(|source| self.statistic_error(source))?,
             n: cell.points.len(),
             boots: cell.boots(),
-            failed: side.0.failures.get(&self.subject).map_or(0, |failures| failures.count),
+            failed: side.0.iterations.get(&self.subject).map_or(0, |iterations| iterations.failed.len()),
             values: cell.points.clone(),
         }))
     }
@@ -190,7 +200,7 @@ impl RowPosition<'_> {
     /// What each side says about itself.
     fn side_flags(&self) -> Vec<RowFlag> {
         let sides = [self.baseline, self.candidate];
-        let failed = sides.iter().any(|(table, _)| table.failures.contains_key(&self.subject));
+        let failed = sides.iter().any(|(table, _)| table.has_failures(self.subject));
         let cells = sides.into_iter().filter_map(|(_, cell)| cell);
         let found = cells.flat_map(|cell| cell.warnings.iter().filter_map(ComparisonDiagnostic::flag));
         found.chain(failed.then_some(RowFlag::Failed)).collect()
@@ -218,6 +228,7 @@ impl RowPosition<'_> {
         draft.sd = found.sd;
         (draft.one_boot, draft.unknown_boot) = (units.one_boot, units.unknown_boot);
         draft.constant = is_constant(baseline, candidate);
+        draft.imputed = self.estimate_with_failures(draft, [baseline, candidate], index, options)?;
         draft.row.flags.extend(units.one_boot.then_some(RowFlag::OneBoot));
         draft.row.flags.extend(units.unknown_boot.then_some(RowFlag::UnknownBoot));
         draft
@@ -227,6 +238,28 @@ impl RowPosition<'_> {
         let is_enough = found.change.interval.is_some() || draft.constant;
         draft.row.flags.extend((!is_enough).then_some(RowFlag::Few));
         Ok((!is_enough).then(|| self.too_few_diagnostic(&units)))
+    }
+
+    /// The same estimate with the values that failed iterations would have had: against the candidate, and for it.
+    fn estimate_with_failures(
+        &self,
+        draft: &RowEstimate,
+        [baseline, candidate]: [&MetricSamples; 2],
+        index: &SampleIndex,
+        options: &AnalysisOptions,
+    ) -> Result<Option<[ChangeEstimate; 2]>, StatsError> {
+        if draft.row.failures.is_none() {
+            return Ok(None);
+        }
+        let [bad, good] = bad_end(values_beyond(baseline, candidate), draft.row.direction);
+        let estimate = |in_baseline: f64, in_candidate: f64| {
+            let ours = impute_failures((self.baseline.0, baseline), self.subject, in_baseline);
+            let theirs = impute_failures((self.candidate.0, candidate), self.subject, in_candidate);
+            let units = ComparisonUnits::choose(&ours, &theirs, index)?;
+            let confidences = [options.confidence, options.narrow_confidence()];
+            estimate_change(&units.baseline, &units.candidate, units.estimation_method(), confidences)
+        };
+        Ok(Some([estimate(good, bad)?, estimate(bad, good)?]))
     }
 
     fn too_few_diagnostic(&self, units: &ComparisonUnits) -> ComparisonDiagnostic {

@@ -56,7 +56,7 @@ fn set_changed_verdict(draft: &mut RowEstimate) {
 
 impl RowEstimate {
     /// The margin in the unit of the change.
-    fn margin_on_scale(&self) -> Option<f64> {
+    pub(crate) fn margin_on_scale(&self) -> Option<f64> {
         match self.row.change?.scale {
             ChangeScale::Ratio => Some(self.row.margin),
             ChangeScale::Absolute => Some(self.row.margin * self.row.baseline.as_ref()?.median.abs()),

@@ -4,6 +4,7 @@
 
 mod compare;
 mod edited;
+mod failures;
 mod false_alarms;
 mod gate;
 mod interaction;

@@ -1,0 +1,96 @@
+//! Failures are results: iterations without a value are counted on both sides, and judged.
+//!
+//! A side that fails more than chance explains is the worse one, whatever its other iterations say. Otherwise the values
+//! decide, but only where those that are missing could not have turned the verdict: it is worked out once more with the
+//! missing ones at the worst end, and at the best.
+
+use indexmap::IndexMap;
+use perflab_stats::benjamini_hochberg;
+
+use crate::compare::change::ChangeEstimate;
+use crate::compare::comparison::Verdict;
+use crate::compare::diagnostic::RowFlag;
+use crate::compare::failures::{FailureComparison, VerdictBasis};
+use crate::compare::options::AnalysisOptions;
+use crate::compare::row_estimate::RowEstimate;
+
+/// Judges the failures of all cases, and caps what the values of the others say.
+pub(crate) fn judge_failures(drafts: &mut [RowEstimate], options: &AnalysisOptions) {
+    adjust_failures(drafts);
+    let has_primary = drafts.iter().any(|draft| draft.row.primary);
+    for draft in drafts.iter_mut() {
+        let Some(failures) = draft.row.failures else { continue };
+        let decides = draft.row.primary || !has_primary;
+        if decides && failures.q < 1.0 - options.confidence {
+            set_failure_verdict(draft, failures);
+        } else if could_turn(draft, options) {
+            draft.row.flags.retain(|flag| *flag != RowFlag::Changed);
+            (draft.row.verdict, draft.row.basis) = (Verdict::Unclear, VerdictBasis::MissingValues);
+        }
+    }
+}
+
+/// One family: each case of each candidate in which something failed. In the others nothing can be significant, whichever
+/// side failed.
+fn adjust_failures(drafts: &mut [RowEstimate]) {
+    let mut cases: IndexMap<(String, String), f64> = IndexMap::new();
+    for row in drafts.iter().map(|draft| &draft.row) {
+        if let Some(failures) = row.failures {
+            cases.entry((row.candidate_name.clone(), row.subject.clone())).or_insert(failures.p);
+        }
+    }
+    let p_values: Vec<f64> = cases.values().copied().collect();
+    let adjusted = benjamini_hochberg(&p_values).unwrap_or_default();
+    for row in drafts.iter_mut().map(|draft| &mut draft.row) {
+        let key = (row.candidate_name.clone(), row.subject.clone());
+        let q = cases.get_index_of(&key).and_then(|at| adjusted.get(at));
+        if let (Some(failures), Some(q)) = (&mut row.failures, q) {
+            failures.q = *q;
+        }
+    }
+}
+
+/// The side that fails more is the worse one. Where that is the baseline, and what is left of it was faster all the same, the
+/// two contradict each other.
+fn set_failure_verdict(draft: &mut RowEstimate, failures: FailureComparison) {
+    let row = &mut draft.row;
+    let is_worse = failures.candidate.share() > failures.baseline.share();
+    row.flags.retain(|flag| *flag != RowFlag::Changed);
+    row.needed = None;
+    (row.verdict, row.basis) = match (is_worse, row.verdict) {
+        (true, _) => (Verdict::Worse, VerdictBasis::Failures),
+        (false, Verdict::Worse) => (Verdict::Unclear, VerdictBasis::MissingValues),
+        (false, _) => (Verdict::Better, VerdictBasis::Failures),
+    };
+}
+
+/// Whether the values that are missing could have turned the verdict.
+fn could_turn(draft: &RowEstimate, options: &AnalysisOptions) -> bool {
+    let Some(imputed) = &draft.imputed else { return false };
+    let Some(change) = draft.row.change else { return false };
+    let is_changed = draft.row.flags.contains(&RowFlag::Changed);
+    match draft.row.verdict {
+        Verdict::Unclear if !is_changed => false,
+        Verdict::Same => {
+            let Some(margin) = draft.margin_on_scale() else { return true };
+            let is_inside = |estimate: &ChangeEstimate| {
+                estimate.change.narrow.is_some_and(|narrow| -margin < narrow.low && narrow.high < margin)
+            };
+            !imputed.iter().all(is_inside)
+        }
+        _ => {
+            // What the family made of p holds for the other values, too.
+            let strictness = match (draft.row.p, draft.row.q) {
+                (Some(p), Some(q)) if p > 0.0 => q / p,
+                _ => 1.0,
+            };
+            let confirms = |estimate: &ChangeEstimate| {
+                let interval = estimate.change.interval;
+                let same_way = interval
+                    .is_some_and(|found| if change.value > 0.0 { found.low > 0.0 } else { found.high < 0.0 });
+                same_way && estimate.p * strictness < 1.0 - options.confidence
+            };
+            !imputed.iter().all(confirms)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! How often a case failed on both sides, and what a verdict stands on.
+
+use perflab_stats::{EventCount, fisher_exact};
+use serde::Serialize;
+
+/// How often a case failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct FailureCount {
+    /// Iterations that failed or ran out of time.
+    pub failed: usize,
+    /// Iterations that were measured.
+    pub of: usize,
+}
+
+impl FailureCount {
+    fn events(self) -> EventCount {
+        EventCount { events: self.failed as u64, trials: self.of.max(self.failed) as u64 }
+    }
+
+    /// The share of the iterations that failed.
+    #[must_use]
+    pub fn share(self) -> f64 {
+        self.failed as f64 / self.of.max(1) as f64
+    }
+}
+
+/// How often a case failed on both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct FailureComparison {
+    /// In the baseline.
+    pub baseline: FailureCount,
+    /// In the candidate.
+    pub candidate: FailureCount,
+    /// Two-sided p-value of "both fail as often" (Fisher's exact test).
+    pub p: f64,
+    /// The p-value adjusted for all cases in which something failed (Benjamini and Hochberg).
+    pub q: f64,
+}
+
+/// What a verdict stands on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictBasis {
+    /// the values
+    #[default]
+    Values,
+    /// one side fails more than chance explains
+    Failures,
+    /// nothing: iterations that failed could have turned what the values say
+    MissingValues,
+}
+
+impl VerdictBasis {
+    /// Whether it is what a verdict stands on unless something is said.
+    #[must_use]
+    pub fn is_values(&self) -> bool {
+        *self == VerdictBasis::Values
+    }
+}
+
+impl FailureComparison {
+    /// Of these counts; nothing where nothing failed. q is p until the family is known.
+    pub(crate) fn from_counts(baseline: FailureCount, candidate: FailureCount) -> Option<Self> {
+        let p = fisher_exact(baseline.events(), candidate.events()).map_or(1.0, |found| found.p);
+        (baseline.failed + candidate.failed > 0).then_some(FailureComparison { baseline, candidate, p, q: p })
+    }
+}

@@ -1,0 +1,116 @@
+//! Iterations that fail are results: counted on both sides, tested, and never to the good of who failed.
+
+use fixtures::run_builder::{RunBuilder, SplitMixNoise};
+use perflab_analyze::{
+    AnalysisOptions, Comparison, ComparisonSide, FailureCount, Gate, Verdict, VerdictBasis, VerdictRow,
+    compare_levels,
+};
+
+/// Two levels of one factor, interleaved; `measure` gives the value of a level's iteration, or a failure.
+fn compare_two_levels(
+    iterations: u32,
+    measure: impl Fn(bool, f64, u32) -> Option<f64>,
+    seed: u64,
+) -> Comparison {
+    let mut noise = SplitMixNoise(seed);
+    let run = RunBuilder::new("r")
+        .with(|lab| {
+            lab.factors = vec![("build", vec!["old", "new"])];
+            lab.iterations = iterations;
+        })
+        .build_run(|spot| {
+            measure(spot.level("build") == "new", noise.lognormal_around(10.0, 0.02), spot.iteration)
+        });
+    let side = ComparisonSide { name: "r".into(), runs: vec![run] };
+    compare_levels(&side, "build", &AnalysisOptions::default()).unwrap()
+}
+
+fn only_row(comparison: &Comparison) -> &VerdictRow {
+    assert_eq!(comparison.rows.len(), 1);
+    &comparison.rows[0]
+}
+
+fn verdict(comparison: &Comparison) -> (Verdict, VerdictBasis) {
+    let row = only_row(comparison);
+    (row.verdict, row.basis)
+}
+
+#[test]
+fn who_fails_when_slow_is_worse_and_no_gate_lets_it_through() {
+    // Nothing differs, but the new build fails whenever it would be slow.
+    let found = compare_two_levels(30, |is_new, value, _| (!is_new || value < 9.9).then_some(value), 5);
+    let row = only_row(&found);
+    assert_eq!(verdict(&found), (Verdict::Worse, VerdictBasis::Failures));
+    assert_eq!(row.verdict_word(), "worse");
+    let failures = row.failures.unwrap();
+    assert_eq!(failures.baseline, FailureCount { failed: 0, of: 30 });
+    assert!(
+        failures.candidate.failed > 15 && failures.candidate.of == 30 && failures.q < 1e-4,
+        "{failures:?}"
+    );
+    // Its survivors are faster.
+    assert!(row.change.unwrap().value < 0.0);
+    let gate: Gate = "worse:20%".parse().unwrap();
+    assert_eq!(found.violations(&gate).len(), 1);
+}
+
+#[test]
+fn who_fails_less_is_better_unless_what_is_left_of_the_other_was_faster() {
+    let half_fails = |is_new: bool, value: f64, at: u32| (is_new || at.is_multiple_of(2)).then_some(value);
+    assert_eq!(verdict(&compare_two_levels(40, half_fails, 1)), (Verdict::Better, VerdictBasis::Failures));
+    let slower =
+        |is_new: bool, value: f64, at: u32| half_fails(is_new, if is_new { value * 1.2 } else { value }, at);
+    assert_eq!(verdict(&compare_two_levels(40, slower, 1)), (Verdict::Unclear, VerdictBasis::MissingValues));
+}
+
+#[test]
+fn a_few_failures_leave_a_clear_verdict_and_take_a_narrow_one() {
+    let once = |is_new: bool, at: u32| is_new && at == 7;
+    let clear = |is_new: bool, value: f64, at: u32| {
+        (!once(is_new, at)).then_some(if is_new { value * 0.8 } else { value })
+    };
+    assert_eq!(verdict(&compare_two_levels(30, clear, 3)), (Verdict::Better, VerdictBasis::Values));
+    let same = |is_new: bool, value: f64, at: u32| (!once(is_new, at)).then_some(value);
+    assert_eq!(verdict(&compare_two_levels(100, same, 3)), (Verdict::Same, VerdictBasis::Values));
+    // Four of thirty are no more than chance, and could be the four that were slow.
+    let narrow = |is_new: bool, value: f64, at: u32| {
+        (!(is_new && at % 8 == 7)).then_some(if is_new { value * 0.985 } else { value })
+    };
+    let found = compare_two_levels(30, narrow, 4);
+    let failures = only_row(&found).failures.unwrap();
+    assert!(failures.candidate.failed == 3 && failures.q > 0.05, "{failures:?}");
+    assert_eq!(verdict(&found), (Verdict::Unclear, VerdictBasis::MissingValues));
+}
+
+#[test]
+fn a_side_that_never_succeeds_is_worse_not_missing() {
+    let mut noise = SplitMixNoise(8);
+    let run = RunBuilder::new("r")
+        .with(|lab| {
+            lab.workloads = vec!["good", "broken"];
+            lab.factors = vec![("build", vec!["old", "new"])];
+        })
+        .build_run(|spot| {
+            let breaks = spot.case.workload == "broken" && spot.level("build") == "new";
+            (!breaks).then(|| noise.lognormal_around(10.0, 0.02))
+        });
+    let side = ComparisonSide { name: "r".into(), runs: vec![run] };
+    let found = compare_levels(&side, "build", &AnalysisOptions::default()).unwrap();
+    let row = found.rows.iter().find(|row| row.workload == "broken").unwrap();
+    assert_eq!((row.verdict_word(), row.basis), ("worse", VerdictBasis::Failures));
+    assert!(row.candidate.is_none() && row.failures.unwrap().candidate.failed == 10);
+}
+
+/// Where both sides fail as often, whether by chance or when slow, at most one comparison in twenty says otherwise.
+#[test]
+fn failures_of_both_sides_raise_no_alarm() {
+    for share in [0.05, 0.3] {
+        let mut alarms = 0;
+        for seed in 0..400 {
+            let slowest = 10.0 * (1.0 + 0.02 * if share < 0.1 { 1.645 } else { 0.524 });
+            let found = compare_two_levels(30, |_, value, _| (value < slowest).then_some(value), 1000 + seed);
+            alarms += u32::from(matches!(verdict(&found).0, Verdict::Better | Verdict::Worse));
+        }
+        assert!(alarms <= 26, "{alarms} of 400 at {share}");
+    }
+}
