@@ -17,15 +17,17 @@ use crate::compare::row_estimate::RowEstimate;
 /// Judges the failures of all cases, and caps what the values of the others say.
 pub(crate) fn judge_failures(drafts: &mut [RowEstimate], options: &AnalysisOptions) {
     adjust_failures(drafts);
+    let families = [true, false].map(|primary| sorted_family(drafts, primary));
     let has_primary = drafts.iter().any(|draft| draft.row.primary);
     for draft in drafts.iter_mut() {
         let Some(failures) = draft.row.failures else { continue };
         let decides = draft.row.primary || !has_primary;
         if decides && failures.q < 1.0 - options.confidence {
             set_failure_verdict(draft, failures);
-        } else if could_turn(draft, options) {
+        } else if could_turn(draft, &families[usize::from(!draft.row.primary)], options) {
             draft.row.flags.retain(|flag| *flag != RowFlag::Changed);
             (draft.row.verdict, draft.row.basis) = (Verdict::Unclear, VerdictBasis::MissingValues);
+            draft.row.needed = None;
         }
     }
 }
@@ -64,8 +66,26 @@ fn set_failure_verdict(draft: &mut RowEstimate, failures: FailureComparison) {
     };
 }
 
+/// The p-values of a family of rows, ascending.
+fn sorted_family(drafts: &[RowEstimate], primary: bool) -> Vec<f64> {
+    let members = drafts.iter().map(|draft| &draft.row).filter(|row| row.primary == primary);
+    let mut family: Vec<f64> = members.filter_map(|row| row.p).collect();
+    family.sort_unstable_by(f64::total_cmp);
+    family
+}
+
+/// The q that a row would have if its p were another (Benjamini and Hochberg).
+fn adjust_changed_p(family: &[f64], own: f64, changed: f64) -> f64 {
+    let own_place = family.partition_point(|p| *p < own);
+    let others = family.iter().enumerate().filter(|(place, _)| *place != own_place).map(|(_, p)| *p);
+    let smaller = others.clone().filter(|p| *p < changed).count();
+    let larger = std::iter::once(changed).chain(others.filter(|p| *p >= changed));
+    let adjusted = larger.zip(smaller + 1..).map(|(p, rank)| p * family.len() as f64 / rank as f64);
+    adjusted.fold(1.0, f64::min)
+}
+
 /// Whether the values that are missing could have turned the verdict.
-fn could_turn(draft: &RowEstimate, options: &AnalysisOptions) -> bool {
+fn could_turn(draft: &RowEstimate, family: &[f64], options: &AnalysisOptions) -> bool {
     let Some(imputed) = &draft.imputed else { return false };
     let Some(change) = draft.row.change else { return false };
     let is_changed = draft.row.flags.contains(&RowFlag::Changed);
@@ -79,18 +99,35 @@ fn could_turn(draft: &RowEstimate, options: &AnalysisOptions) -> bool {
             !imputed.iter().all(is_inside)
         }
         _ => {
-            // What the family made of p holds for the other values, too.
-            let strictness = match (draft.row.p, draft.row.q) {
-                (Some(p), Some(q)) if p > 0.0 => q / p,
-                _ => 1.0,
-            };
+            let own = draft.row.p.unwrap_or(1.0);
             let confirms = |estimate: &ChangeEstimate| {
                 let interval = estimate.change.interval;
                 let same_way = interval
                     .is_some_and(|found| if change.value > 0.0 { found.low > 0.0 } else { found.high < 0.0 });
-                same_way && estimate.p * strictness < 1.0 - options.confidence
+                same_way && adjust_changed_p(family, own, estimate.p) < 1.0 - options.confidence
             };
             !imputed.iter().all(confirms)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_p_is_adjusted_as_if_the_family_had_it() {
+        let family = [0.001, 0.004, 0.02, 0.03, 0.2, 0.2, 0.9];
+        for own in 0..family.len() {
+            for changed in [0.0, 0.002, 0.02, 0.034, 0.2, 0.5, 1.0] {
+                let mut other = family;
+                other[own] = changed;
+                let expected = benjamini_hochberg(&other).unwrap()[own];
+                assert!(
+                    (adjust_changed_p(&family, family[own], changed) - expected).abs() < 1e-15,
+                    "{own} {changed}"
+                );
+            }
         }
     }
 }

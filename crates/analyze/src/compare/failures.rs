@@ -51,10 +51,20 @@ pub enum VerdictBasis {
 }
 
 impl VerdictBasis {
-    /// Whether it is what a verdict stands on unless something is said.
+    /// Whether the values decide, as they mostly do.
     #[must_use]
     pub fn is_values(&self) -> bool {
         *self == VerdictBasis::Values
+    }
+
+    /// Its name in JSON and CSV.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            VerdictBasis::Values => "values",
+            VerdictBasis::Failures => "failures",
+            VerdictBasis::MissingValues => "missing-values",
+        }
     }
 }
 

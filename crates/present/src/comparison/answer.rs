@@ -1,8 +1,8 @@
 //! The answer in one sentence, with which the terminal and the page begin: what a table of verdicts amounts to.
 
-use perflab_analyze::{Comparison, RepetitionLevel, VerdictRow};
+use perflab_analyze::{Comparison, RepetitionLevel, VerdictBasis, VerdictRow};
 
-use crate::comparison::row_text::{NOTHING, RowText};
+use crate::comparison::row_text::{NOTHING, RowText, failures_text};
 
 /// As many changes are named in a sentence.
 const MOST_NAMED: usize = 3;
@@ -78,7 +78,12 @@ fn name_changes(found: &[&VerdictRow], comparison: &Comparison) -> String {
         where_it_is.extend((comparison.candidates.len() > 1).then_some(row.candidate_name.as_str()));
         let place =
             if where_it_is.is_empty() { String::new() } else { format!(" ({})", where_it_is.join(", ")) };
-        let change = if text.change == NOTHING { String::new() } else { format!(" {}", text.change) };
+        let by_failures = failures_text(row, comparison).filter(|_| row.basis == VerdictBasis::Failures);
+        let change = match by_failures {
+            Some(failures) => format!(": {failures}"),
+            None if text.change == NOTHING => String::new(),
+            None => format!(" {}", text.change),
+        };
         format!("{}{change}{place}", row.metric)
     };
     let mut named: Vec<String> = rows.iter().take(MOST_NAMED).map(name).collect();

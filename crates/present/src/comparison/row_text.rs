@@ -1,6 +1,9 @@
 //! One verdict row as texts: medians, change, verdict mark, repetitions, flags.
 
-use perflab_analyze::{ChangeScale, Comparison, MetricChange, RowFlag, SideSummary, VerdictRow};
+use perflab_analyze::{
+    ChangeScale, Comparison, FailureCount, MetricChange, RowFlag, SideSummary, Verdict, VerdictBasis,
+    VerdictRow,
+};
 
 use perflab_model::quantity::{UnitScale, decimals_for_width, format_probability, format_signed};
 
@@ -90,7 +93,25 @@ pub fn format_change(change: MetricChange, unit: &str) -> String {
 /// Symbol and word.
 fn verdict_text(row: &VerdictRow) -> String {
     let word = row.verdict_word();
-    format!("{} {word}", verdict_symbol(word))
+    let basis = match (row.basis, row.verdict) {
+        (VerdictBasis::Failures, Verdict::Worse) => " (fails more)",
+        (VerdictBasis::Failures, _) => " (fails less)",
+        (VerdictBasis::MissingValues, _) => " (failures)",
+        (VerdictBasis::Values, _) => "",
+    };
+    format!("{} {word}{basis}", verdict_symbol(word))
+}
+
+/// `21 of 30 failed, 0 of 30 in old`: the candidate's failures beside the baseline's; nothing where nothing failed.
+pub(crate) fn failures_text(row: &VerdictRow, comparison: &Comparison) -> Option<String> {
+    let failures = row.failures?;
+    let count = |side: FailureCount| format!("{} of {}", side.failed, side.of);
+    Some(format!(
+        "{} failed, {} in {}",
+        count(failures.candidate),
+        count(failures.baseline),
+        comparison.baseline
+    ))
 }
 
 /// What stands beside a verdict's word, in a terminal and on a page.

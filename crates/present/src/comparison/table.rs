@@ -210,6 +210,7 @@ const FIELDS: &[CsvField] = &[
     ("candidate_failed", |_, row| side_field_text(&row.candidate, |side| side.failed)),
     ("paired", |_, row| optional_text(row.method.map(|method| method.paired))),
     ("needed", |_, row| optional_text(row.needed)),
+    ("basis", |_, row| row.basis.word().into()),
     ("flags", |_, row| row.flags.iter().map(|flag| flag.letter()).collect()),
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! Positions are in per cent of the drawing's width, so that a phone gets the same figure and no script is needed.
 
-use perflab_analyze::{Comparison, RepetitionLevel, RowFlag, SideSummary, VerdictRow};
+use perflab_analyze::{Comparison, RepetitionLevel, RowFlag, SideSummary, VerdictBasis, VerdictRow};
 use perflab_model::Direction;
 use perflab_model::quantity::{
     UnitScale, decimals_for_width, format_percent_change, format_quantity, format_signed,
@@ -10,7 +10,7 @@ use perflab_model::quantity::{
 use serde::Serialize;
 
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
-use crate::comparison::row_text::verdict_symbol;
+use crate::comparison::row_text::{failures_text, verdict_symbol};
 use crate::diagnostics::flag_footnote;
 
 /// Verdicts under the titles of their columns.
@@ -145,7 +145,7 @@ fn verdict_row(row: &VerdictRow, comparison: &Comparison, axis: &IntervalAxis) -
             .iter()
             .map(|flag| FlagLetter { letter: flag.letter(), meaning: flag_footnote(*flag) })
             .collect(),
-        advice: row_advice(row),
+        advice: row_advice(row, comparison),
     }
 }
 
@@ -198,7 +198,13 @@ fn sample_counts_text(row: &VerdictRow) -> String {
     if baseline == candidate { baseline.to_string() } else { format!("{baseline} / {candidate}") }
 }
 
-fn row_advice(row: &VerdictRow) -> String {
+fn row_advice(row: &VerdictRow, comparison: &Comparison) -> String {
+    let failures = failures_text(row, comparison).unwrap_or_default();
+    match row.basis {
+        VerdictBasis::Values => {}
+        VerdictBasis::Failures => return failures,
+        VerdictBasis::MissingValues => return format!("{failures}: they could turn the verdict"),
+    }
     let level = row.method.map_or("iterations", |method| match method.level {
         RepetitionLevel::Boot => "boots",
         RepetitionLevel::Iteration => "iterations",
