@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{JoinHandle, spawn};
 
-use perflab_model::study::TomlSource;
+use perflab_model::study::{FactorSide, TomlSource};
 use perflab_model::{Manifest, Nanos, Overhead, Refusal, RunEventKind, RunStatus, StopRequest};
 use perflab_observe::{Root, Sampler, SamplerOverhead};
+use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
 
 use crate::agent_worker::{AgentWorker, ReportSink, WorkerOrder, WorkerReport, wait_until_instant};
@@ -18,6 +19,7 @@ use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
 use crate::framed_reports::{FramedReportWriter, FramedReports, error_reasons};
 use crate::overhead_meter::{OverheadMeter, start_monitors};
+use crate::plan::expression_scope;
 use crate::preflight;
 use crate::protocol::{AgentOrder, AgentReport, AgentRunConfig};
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
@@ -67,6 +69,9 @@ impl AgentRuns<'_> {
         // Expressions are about the machine that the workload runs on.
         manifest.facts = perflab_observe::collect_facts(&machine.root, manifest.study.facts.as_deref())?;
         manifest.boot_id = perflab_observe::read_boot_id(&machine.root);
+        manifest.plan.settings = expression_scope(&manifest.study, &manifest.facts)
+            .and_then(|scope| resolve_settings(&manifest.study, &scope, FactorSide::Guest))
+            .map_err(|problem| ConductError::Refused(vec![preflight::refusal_of_value(&problem.message)]))?;
         let (permissions, role) = (RunPermissions::default(), TargetRole::Workload);
         preflight::check_environment(&manifest, machine, &permissions, role)?;
         let (sink, events) = channel();

@@ -11,12 +11,11 @@ use perflab_model::expression::ExpressionScope;
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::{
-    Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Slot, StopRequest, describe_error_chain,
+    Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Setting, Slot, StopRequest, describe_error_chain,
 };
 use perflab_observe::RealtimeGuard;
 use perflab_settings::{
-    AppliedSettings, FactorSetting, Setting, SettingChange, UndoJournal, end_delays, remove_tree,
-    resolve_settings,
+    AppliedSettings, SettingChange, UndoJournal, end_delays, locate_setting, remove_tree,
 };
 use perflab_workload::execution::WatcherAbsence;
 use perflab_workload::{ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadExecution};
@@ -131,8 +130,8 @@ impl<'a> SlotExecutor<'a> {
         for what in self.apply_settings(case)? {
             self.stream.send(what)?;
         }
-        for resolved in &self.case_settings(case)? {
-            if let Setting::DropCaches(which) = &resolved.setting {
+        for planned in self.manifest.plan.case_settings(case, self.role.side()) {
+            if let Setting::DropCaches(which) = &planned.setting {
                 perflab_settings::drop_caches(&self.host.root, *which)?;
             }
         }
@@ -142,7 +141,10 @@ impl<'a> SlotExecutor<'a> {
     /// Brings the settings to the case's levels; gives the events to send.
     pub(crate) fn apply_settings(&mut self, case: &Case) -> Result<Vec<RunEventKind>, ConductError> {
         let mut events = Vec::new();
-        for FactorSetting { factor, level, setting } in self.case_settings(case)? {
+        let manifest = self.manifest;
+        for planned in manifest.plan.case_settings(case, self.role.side()) {
+            let (factor, level) = (&planned.factor, &planned.level);
+            let setting = locate_setting(&planned.setting, &self.host.root);
             let changes = self.settings.apply(std::slice::from_ref(&setting));
             let changes = changes.map_err(|error| ConductError::Level {
                 factor: factor.clone(),
@@ -150,7 +152,7 @@ impl<'a> SlotExecutor<'a> {
                 source: Box::new(error),
             })?;
             for change in changes {
-                events.extend(self.rounding_warning(&factor, &level, &change));
+                events.extend(self.rounding_warning(factor, level, &change));
                 let SettingChange { setting, from, to, asked } = change;
                 events.push(RunEventKind::SettingApplied { setting, from, to, asked });
             }
@@ -179,11 +181,6 @@ impl<'a> SlotExecutor<'a> {
     pub(crate) fn tracer_path(&self, index: u32, tracer: &str) -> Result<PathBuf, ConductError> {
         let folder = self.host.traces.path(&self.host.state, &self.manifest.boot_id)?;
         Ok(folder.join(format!("{index}.{tracer}")))
-    }
-
-    fn case_settings(&self, case: &Case) -> Result<Vec<FactorSetting>, ConductError> {
-        resolve_settings(&self.manifest.study, case, &self.scope, &self.host.root, self.role.side())
-            .map_err(|error| ConductError::Refused(vec![preflight::refusal_of_value(&error)]))
     }
 
     /// Carries out the slot's iteration; `begin` returns when its process is to be started. `false` where it failed.

@@ -9,8 +9,9 @@
 
 use indexmap::IndexMap;
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{RunRules, SlotOrder};
+use perflab_model::study::{FactorSide, RunRules, SlotOrder};
 use perflab_model::{Facts, Problem, RunPlan, Slot, Study};
+use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -44,6 +45,10 @@ pub fn plan_study(
         return Err(problems);
     }
     let cases = crate::case_expansion::expand_cases(&study, catalogue, &scope, &mut problems);
+    let settings = resolve_settings(&study, &scope, FactorSide::Host).unwrap_or_else(|problem| {
+        problems.push(problem);
+        Vec::new()
+    });
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -61,6 +66,7 @@ pub fn plan_study(
             .filter_map(|(name, choice)| Some((name.clone(), choice.margin_fraction()?)))
             .collect(),
         cases,
+        settings,
     })
 }
 
@@ -205,7 +211,7 @@ fn shuffled_block(cases: u32, block: u32, warmup: bool, random: &mut ChaCha8Rng)
 #[cfg(test)]
 mod tests {
     use perflab_model::study::TomlSource;
-    use perflab_model::{Facts, Scalar};
+    use perflab_model::{Facts, PlannedSetting, Scalar, Setting};
     use perflab_workload::Catalogue;
 
     use super::*;
@@ -258,6 +264,37 @@ levels = ["old", "new"]
         assert_eq!(plan.cases[3].parameters["threads"], Scalar::Int(2));
         assert_eq!(plan.factors["pages"], ["ordinary", "huge"]);
         assert_eq!(plan.slots.len(), 5 * 11);
+    }
+
+    #[test]
+    fn what_levels_set_is_worked_out_once_and_a_targets_values_are_left_to_it() {
+        let text = "title = \"t\"\n[workload.context-switches]\n[target.guest]\nkind = \"process\"\n\
+                    [factor.host]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [\"{{ cpus * 2 }}\", 1]\n\
+                    [factor.guest]\nkind = \"file\"\non = \"guest\"\nkey = \"/proc/sys/vm/dirty_ratio\"\nlevels = [\"{{ cpus * 3 }}\"]\n\
+                    [factor.caches]\nkind = \"drop-caches\"\nlevels = [0, 3]\n";
+        let plan = plan_text(text, &PlanChoices::default()).unwrap();
+        let set = |one: &PlannedSetting| match &one.setting {
+            Setting::File { path, value, .. } => format!("{} {}={value}", one.factor, path.display()),
+            Setting::DropCaches(which) => format!("{} {which}", one.factor),
+            Setting::Commands { .. } => panic!("{one:?}"),
+        };
+        let all: Vec<String> = plan.settings.iter().map(set).collect();
+        assert_eq!(
+            all,
+            [
+                "host /proc/sys/vm/swappiness=8",
+                "host /proc/sys/vm/swappiness=1",
+                "guest /proc/sys/vm/dirty_ratio={{ cpus * 3 }}",
+                "caches 3",
+            ],
+            "dropping none is no setting"
+        );
+        let of_case = |case: usize, side| -> Vec<String> {
+            plan.case_settings(&plan.cases[case], side).map(set).collect()
+        };
+        assert_eq!(of_case(1, Some(FactorSide::Host)), [&*all[0], &*all[3]]);
+        assert_eq!(of_case(1, Some(FactorSide::Guest)), [&*all[2]]);
+        assert_eq!(of_case(2, None), [&*all[1], &*all[2]]);
     }
 
     #[test]

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 
 use perflab_disk::scratch_disk;
 use perflab_model::study::FactorKind;
-use perflab_model::{Manifest, Refusal, RunEventKind};
-use perflab_settings::{Setting, resolve_settings};
+use perflab_model::{Manifest, Refusal, RunEventKind, Setting};
+use perflab_settings::locate_setting;
 use perflab_workload::{Catalogue, WorkloadDefinition, install};
 use rustix::fs::{Access, access};
 
 use crate::error::ConductError;
+use crate::iteration_trace;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 use crate::target_role::TargetRole;
-use crate::{iteration_trace, plan};
 
 /// Checks what this machine needs for its part in the run; all refusals come together.
 pub(crate) fn check_environment(
@@ -88,18 +88,10 @@ fn check_definition(definition: &WorkloadDefinition) -> Option<Refusal> {
 }
 
 fn check_settings(manifest: &Manifest, host: &LocalMachine, role: TargetRole) -> Vec<Refusal> {
-    let scope = match plan::expression_scope(&manifest.study, &manifest.facts) {
-        Ok(scope) => scope,
-        Err(problem) => return vec![refusal_of_value(&problem.message)],
-    };
     let mut found: Vec<Refusal> = Vec::new();
-    for case in &manifest.plan.cases {
-        let refusals = match resolve_settings(&manifest.study, case, &scope, &host.root, role.side()) {
-            Ok(all) => all.iter().filter_map(|one| check_setting(&one.setting, host)).collect(),
-            Err(error) => vec![refusal_of_value(&error)],
-        };
-        let new = refusals.into_iter().filter(|refusal| !found.contains(refusal)).collect::<Vec<_>>();
-        found.extend(new);
+    for planned in manifest.plan.settings.iter().filter(|one| one.is_set_on(role.side())) {
+        let refusal = check_setting(&locate_setting(&planned.setting, &host.root), host);
+        found.extend(refusal.filter(|refusal| !found.contains(refusal)));
     }
     found
 }

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perflab_disk::scratch_disk;
+use perflab_model::Setting;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{DiskKind, ScratchDisk};
-use perflab_settings::{AppliedSettings, Setting, UndoJournal, recover_killed_runs};
+use perflab_settings::{AppliedSettings, UndoJournal, recover_killed_runs};
 
 fn image_disk(filesystem: &str) -> ScratchDisk {
     ScratchDisk {

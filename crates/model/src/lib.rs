@@ -11,7 +11,7 @@
 //! | [`error_class`] | what an error means to the caller, said by the error |
 //! | [`named`] | choices by name, for the command line and its help |
 //! | [`scalar`], [`quantity`] | one value of a study; times, sizes, counts and ratios, parsed and printed |
-//! | [`plan`] | cases and slots: everything that will be done, in order |
+//! | [`plan`], `setting` | cases and slots: everything that will be done, in order, and what is set for it |
 //! | [`event`] | the one stream that a run is |
 //! | [`metric`] | metric, unit, direction, and one sample |
 //! | [`series`] | what a monitor records |
@@ -45,6 +45,7 @@ pub mod run;
 mod run_data;
 pub mod scalar;
 pub mod series;
+mod setting;
 mod shared_str;
 mod stack;
 mod stop_request;
@@ -71,6 +72,7 @@ pub use run::{
 pub use run_data::{RunData, RunDataError};
 pub use scalar::Scalar;
 pub use series::SeriesSchema;
+pub use setting::{PlannedSetting, Setting};
 pub use shared_str::SharedStr;
 pub use stack::{
     CommId, FrameId, FrameKind, NodeId, StackFrame, StackNode, StackSample, strip_compiler_suffixes,

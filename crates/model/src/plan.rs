@@ -8,7 +8,8 @@ use indexmap::IndexMap;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Metric, Scalar};
+use crate::study::FactorSide;
+use crate::{Metric, PlannedSetting, Scalar};
 
 /// One workload at one parameter point under one level of every factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,12 +94,27 @@ pub struct RunPlan {
     pub metrics: IndexMap<String, Vec<Metric>>,
     /// Relative margin by metric name, where the study gives one (0.02 for 2 %).
     pub margins: IndexMap<String, f64>,
+    /// What the levels of factors set, once for each level; those that set nothing are not in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<PlannedSetting>,
 }
 
 impl RunPlan {
     /// The case of a slot or a sample.
     pub fn case(&self, index: u32) -> Option<&Case> {
         self.cases.get(index as usize)
+    }
+
+    /// What is set for a case, in its order of factors; with a `side`, only what is set there.
+    pub fn case_settings<'a>(
+        &'a self,
+        case: &'a Case,
+        side: Option<FactorSide>,
+    ) -> impl Iterator<Item = &'a PlannedSetting> {
+        let find = |(factor, level): (&String, &String)| {
+            self.settings.iter().find(|one| one.factor == *factor && one.level == *level)
+        };
+        case.levels.iter().filter_map(find).filter(move |one| one.is_set_on(side))
     }
 
     /// The level of a factor in a slot, if its case has one.

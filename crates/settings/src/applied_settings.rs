@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
+use perflab_model::Setting;
 
 use crate::child_command::run_level_command;
 use crate::error::SettingError;
-use crate::setting::{
-    FileIdentity, Setting, SettingContent, counterpart_file, dependent_files, is_same_value,
-};
+use crate::setting::{FileIdentity, SettingContent, counterpart_file, dependent_files, is_same_value};
 use crate::undo_entry::UndoEntry;
 use crate::undo_journal::UndoJournal;
 

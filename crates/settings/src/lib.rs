@@ -24,7 +24,7 @@ mod undo_journal;
 pub use applied_settings::{AppliedSettings, SettingChange};
 pub use child_command::{run_command, run_stoppable_command};
 pub use error::SettingError;
-pub use setting::{FactorSetting, Setting, drop_caches, resolve_settings, setting_problems};
+pub use setting::{drop_caches, locate_setting, resolve_settings, setting_problems};
 pub use temporary_folder::{LazyTemporaryFolder, TemporaryFolder, temporary_folder};
 pub use undo_entry::{UndoEntry, end_delays, remove_tree};
 pub use undo_journal::{RecoveredRun, UndoJournal, recover_killed_runs};

@@ -14,8 +14,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use perflab_model::expression::{ExpressionError, ExpressionScope};
-use perflab_model::study::{Factor, FactorKind, FactorSide, Study};
-use perflab_model::{Case, Problem};
+use perflab_model::study::{Factor, FactorKind, FactorLevel, FactorSide, Study};
+use perflab_model::{PlannedSetting, Problem, Setting};
 use perflab_observe::Root;
 use perflab_observe::io::MountTable;
 use rustix::fs::{Access, access};
@@ -23,73 +23,27 @@ use rustix::io::Errno;
 
 use crate::error::SettingError;
 
-/// One setting at the level that a case wants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Setting {
-    /// A file of /proc or /sys and its requested content.
-    File {
-        /// `sysctl vm.swappiness`, or the path
-        name: String,
-        /// the file
-        path: PathBuf,
-        /// what to write
-        value: String,
-    },
-    /// Commands of the user's, by factor.
-    Commands {
-        /// the factor's name
-        factor: String,
-        /// the level's name
-        level: String,
-        /// argv, empty for a level that changes nothing
-        apply: Vec<String>,
-        /// argv, empty likewise
-        undo: Vec<String>,
-    },
-    /// Caches to drop before each iteration: 1, 2 or 3. Nothing to undo.
-    DropCaches(u8),
-}
-
-impl Setting {
-    /// What it is called in events and messages.
-    pub fn name(&self) -> &str {
-        match self {
-            Setting::File { name, .. } => name,
-            Setting::Commands { factor, .. } => factor,
-            Setting::DropCaches(_) => "drop_caches",
-        }
-    }
-}
-
-/// A setting, and whose level it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FactorSetting {
-    /// The factor's name.
-    pub factor: String,
-    /// The level's name.
-    pub level: String,
-    /// What that means here.
-    pub setting: Setting,
-}
-
-/// The settings of one case, in the study's order of factors; with a `side`, only those that are set there.
+/// What each level of the study's factors sets, in the study's order. Values are worked out by the facts of `scope` where
+/// they are set on the side that is `here`, and left as the study has them on the other.
+///
+/// # Errors
+/// A value has no meaning here.
 pub fn resolve_settings(
     study: &Study,
-    case: &Case,
     scope: &ExpressionScope,
-    root: &Root,
-    side: Option<FactorSide>,
-) -> Result<Vec<FactorSetting>, ExpressionError> {
+    here: FactorSide,
+) -> Result<Vec<PlannedSetting>, Problem> {
     let mut resolved = Vec::new();
-    for (name, level) in &case.levels {
-        let factor = study.factor.get(name);
-        let applies =
-            |factor: &&Factor| side.is_none_or(|side| factor.on.unwrap_or(FactorSide::Host) == side);
-        if let Some(factor) = factor.filter(applies) {
-            let setting = resolve_setting(name, factor, level, scope, root)?;
-            resolved.extend(setting.map(|setting| FactorSetting {
+    for (name, factor) in &study.factor {
+        let on = (!study.target.is_empty()).then(|| factor.on.unwrap_or(FactorSide::Host));
+        let scope = Some(scope).filter(|_| on.is_none_or(|on| on == here));
+        for (index, level) in factor.levels.iter().enumerate() {
+            let setting = resolve_level(name, factor, level, scope)
+                .map_err(|error| Problem::new(format!("factor.{name}.levels[{index}]"), error.to_string()))?;
+            resolved.extend(setting.map(|setting| PlannedSetting {
                 factor: name.clone(),
-                level: level.clone(),
+                level: level.name.clone(),
+                on,
                 setting,
             }));
         }
@@ -97,26 +51,23 @@ pub fn resolve_settings(
     Ok(resolved)
 }
 
-fn resolve_setting(
+/// What a level sets; without a scope, its value as it is written.
+fn resolve_level(
     name: &str,
     factor: &Factor,
-    level: &str,
-    scope: &ExpressionScope,
-    root: &Root,
+    level: &FactorLevel,
+    scope: Option<&ExpressionScope>,
 ) -> Result<Option<Setting>, ExpressionError> {
-    let Some(level) = factor.levels.iter().find(|candidate| candidate.name == level) else { return Ok(None) };
     let key = factor.key.clone().unwrap_or_else(|| name.into());
+    let text = level.value.to_string();
+    let value = || scope.map_or_else(|| Ok(text.clone()), |scope| scope.render(&text));
     Ok(match factor.kind {
         FactorKind::Sysctl => Some(Setting::File {
-            path: root.path(&sysctl_path(&key)),
+            path: sysctl_path(&key).into(),
             name: format!("sysctl {key}"),
-            value: scope.render(&level.value.to_string())?,
+            value: value()?,
         }),
-        FactorKind::File => Some(Setting::File {
-            path: root.path(&key),
-            name: key,
-            value: scope.render(&level.value.to_string())?,
-        }),
+        FactorKind::File => Some(Setting::File { path: key.clone().into(), name: key, value: value()? }),
         FactorKind::Commands => Some(Setting::Commands {
             factor: name.into(),
             level: level.name.clone(),
@@ -133,6 +84,18 @@ fn resolve_setting(
         | FactorKind::Label
         | FactorKind::Targets => None,
     })
+}
+
+/// The setting with its file below `root`.
+pub fn locate_setting(setting: &Setting, root: &Root) -> Setting {
+    match setting {
+        Setting::File { name, path, value } => Setting::File {
+            name: name.clone(),
+            path: root.path(&path.to_string_lossy()),
+            value: value.clone(),
+        },
+        other => other.clone(),
+    }
 }
 
 /// `vm.swappiness` -> `/proc/sys/vm/swappiness`; a name that holds slashes already is taken as a path,
@@ -350,12 +313,12 @@ const TRIGGERS: [(&str, &str); 3] = [
 ];
 
 /// The problems of all settings that are made on this machine, each with the study's key.
-pub fn setting_problems(study: &Study, scope: &ExpressionScope, root: &Root) -> Vec<Problem> {
+pub fn setting_problems(study: &Study, settings: &[PlannedSetting], root: &Root) -> Vec<Problem> {
     let everywhere = study.target.is_empty();
     let applies = |factor: &Factor| everywhere || factor.on.unwrap_or(FactorSide::Host) == FactorSide::Host;
     let files = study.factor.iter().filter(|(_, factor)| applies(factor));
     let mut found: Vec<Problem> =
-        files.flat_map(|(name, factor)| factor_problems(name, factor, scope, root)).collect();
+        files.flat_map(|(name, factor)| factor_problems(name, factor, settings, root)).collect();
     found.extend(factor_conflicts(study, root));
     found
 }
@@ -439,7 +402,7 @@ fn factor_key(name: &str, factor: &Factor) -> String {
     if factor.key.is_some() { format!("factor.{name}.key") } else { format!("factor.{name}") }
 }
 
-fn factor_problems(name: &str, factor: &Factor, scope: &ExpressionScope, root: &Root) -> Vec<Problem> {
+fn factor_problems(name: &str, factor: &Factor, settings: &[PlannedSetting], root: &Root) -> Vec<Problem> {
     let key = factor.key.as_deref().unwrap_or(name);
     let Some(bare) = written_file(name, factor) else { return Vec::new() };
     let place = factor_key(name, factor);
@@ -463,7 +426,8 @@ fn factor_problems(name: &str, factor: &Factor, scope: &ExpressionScope, root: &
     // Who may not read it is refused when the study is run, by the check of permissions.
     let Ok(content) = SettingContent::read(&path) else { return Vec::new() };
     let levels = factor.levels.iter().enumerate().filter_map(|(index, level)| {
-        let value = scope.render(&level.value.to_string()).ok()?;
+        let planned = settings.iter().find(|one| one.factor == name && one.level == level.name)?;
+        let Setting::File { value, .. } = &planned.setting else { return None };
         let (message, hint) = refused_value(factor.kind, &bare, &content, value.trim())?;
         let message = format!("factor `{name}`, level `{}`: {message}", level.name);
         Some(Problem::new(format!("factor.{name}.levels[{index}]"), message).with_hint(hint))
@@ -645,7 +609,9 @@ mod tests {
         let text = format!("title = \"t\"\n[workload.w]\n[factor.f]\n{factor}\n");
         let source = perflab_model::study::TomlSource::new("s.toml", text);
         let study = source.parse_study().unwrap();
-        let found = setting_problems(&study, &ExpressionScope::default(), &Root(home.path().to_path_buf()));
+        let settings =
+            resolve_settings(&study, &ExpressionScope::default(), FactorSide::Host).unwrap_or_default();
+        let found = setting_problems(&study, &settings, &Root(home.path().to_path_buf()));
         let home = home.path().display().to_string();
         let problems = source.place_problems(found);
         problems.to_string().lines().map(|line| line.replace(&home, "")).collect()

@@ -333,6 +333,8 @@ pub(crate) mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
+    use perflab_model::Setting;
+
     use super::*;
     use crate::error::SettingError;
     use crate::*;

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use perflab_analyze::reads_by_file;
+use perflab_model::Setting;
 use perflab_model::io_trace::{FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTraceScope, IoTracer, MountTable, resolve_files};
@@ -31,7 +32,6 @@ use perflab_prefetch::{
     combine_traces, refresh_extents, shares_files, trace_store,
 };
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
-use perflab_settings::Setting;
 use perflab_settings::drop_caches;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;

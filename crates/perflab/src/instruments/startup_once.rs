@@ -10,13 +10,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use perflab_model::Setting;
 use perflab_model::io_trace::{DeviceNumber, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTraceScope, IoTracer, MountTable, resolve_files};
 use perflab_prefetch::{
     CombinePolicy, ReplayBudget, ReplayMode, TraceStore, build_trace, combine_traces, trace_store,
 };
-use perflab_settings::Setting;
 use perflab_settings::drop_caches;
 use perflab_startup::{
     CachedFiles, DiskTraffic, PackageRoot, ReadinessCondition, StartupCost, StartupError, StartupResult,

@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 use perflab_conduct::{PlanChoices, plan_study};
-use perflab_model::{Case, RunPlan, Study};
+use perflab_model::study::FactorSide;
+use perflab_model::{Case, PlannedSetting, RunPlan, Setting, Study};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
@@ -30,7 +31,7 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
     // A label's level is asked for at the run, so any one will do here.
     let (study, plan) = plan_named_study(context, name, &[], None, true)?;
     let source = study_source::find_study(name)?;
-    crate::measure::run::check_settings(context, &source, &study)?;
+    crate::measure::run::check_settings(context, &source, &study, &plan)?;
     crate::measure::run::note_study_warnings(&source, &study);
     let (cases, slots) = (plan.cases.len(), plan.slots.len());
     if context.format == OutputFormat::Json {
@@ -72,11 +73,14 @@ fn first_levels(study: &Study) -> Vec<(String, String)> {
 
 fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) -> Result<(), Failure> {
     let (_, plan) = plan_named_study(context, name, set, seed, false)?;
-    let mut grid = Grid::new(["slot", "block", "case", "parameters", "environment"].map(GridColumn::left));
+    let mut grid =
+        Grid::new(["slot", "block", "case", "parameters", "environment", "settings"].map(GridColumn::left));
     for (index, slot) in plan.slots.iter().enumerate() {
         let Some(case) = plan.case(slot.case) else { continue };
         let block = if slot.warmup { format!("warm-up {}", slot.block) } else { slot.block.to_string() };
-        let text = [index.to_string(), block, case.label(), parameters_text(case), environment_text(case)];
+        let (parameters, environment) = (parameters_text(case), environment_text(case));
+        let settings = settings_text(&plan, case);
+        let text = [index.to_string(), block, case.label(), parameters, environment, settings];
         grid.add_row(text.map(|text| GridCell::from(text.as_str())));
     }
     context.note(format!("{} order, seed {}", plan.order, plan.seed));
@@ -89,6 +93,23 @@ fn parameters_text(case: &Case) -> String {
 
 fn environment_text(case: &Case) -> String {
     case.environment.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// What is set for a case, and by what it is undone where that is not the value before.
+fn settings_text(plan: &RunPlan, case: &Case) -> String {
+    let text = |planned: &PlannedSetting| {
+        let side = if planned.on == Some(FactorSide::Guest) { "guest: " } else { "" };
+        let what = match &planned.setting {
+            Setting::File { name, value, .. } => format!("{name}={value}"),
+            Setting::Commands { apply, undo, .. } if apply.is_empty() && undo.is_empty() => return None,
+            Setting::Commands { apply, undo, .. } => {
+                format!("{} (undo: {})", apply.join(" "), undo.join(" "))
+            }
+            Setting::DropCaches(which) => format!("drop caches {which}"),
+        };
+        Some(format!("{side}{what}"))
+    };
+    plan.case_settings(case, None).filter_map(text).collect::<Vec<_>>().join("; ")
 }
 
 fn write_new_study(context: &App, file: &OutputPath) -> Result<(), Failure> {

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use perflab_settings::{AppliedSettings, Setting, SettingError, UndoJournal};
+use perflab_model::Setting;
+use perflab_settings::{AppliedSettings, SettingError, UndoJournal};
 
 use crate::app::App;
 

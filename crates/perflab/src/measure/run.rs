@@ -117,7 +117,7 @@ pub fn prepare_manifest(
     }
     let study = perflab_conduct::plan::narrow_study(&study, &choices)
         .map_err(|found| source.place_problems(found))?;
-    check_settings(context, &source, &study)?;
+    check_settings(context, &source, &study, &plan)?;
     Ok(build_manifest(&source, study, plan, facts, args.label.clone(), &context.root))
 }
 
@@ -128,10 +128,13 @@ pub fn note_study_warnings(source: &TomlSource, study: &Study) {
 }
 
 /// What can be known of the study's settings without changing any.
-pub fn check_settings(context: &App, source: &TomlSource, study: &Study) -> Result<(), Failure> {
-    let facts = perflab_observe::collect_facts(&context.root, None)?;
-    let scope = perflab_conduct::plan::expression_scope(study, &facts).unwrap_or_default();
-    let found = setting_problems(study, &scope, &context.root);
+pub fn check_settings(
+    context: &App,
+    source: &TomlSource,
+    study: &Study,
+    plan: &RunPlan,
+) -> Result<(), Failure> {
+    let found = setting_problems(study, &plan.settings, &context.root);
     if found.is_empty() { Ok(()) } else { Err(source.place_problems(found).into()) }
 }
 

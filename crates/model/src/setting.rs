@@ -1,0 +1,68 @@
+//! What a level of a factor sets on a machine: worked out once, when a study is planned.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::study::FactorSide;
+
+/// One setting at the level that a case wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Setting {
+    /// A file of /proc or /sys and its requested content. What it held is read before, and written back.
+    File {
+        /// `sysctl vm.swappiness`, or the path
+        name: String,
+        /// the file
+        path: PathBuf,
+        /// what to write
+        value: String,
+    },
+    /// Commands of the user's, by factor.
+    Commands {
+        /// the factor's name
+        factor: String,
+        /// the level's name
+        level: String,
+        /// argv, empty for a level that changes nothing
+        apply: Vec<String>,
+        /// argv, empty likewise
+        undo: Vec<String>,
+    },
+    /// Caches to drop before each iteration: 1, 2 or 3. Nothing to undo.
+    DropCaches(u8),
+}
+
+impl Setting {
+    /// What it is called in events and messages.
+    pub fn name(&self) -> &str {
+        match self {
+            Setting::File { name, .. } => name,
+            Setting::Commands { factor, .. } => factor,
+            Setting::DropCaches(_) => "drop_caches",
+        }
+    }
+}
+
+/// A setting, and whose level it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedSetting {
+    /// The factor's name.
+    pub factor: String,
+    /// The level's name.
+    pub level: String,
+    /// The side that it is set on; absent in a study without targets. The value of a target's setting is the study's
+    /// expression: each target works it out by its own facts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<FactorSide>,
+    /// What is set.
+    pub setting: Setting,
+}
+
+impl PlannedSetting {
+    /// Whether it is set on this side; everything is where there are no sides.
+    pub fn is_set_on(&self, side: Option<FactorSide>) -> bool {
+        side.is_none_or(|side| self.on.unwrap_or(FactorSide::Host) == side)
+    }
+}
