@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{JoinHandle, spawn};
 
+use perflab_disk::scratch_disk::resolve_disks;
 use perflab_model::study::{FactorSide, TomlSource};
-use perflab_model::{Manifest, Nanos, Overhead, Refusal, RunEventKind, RunStatus, StopRequest};
+use perflab_model::{Manifest, Nanos, Overhead, Problem, Refusal, RunEventKind, RunStatus, StopRequest};
 use perflab_observe::{Root, Sampler, SamplerOverhead};
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -69,8 +70,7 @@ impl AgentRuns<'_> {
         // Expressions are about the machine that the workload runs on.
         manifest.facts = perflab_observe::collect_facts(&machine.root, manifest.study.facts.as_deref())?;
         manifest.boot_id = perflab_observe::read_boot_id(&machine.root);
-        manifest.plan.settings = expression_scope(&manifest.study, &manifest.facts)
-            .and_then(|scope| resolve_settings(&manifest.study, &scope, FactorSide::Guest))
+        resolve_plan_here(&mut manifest)
             .map_err(|problem| ConductError::Refused(vec![preflight::refusal_of_value(&problem.message)]))?;
         let (permissions, role) = (RunPermissions::default(), TargetRole::Workload);
         preflight::check_environment(&manifest, machine, &permissions, role)?;
@@ -128,6 +128,14 @@ impl AgentRuns<'_> {
             }
         }
     }
+}
+
+/// Works out what the plan leaves to each target: the values of its settings, the size of its disk.
+fn resolve_plan_here(manifest: &mut Manifest) -> Result<(), Problem> {
+    let scope = expression_scope(&manifest.study, &manifest.facts)?;
+    manifest.plan.settings = resolve_settings(&manifest.study, &scope, FactorSide::Guest)?;
+    manifest.plan.disks = resolve_disks(&manifest.study, &manifest.plan.cases, Some(&scope))?;
+    Ok(())
 }
 
 fn refusal_error(what: String) -> ConductError {

@@ -92,9 +92,9 @@ impl<'a> SlotExecutor<'a> {
         let manifest = self.manifest;
         let needs = preflight::used_definitions(manifest, &self.host.catalogue);
         let wanted = needs.iter().any(|definition| definition.needs.scratch);
-        let disk = manifest.study.disk.as_ref();
+        let disk = manifest.plan.disks.first().map(|planned| &planned.disk);
         self.warn_emulated()?;
-        if scratch_disk::disk_varies(&manifest.study) {
+        if manifest.plan.has_varying_disk() {
             return Ok(None); // each iteration makes its own
         }
         let journal = self.settings.journal();
@@ -102,7 +102,6 @@ impl<'a> SlotExecutor<'a> {
             scratch_disk::prepare_scratch_disk(
                 disk,
                 &manifest.id,
-                &self.scope,
                 self.permissions.scratch.as_deref(),
                 &self.host.perflab,
                 journal,
@@ -113,7 +112,7 @@ impl<'a> SlotExecutor<'a> {
 
     /// Figures of a disk that is not there are never shown as those of one that is.
     fn warn_emulated(&self) -> Result<(), ConductError> {
-        let models = scratch_disk::emulated_models(&self.manifest.study, &self.manifest.plan.cases);
+        let models = scratch_disk::emulated_models(&self.manifest.plan.disks);
         models.into_iter().try_for_each(|model| {
             self.stream.send_warning(
                 format!(
@@ -191,7 +190,7 @@ impl<'a> SlotExecutor<'a> {
         case: &Case,
         begin: &dyn Fn() -> Option<RealtimeGuard>,
     ) -> Result<bool, ConductError> {
-        if !scratch_disk::disk_varies(&self.manifest.study) {
+        if !self.manifest.plan.has_varying_disk() {
             return run_iteration(self, index, slot, case, begin);
         }
         let mark = self.settings.journal().next_number();
@@ -203,13 +202,12 @@ impl<'a> SlotExecutor<'a> {
 
     /// The case's own disk, made for one iteration.
     fn make_fresh_disk(&mut self, case: &Case) -> Result<PathBuf, ConductError> {
-        let disk = scratch_disk::resolve_disk(&self.manifest.study, case);
+        let disk = self.manifest.plan.case_disk(case);
         let id = &self.manifest.id;
         let perflab = &self.host.perflab;
         Ok(scratch_disk::prepare_scratch_disk(
-            disk.as_ref(),
+            disk,
             id,
-            &self.scope,
             self.permissions.scratch.as_deref(),
             perflab,
             self.settings.journal(),
@@ -349,8 +347,7 @@ fn warn_of_absence(executor: &SlotExecutor<'_>, case: &Case, reason: &str) -> Re
 
 /// What is still to be written to an emulated disk must not hold up what is to end.
 fn end_disk_delays(executor: &SlotExecutor<'_>, case: &Case) {
-    let is_emulated =
-        scratch_disk::resolve_disk(&executor.manifest.study, case).is_some_and(|disk| disk.model.is_some());
+    let is_emulated = executor.manifest.plan.case_disk(case).is_some_and(|disk| disk.model.is_some());
     if let Some(scratch) = executor.scratch.as_deref().filter(|_| is_emulated) {
         end_delays(&delay_switch(scratch));
     }

@@ -8,6 +8,7 @@
 //! (field-notes/statistics.md, section 1).
 
 use indexmap::IndexMap;
+use perflab_disk::scratch_disk::resolve_disks;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{FactorSide, RunRules, SlotOrder};
 use perflab_model::{Facts, Problem, RunPlan, Slot, Study};
@@ -45,10 +46,11 @@ pub fn plan_study(
         return Err(problems);
     }
     let cases = crate::case_expansion::expand_cases(&study, catalogue, &scope, &mut problems);
-    let settings = resolve_settings(&study, &scope, FactorSide::Host).unwrap_or_else(|problem| {
-        problems.push(problem);
-        Vec::new()
-    });
+    let settings = resolve_settings(&study, &scope, FactorSide::Host);
+    let settings = settings.map_err(|problem| problems.push(problem)).unwrap_or_default();
+    // Workloads run on the targets where there are some, and there are their disks.
+    let disks = resolve_disks(&study, &cases, Some(&scope).filter(|_| study.target.is_empty()));
+    let disks = disks.map_err(|problem| problems.push(problem)).unwrap_or_default();
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -67,6 +69,7 @@ pub fn plan_study(
             .collect(),
         cases,
         settings,
+        disks,
     })
 }
 

@@ -68,9 +68,9 @@ pub(crate) fn used_definitions<'a>(
 }
 
 fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal> {
-    let wanted = manifest.plan.cases.iter().map(|case| scratch_disk::resolve_disk(&manifest.study, case));
+    let disks = manifest.plan.disks.iter().map(|planned| &planned.disk);
     let mut found: Vec<Refusal> = Vec::new();
-    for refusal in wanted.flat_map(|disk| scratch_disk::check_disk(disk.as_ref(), permissions.apply)) {
+    for refusal in disks.flat_map(|disk| scratch_disk::check_disk(Some(disk), permissions.apply)) {
         if !found.contains(&refusal) {
             found.push(refusal);
         }

@@ -7,9 +7,10 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{DiskKind, DiskModel, FactorKind, ScratchDisk, Study};
-use perflab_model::{Bytes, Case, Refusal, Scalar};
+use perflab_model::{Bytes, Case, PlannedDisk, Problem, Refusal, Scalar};
 use perflab_settings::{UndoEntry, UndoJournal, run_command, temporary_folder};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -20,13 +21,40 @@ use crate::error::DiskError;
 /// Files in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// The disk that a case wants: the study's, with the levels of factors over it.
-pub fn resolve_disk(study: &Study, case: &Case) -> Option<ScratchDisk> {
-    let mut disk = study.disk.clone()?;
-    for (name, level) in &case.levels {
-        let Some(factor) = study.factor.get(name).filter(|factor| factor.kind == FactorKind::Disk) else {
+/// The disks that the cases of a study are run on, each once. Sizes are worked out in `scope`; without one, they stay as the
+/// study has them.
+///
+/// # Errors
+/// A size has no meaning here.
+pub fn resolve_disks(
+    study: &Study,
+    cases: &[Case],
+    scope: Option<&ExpressionScope>,
+) -> Result<Vec<PlannedDisk>, Problem> {
+    let mut disks: Vec<PlannedDisk> = Vec::new();
+    let Some(common) = &study.disk else { return Ok(disks) };
+    let is_disk = |name: &str| study.factor.get(name).is_some_and(|factor| factor.kind == FactorKind::Disk);
+    for case in cases {
+        let own = case.levels.iter().filter(|(name, _)| is_disk(name));
+        let levels: IndexMap<String, String> =
+            own.map(|(name, level)| (name.clone(), level.clone())).collect();
+        if disks.iter().any(|known| known.levels == levels) {
             continue;
-        };
+        }
+        let mut disk = disk_of_levels(study, common, &levels);
+        if let Some(scope) = scope.filter(|_| disk.kind == DiskKind::Image) {
+            disk.size = Some(resolve_size(&disk, scope)?);
+        }
+        disks.push(PlannedDisk { levels, disk });
+    }
+    Ok(disks)
+}
+
+/// The study's disk, with the levels of factors over it.
+fn disk_of_levels(study: &Study, common: &ScratchDisk, levels: &IndexMap<String, String>) -> ScratchDisk {
+    let mut disk = common.clone();
+    for (name, level) in levels {
+        let Some(factor) = study.factor.get(name) else { continue };
         let value = factor.levels.iter().find(|one| one.name == *level).map(|one| one.value.to_string());
         match factor.key.as_deref().unwrap_or(name) {
             "filesystem" => disk.filesystem = value,
@@ -35,21 +63,30 @@ pub fn resolve_disk(study: &Study, case: &Case) -> Option<ScratchDisk> {
             _ => {}
         }
     }
-    Some(disk)
+    disk
 }
 
-/// The disks that a plan's cases are run on without being there.
-pub fn emulated_models<'a>(study: &Study, cases: impl IntoIterator<Item = &'a Case>) -> Vec<DiskModel> {
-    let mut models: Vec<DiskModel> =
-        cases.into_iter().filter_map(|case| resolve_disk(study, case)?.model).collect();
+fn resolve_size(disk: &ScratchDisk, scope: &ExpressionScope) -> Result<Scalar, Problem> {
+    let size = match &disk.size {
+        Some(Scalar::Text(text)) if Bytes::parse(text).is_err() => {
+            let value = scope.evaluate(text).ok();
+            value.and_then(|value| value.as_number()).map(|bytes| Scalar::Int(bytes as i64))
+        }
+        size => size.clone(),
+    };
+    let resolved = ScratchDisk { size: size.or_else(|| disk.size.clone()), ..disk.clone() };
+    match disk_size(&resolved) {
+        Ok(bytes) => Ok(i64::try_from(bytes).map_or(Scalar::Text(bytes.to_string()), Scalar::Int)),
+        Err(refusal) => Err(Problem::new("disk.size", refusal.what).with_hint(refusal.hint)),
+    }
+}
+
+/// The disks of a plan that are not there.
+pub fn emulated_models(disks: &[PlannedDisk]) -> Vec<DiskModel> {
+    let mut models: Vec<DiskModel> = disks.iter().filter_map(|planned| planned.disk.model).collect();
     models.sort_by_key(|model| model.name());
     models.dedup();
     models
-}
-
-/// Whether the disk differs from case to case: every iteration then gets a fresh one.
-pub fn disk_varies(study: &Study) -> bool {
-    study.factor.values().any(|factor| factor.kind == FactorKind::Disk)
 }
 
 /// What the study's disk lacks here; `may_format` is whether a partition may be formatted. Nothing is changed.
@@ -97,7 +134,6 @@ pub fn check_disk(disk: Option<&ScratchDisk>, may_format: bool) -> Vec<Refusal> 
 pub fn prepare_scratch_disk(
     disk: Option<&ScratchDisk>,
     id: &str,
-    scope: &ExpressionScope,
     scratch: Option<&Path>,
     perflab: &Path,
     journal: &mut UndoJournal,
@@ -111,7 +147,8 @@ pub fn prepare_scratch_disk(
             }
             (DiskKind::Image, path) => {
                 let base = image_folder(disk, path.as_deref(), &base);
-                let (home, size) = (make_scratch_folder(&base, id, journal)?, disk_size(disk, scope)?);
+                let (home, size) =
+                    (make_scratch_folder(&base, id, journal)?, disk_size(disk).map_err(DiskError::Refused)?);
                 let image = create_image(&home, size)?;
                 let Some(model) = disk.model else {
                     return format_and_mount(disk, &image, &home, &["loop"], journal);
@@ -205,23 +242,16 @@ fn disk_file_system(disk: &ScratchDisk) -> &str {
     disk.filesystem.as_deref().unwrap_or("ext4")
 }
 
-fn disk_size(disk: &ScratchDisk, scope: &ExpressionScope) -> Result<u64, DiskError> {
+fn disk_size(disk: &ScratchDisk) -> Result<u64, Refusal> {
     let wanted = disk.size.clone().unwrap_or(Scalar::Int(0));
-    value_as_bytes(&wanted, scope).filter(|size| *size >= 1 << 20).ok_or_else(|| {
-        let what = format!("`disk.size` = `{wanted}` is not a size of at least 1 MiB");
-        DiskError::Refused(Refusal { what, hint: "write \"1GiB\", or an expression in bytes".into() })
-    })
-}
-
-fn value_as_bytes(value: &Scalar, scope: &ExpressionScope) -> Option<u64> {
-    let value = match value {
-        Scalar::Text(text) => match Bytes::parse(text) {
-            Ok(bytes) => return Some(bytes.0),
-            Err(_) => scope.evaluate(text).ok()?,
-        },
-        other => other.clone(),
+    let size = match &wanted {
+        Scalar::Text(text) => Bytes::parse(text).ok().map(|bytes| bytes.0),
+        other => other.as_number().filter(|number| *number > 0.0).map(|number| number as u64),
     };
-    value.as_number().filter(|number| *number > 0.0).map(|number| number as u64)
+    size.filter(|size| *size >= 1 << 20).ok_or_else(|| Refusal {
+        what: format!("`disk.size` = `{wanted}` is not a size of at least 1 MiB"),
+        hint: "write \"1GiB\", or an expression in bytes".into(),
+    })
 }
 
 /// Whether the kernel or another program has claimed the disk, or a part of it: mounted anywhere, swapped to, part of a RAID or of

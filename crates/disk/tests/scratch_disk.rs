@@ -7,7 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perflab_disk::scratch_disk;
 use perflab_model::Setting;
-use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{DiskKind, ScratchDisk};
 use perflab_settings::{AppliedSettings, UndoJournal, recover_killed_runs};
 
@@ -60,7 +59,6 @@ fn an_image_is_made_mounted_and_removed_root() {
         let place = scratch_disk::prepare_scratch_disk(
             Some(&disk),
             "IMG",
-            &ExpressionScope::default(),
             Some(home.path()),
             Path::new("perflab"),
             bench.journal(),
@@ -87,7 +85,6 @@ fn a_killed_runs_mount_goes_at_the_next_start_root() {
     let place = scratch_disk::prepare_scratch_disk(
         Some(&image_disk("ext4")),
         "IMG",
-        &ExpressionScope::default(),
         Some(home.path()),
         Path::new("perflab"),
         bench.journal(),
@@ -111,9 +108,9 @@ fn a_mount_goes_whatever_its_path_holds_root() {
     let state = home.path().join("state");
     for is_killed in [true, false] {
         let mut bench = AppliedSettings::new(UndoJournal::new(&state, "IMG", "boot"));
-        let (disk, scope) = (image_disk("ext4"), ExpressionScope::default());
+        let disk = image_disk("ext4");
         let perflab = Path::new("perflab");
-        scratch_disk::prepare_scratch_disk(Some(&disk), "IMG", &scope, Some(&link), perflab, bench.journal())
+        scratch_disk::prepare_scratch_disk(Some(&disk), "IMG", Some(&link), perflab, bench.journal())
             .unwrap();
         let failed = if is_killed {
             drop(bench);
@@ -218,7 +215,6 @@ fn a_partition_is_formatted_where_apply_allows_it_root() {
     let place = scratch_disk::prepare_scratch_disk(
         Some(&disk),
         "PART",
-        &ExpressionScope::default(),
         Some(home.path()),
         Path::new("perflab"),
         bench.journal(),

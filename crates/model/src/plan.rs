@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::study::FactorSide;
+use crate::study::{FactorSide, ScratchDisk};
 use crate::{Metric, PlannedSetting, Scalar};
 
 /// One workload at one parameter point under one level of every factor.
@@ -97,6 +97,19 @@ pub struct RunPlan {
     /// What the levels of factors set, once for each level; those that set nothing are not in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<PlannedSetting>,
+    /// The scratch disks that cases are run on, each once; none where the study describes none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<PlannedDisk>,
+}
+
+/// A scratch disk, and the cases that are run on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedDisk {
+    /// Factor -> level name, of those factors that say what disk it is; empty where all cases have the same.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub levels: IndexMap<String, String>,
+    /// The disk. The size of an image is in bytes; on a target, it is the study's expression, as for settings.
+    pub disk: ScratchDisk,
 }
 
 impl RunPlan {
@@ -115,6 +128,18 @@ impl RunPlan {
             self.settings.iter().find(|one| one.factor == *factor && one.level == *level)
         };
         case.levels.iter().filter_map(find).filter(move |one| one.is_set_on(side))
+    }
+
+    /// The disk that a case is run on, if the study describes one.
+    pub fn case_disk(&self, case: &Case) -> Option<&ScratchDisk> {
+        let is_own = |(factor, level): (&String, &String)| case.levels.get(factor) == Some(level);
+        let planned = self.disks.iter().find(|planned| planned.levels.iter().all(is_own));
+        planned.map(|planned| &planned.disk)
+    }
+
+    /// Whether the disk differs from case to case: every iteration then gets a fresh one.
+    pub fn has_varying_disk(&self) -> bool {
+        self.disks.iter().any(|planned| !planned.levels.is_empty())
     }
 
     /// The level of a factor in a slot, if its case has one.

@@ -117,14 +117,7 @@ fn make_emulated_disk(model: DiskModel, journal: &mut UndoJournal) -> anyhow::Re
         model: Some(model),
     };
     let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
-    Ok(scratch_disk::prepare_scratch_disk(
-        Some(&wanted),
-        "peers",
-        &Default::default(),
-        None,
-        perflab,
-        journal,
-    )?)
+    Ok(scratch_disk::prepare_scratch_disk(Some(&wanted), "peers", None, perflab, journal)?)
 }
 
 /// What the kernel had to deliver in one start.

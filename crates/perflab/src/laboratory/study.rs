@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 use perflab_conduct::{PlanChoices, plan_study};
-use perflab_model::study::FactorSide;
-use perflab_model::{Case, PlannedSetting, RunPlan, Setting, Study};
+use perflab_model::study::{DiskKind, FactorSide, ScratchDisk};
+use perflab_model::{Bytes, Case, PlannedSetting, RunPlan, Scalar, Setting, Study};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
@@ -73,14 +73,16 @@ fn first_levels(study: &Study) -> Vec<(String, String)> {
 
 fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) -> Result<(), Failure> {
     let (_, plan) = plan_named_study(context, name, set, seed, false)?;
-    let mut grid =
-        Grid::new(["slot", "block", "case", "parameters", "environment", "settings"].map(GridColumn::left));
+    let mut grid = Grid::new(
+        ["slot", "block", "case", "parameters", "environment", "settings", "disk"].map(GridColumn::left),
+    );
     for (index, slot) in plan.slots.iter().enumerate() {
         let Some(case) = plan.case(slot.case) else { continue };
         let block = if slot.warmup { format!("warm-up {}", slot.block) } else { slot.block.to_string() };
         let (parameters, environment) = (parameters_text(case), environment_text(case));
-        let settings = settings_text(&plan, case);
-        let text = [index.to_string(), block, case.label(), parameters, environment, settings];
+        let (settings, disk) = (settings_text(&plan, case), plan.case_disk(case).map(disk_text));
+        let disk = disk.unwrap_or_default();
+        let text = [index.to_string(), block, case.label(), parameters, environment, settings, disk];
         grid.add_row(text.map(|text| GridCell::from(text.as_str())));
     }
     context.note(format!("{} order, seed {}", plan.order, plan.seed));
@@ -110,6 +112,24 @@ fn settings_text(plan: &RunPlan, case: &Case) -> String {
         Some(format!("{side}{what}"))
     };
     plan.case_settings(case, None).filter_map(text).collect::<Vec<_>>().join("; ")
+}
+
+/// What a disk is, and where.
+fn disk_text(disk: &ScratchDisk) -> String {
+    let kind = match disk.kind {
+        DiskKind::Directory => "directory",
+        DiskKind::Image => "image",
+        DiskKind::Partition => "partition",
+    };
+    let size = disk.size.as_ref().filter(|_| disk.kind == DiskKind::Image).map(|size| match size {
+        Scalar::Int(bytes) => Bytes(u64::try_from(*bytes).unwrap_or(0)).to_string(),
+        expression => expression.to_string(),
+    });
+    let filesystem = (disk.kind != DiskKind::Directory).then(|| disk.filesystem.as_deref().unwrap_or("ext4"));
+    let model = disk.model.map(|model| format!("as {}", model.name()));
+    let parts = [Some(kind), size.as_deref(), filesystem, disk.mount.as_deref(), model.as_deref()];
+    let parts: Vec<&str> = parts.into_iter().flatten().chain(disk.path.as_deref()).collect();
+    parts.join(" ")
 }
 
 fn write_new_study(context: &App, file: &OutputPath) -> Result<(), Failure> {

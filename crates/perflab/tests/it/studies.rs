@@ -26,7 +26,7 @@ fn expand_prints_every_case_in_its_order_with_every_setting() {
     let laboratory = Sandbox::new();
     let study = laboratory.write_study(
         "s.toml",
-        "run = { iterations = 2, warmup = 1 }\n[workload.echo]\nmatrix = { speed = [1, \"cpus * 0 + 2\"] }\nenvironment = { COLOUR = \"red\" }\n[factor.arenas]\nkind = \"environment\"\nkey = \"ARENAS\"\nlevels = [1, 8]",
+        "run = { iterations = 2, warmup = 1 }\n[workload.echo]\nmatrix = { speed = [1, \"cpus * 0 + 2\"] }\nenvironment = { COLOUR = \"red\" }\n[factor.arenas]\nkind = \"environment\"\nkey = \"ARENAS\"\nlevels = [1, 8]\n[factor.swap]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [\"{{ cpus * 0 + 10 }}\"]\n[factor.log]\nkind = \"commands\"\nlevels = [{ name = \"off\", apply = [\"log\", \"off\"], undo = [\"log\", \"on\"] }]\n[disk]\nkind = \"image\"\nsize = \"cpus * 0 + 1073741824\"\nmount = \"noatime\"",
     );
     let said = laboratory.run_successfully(&["study", "expand", &study, "--seed", "7"]);
     insta::assert_snapshot!(said.out);
