@@ -431,7 +431,7 @@ fn parse_samples(
     let declared = executor.manifest.plan.metrics.get(&case.uses);
     let primary = |name: &str| {
         declared
-            .and_then(|all| all.iter().find(|metric| metric.name == name))
+            .and_then(|all| all.iter().find(|metric| metric.covers(name)))
             .is_some_and(|metric| metric.primary)
     };
     let sample = |measured: perflab_workload::MetricValue| Sample {

@@ -201,18 +201,21 @@ impl ReportValidator<'_> {
         self.expect_open_slot(open.index)?;
         let uses = self.manifest.plan.case(open.slot.case).map(|case| case.uses.as_str()).unwrap_or_default();
         let known = self.manifest.plan.metrics.get(uses).into_iter().flatten();
-        let metric = known.into_iter().find(|metric| metric.name == sample.metric);
+        let metric = known.into_iter().find(|metric| metric.covers(&sample.metric));
         let metric =
             metric.ok_or_else(|| format!("it measured {:?}, which is not in the plan", sample.metric))?;
-        if open.slot.warmup || open.has_reported_metric(self.target, &metric.name) {
-            return Err(format!("it told of {} once too often", metric.name));
+        // A `*` covers whatever a target calls it.
+        let is_declared = sample.metric == metric.name;
+        let name = if is_declared { metric.name.clone() } else { clean_label(&sample.metric) };
+        if open.slot.warmup || open.has_reported_metric(self.target, &name) {
+            return Err(format!("it told of {name} once too often"));
         }
         Ok(Sample {
             boot: open.slot.boot,
             target: u32::try_from(self.target).ok(),
             case: open.slot.case,
             iteration: open.slot.iteration,
-            metric: SharedStr::from(&metric.name),
+            metric: SharedStr::from(&name),
             value: sample.value,
             unit: metric.unit.clone(),
             direction: metric.direction,

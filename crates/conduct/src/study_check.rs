@@ -140,10 +140,9 @@ fn check_fact_families(study: &Study, found: &mut Vec<Problem>) {
 fn check_metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
     let definitions =
         study.workload.iter().filter_map(|(name, workload)| catalogue.get(catalogue_name(name, workload)));
-    let known: Vec<String> =
-        definitions.flat_map(|definition| definition.metrics()).map(|metric| metric.name).collect();
-    for name in study.metric.keys().filter(|name| !known.contains(name)) {
-        let hint = perflab_model::suggest_name(name, known.iter().map(String::as_str));
+    let known: Vec<Metric> = definitions.flat_map(|definition| definition.metrics()).collect();
+    for name in study.metric.keys().filter(|name| !known.iter().any(|metric| metric.covers(name))) {
+        let hint = perflab_model::suggest_name(name, known.iter().map(|metric| metric.name.as_str()));
         found.push(
             Problem::new(format!("metric.{name}"), format!("no workload here measures `{name}`"))
                 .with_hint(hint),
@@ -154,6 +153,13 @@ fn check_metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>)
 /// The declared metrics, with the study's choice of which of them are primary: naming any metric as
 /// primary makes the others explain.
 pub(crate) fn choose_primary_metrics(study: &Study, declared: Vec<Metric>) -> Vec<Metric> {
+    // One that the study names and a `*` covers is declared by its name, before the `*`.
+    let covered_names = |metric: &Metric| -> Vec<Metric> {
+        let names = study.metric.keys().filter(|name| **name != metric.name && metric.covers(name));
+        names.map(|name| Metric { name: name.clone(), ..metric.clone() }).collect()
+    };
+    let declared: Vec<Metric> =
+        declared.into_iter().flat_map(|metric| covered_names(&metric).into_iter().chain([metric])).collect();
     let named = |name: &str| study.metric.get(name).map(|choice| choice.primary.unwrap_or(true));
     let any = declared.iter().any(|metric| named(&metric.name) == Some(true));
     let choose = |metric: Metric| {

@@ -7,14 +7,20 @@
 //! | [`kernel`] | one file a kernel file; [`KERNEL_FILES`](kernel::KERNEL_FILES) is the list |
 //! | [`tool`] | one file a tool's output; [`TOOL_LOGS`](tool::TOOL_LOGS) is the list of those that are logs |
 //! | [`metric_rules`] | `[[metric]]`: which quantity, and the one rule that finds it in an output |
-//! | [`metric_extraction`] | from an output to measured values |
+//! | [`metric_lines`] | a rule asked of one line after another: heads, tables, names that the output gives |
+//! | [`metric_extraction`] | from the output of an execution to measured values |
+//! | [`json_document`] | the JSON document in an output |
+//! | [`finite_number`] | a number as a tool prints it |
 //!
 //! To add a kernel file: one file in `kernel/` with its `KernelFile`, and a line in `kernel/registry.rs`. A monitor, a
 //! study's check, help and an import from a log follow from that.
 
 pub mod column;
+pub mod finite_number;
+pub mod json_document;
 pub mod kernel;
 pub mod metric_extraction;
+pub mod metric_lines;
 pub mod metric_rules;
 pub mod reading_parser;
 pub mod tool;

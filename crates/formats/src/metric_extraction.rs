@@ -3,11 +3,17 @@
 //! A value is never made up: what is not a finite number is refused, and a rule that finds nothing is an error that
 //! names the metric and the rule.
 
+use indexmap::IndexMap;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::{Metric, Nanos};
 use serde_json::Value as Json;
 
-use crate::metric_rules::{ExtractionRule, MetricAggregate, MetricRule, OutputStream};
+use crate::json_document::find_json_document;
+use crate::metric_lines::{LineFindError, LineFinder, find_match, make_find};
+use crate::metric_rules::{
+    ExtractionRule, MetricAggregate, MetricFind, MetricRule, OutputStream, TableLayout, TableRule,
+};
+use crate::reading_parser::{TextLine, text_lines};
 
 /// One value of one metric, in the metric's unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +61,24 @@ pub enum MetricParseError {
         /// what was found
         text: String,
     },
+    /// The output names its values in another unit than the metric has.
+    #[error("metric `{metric}`: {rule}: the output is in `{found}` and the metric in `{unit}`")]
+    OtherUnit {
+        /// the metric
+        metric: String,
+        /// its rule
+        rule: String,
+        /// the unit that the output names
+        found: String,
+        /// the metric's
+        unit: String,
+    },
+    /// Two rules found the same metric.
+    #[error("metric `{metric}` is found by two rules")]
+    FoundTwice {
+        /// the metric
+        metric: String,
+    },
 }
 
 impl Classify for MetricParseError {
@@ -62,7 +86,9 @@ impl Classify for MetricParseError {
         match self {
             MetricParseError::NothingFound { .. }
             | MetricParseError::WrongFormat { .. }
-            | MetricParseError::NotANumber { .. } => ErrorClass::WorkloadFailed,
+            | MetricParseError::NotANumber { .. }
+            | MetricParseError::OtherUnit { .. }
+            | MetricParseError::FoundTwice { .. } => ErrorClass::WorkloadFailed,
         }
     }
 }
@@ -79,7 +105,16 @@ pub fn extract_metrics(
     wall: Nanos,
 ) -> Result<Vec<MetricValue>, MetricParseError> {
     let output = ExecutionOutput { stdout, stderr, wall };
-    rules.iter().filter_map(|rule| output.measure(rule).transpose()).collect()
+    let mut values: Vec<MetricValue> = Vec::new();
+    for rule in rules {
+        for value in output.measure(rule)? {
+            if values.iter().any(|known| known.metric.name == value.metric.name) {
+                return Err(MetricParseError::FoundTwice { metric: value.metric.name });
+            }
+            values.push(value);
+        }
+    }
+    Ok(values)
 }
 
 /// What one execution left behind.
@@ -90,34 +125,70 @@ struct ExecutionOutput<'a> {
 }
 
 impl ExecutionOutput<'_> {
-    fn measure(&self, rule: &MetricRule) -> Result<Option<MetricValue>, MetricParseError> {
-        let numbers = self.find_numbers(rule)?;
-        let Some(number) = aggregate_numbers(&numbers, rule.aggregate) else {
-            return if rule.optional { Ok(None) } else { Err(self.nothing_found_error(rule)) };
-        };
-        let value = number * rule.scale;
-        if !value.is_finite() {
-            return Err(not_a_number_error(rule, &value.to_string()));
+    /// One value a name.
+    fn measure(&self, rule: &MetricRule) -> Result<Vec<MetricValue>, MetricParseError> {
+        let finds = self.find_values(rule)?;
+        if finds.is_empty() && !rule.optional {
+            return Err(self.nothing_found_error(rule));
         }
-        Ok(Some(MetricValue { metric: rule.metric.clone(), value }))
+        let other =
+            finds.iter().filter_map(|find| find.unit.as_ref()).find(|unit| **unit != *rule.metric.unit.0);
+        if let Some(found) = other {
+            let (metric, unit) = (rule.metric.name.clone(), rule.metric.unit.to_string());
+            let rule = rule.rule.to_string();
+            return Err(MetricParseError::OtherUnit { metric, rule, found: found.clone(), unit });
+        }
+        let mut named: IndexMap<String, (Metric, Vec<f64>)> = IndexMap::new();
+        for find in &finds {
+            let metric = rule.metric_of(find);
+            named.entry(metric.name.clone()).or_insert_with(|| (metric, Vec::new())).1.push(find.value);
+        }
+        let value = |(metric, numbers): (Metric, Vec<f64>)| {
+            let value = rule.aggregate.of(&numbers)?;
+            Some(match value.is_finite() {
+                true => Ok(MetricValue { metric, value }),
+                false => Err(not_a_number_error(rule, &value.to_string())),
+            })
+        };
+        named.into_values().filter_map(value).collect()
     }
 
-    fn find_numbers(&self, rule: &MetricRule) -> Result<Vec<f64>, MetricParseError> {
-        if let ExtractionRule::Wall = rule.rule {
-            return Ok(vec![self.wall.seconds()]);
-        }
-        let texts = find_texts(&rule.rule, self.stream_text(rule.from)).map_err(|reason| {
-            MetricParseError::WrongFormat {
-                metric: rule.metric.name.clone(),
-                rule: rule.rule.to_string(),
-                from: rule.from,
-                reason,
+    fn find_values(&self, rule: &MetricRule) -> Result<Vec<MetricFind>, MetricParseError> {
+        let text = self.stream_text(rule.from);
+        let wrong = |reason: String| MetricParseError::WrongFormat {
+            metric: rule.metric.name.clone(),
+            rule: rule.rule.to_string(),
+            from: rule.from,
+            reason,
+        };
+        let finds: Vec<Result<MetricFind, LineFindError>> = match &rule.rule {
+            ExtractionRule::Wall => vec![make_find(rule, &self.wall.seconds().to_string(), None, None)],
+            ExtractionRule::Json(pointers) => {
+                let texts = find_in_json(pointers, text).map_err(wrong)?;
+                texts
+                    .iter()
+                    .filter(|text| !rule.is_missing(text))
+                    .map(|text| make_find(rule, text, None, None))
+                    .collect()
             }
-        })?;
-        texts
-            .iter()
-            .map(|text| parse_finite_number(text).ok_or_else(|| not_a_number_error(rule, text)))
-            .collect()
+            ExtractionRule::Regex(regex) if rule.head.is_none() => {
+                regex.captures_iter(text).filter_map(|captures| find_match(rule, &captures)).collect()
+            }
+            ExtractionRule::Table(table) if reads_whole_csv(rule, table) => {
+                find_in_csv(rule, table, text).map_err(wrong)?
+            }
+            ExtractionRule::Regex(_) | ExtractionRule::Table(_) | ExtractionRule::Key { .. } => {
+                let mut finder = LineFinder::new(rule);
+                // A program that ends without a line end has said all that it had to say.
+                let lines = text_lines(text).map(|line| TextLine { whole: true, ..line });
+                lines.filter_map(|line| finder.find(line)).collect()
+            }
+        };
+        let failed = |error| match error {
+            LineFindError::NotANumber(text) => not_a_number_error(rule, &text),
+            error => wrong(error.to_string()),
+        };
+        finds.into_iter().map(|find| find.map_err(failed)).collect()
     }
 
     fn stream_text(&self, from: OutputStream) -> &str {
@@ -137,13 +208,6 @@ impl ExecutionOutput<'_> {
     }
 }
 
-/// A finite number, with or without commas between thousands.
-pub fn parse_finite_number(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let parsed = text.parse::<f64>().or_else(|_| text.replace(',', "").parse::<f64>());
-    parsed.ok().filter(|number| number.is_finite())
-}
-
 fn not_a_number_error(rule: &MetricRule, text: &str) -> MetricParseError {
     let text = text.chars().take(60).collect();
     MetricParseError::NotANumber { metric: rule.metric.name.clone(), rule: rule.rule.to_string(), text }
@@ -157,25 +221,9 @@ fn shorten_first_line(text: &str) -> String {
     }
 }
 
-/// All finds in order; an error where the output is not in the rule's format.
-fn find_texts(rule: &ExtractionRule, text: &str) -> Result<Vec<String>, String> {
-    match rule {
-        ExtractionRule::Regex(regex) => Ok(find_captures(regex, text)),
-        ExtractionRule::Json(pointers) => find_in_json(pointers, text),
-        ExtractionRule::Csv { column, separator } => find_in_csv(column, *separator, text),
-        ExtractionRule::Key { key, separator } => Ok(find_key_values(key, separator, text)),
-        ExtractionRule::Wall => Ok(Vec::new()),
-    }
-}
-
-fn find_captures(regex: &regex::Regex, text: &str) -> Vec<String> {
-    let found = regex.captures_iter(text).filter_map(|captures| captures.name("value"));
-    found.map(|value| value.as_str().to_owned()).collect()
-}
-
 /// The first JSON document, whatever comes before and behind it: some tools greet first.
 fn find_in_json(pointers: &[String], text: &str) -> Result<Vec<String>, String> {
-    let document = find_json_document(text)?;
+    let document = find_json_document(text).map_err(|fault| fault.reason)?.document;
     let found = pointers.iter().filter_map(|pointer| document.pointer(pointer));
     Ok(found
         .map(|value| match value {
@@ -185,57 +233,50 @@ fn find_in_json(pointers: &[String], text: &str) -> Result<Vec<String>, String> 
         .collect())
 }
 
-/// The first JSON document of a text.
-///
-/// # Errors
-/// Why there is none.
-pub fn find_json_document(text: &str) -> Result<Json, String> {
-    // A greeting may hold brackets of its own, so every line that begins like JSON gets its chance.
-    let mut offset = 0;
-    let mut reason = "it holds no JSON".to_owned();
-    for line in text.split_inclusive('\n') {
-        if line.trim_start().starts_with(['{', '[']) {
-            let rest = text.get(offset..).unwrap_or_default();
-            match serde_json::Deserializer::from_str(rest).into_iter::<Json>().next() {
-                Some(Ok(document)) => return Ok(document),
-                Some(Err(error)) => reason = error.to_string(),
-                None => {}
-            }
-        }
-        offset += line.len();
-    }
-    Err(reason)
+/// Whether the output is one CSV file, whose first line names the columns and whose cells may hold line ends.
+fn reads_whole_csv(rule: &MetricRule, table: &TableRule) -> bool {
+    let is_plain = rule.head.is_none() && table.rows.is_none() && table.default_columns.is_empty();
+    is_plain && matches!(table.layout, TableLayout::Separated(_))
 }
 
-fn find_in_csv(column: &str, separator: u8, text: &str) -> Result<Vec<String>, String> {
+fn find_in_csv(
+    rule: &MetricRule,
+    table: &TableRule,
+    text: &str,
+) -> Result<Vec<Result<MetricFind, LineFindError>>, String> {
+    let TableLayout::Separated(separator) = table.layout else { return Ok(Vec::new()) };
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(separator)
         .flexible(true)
         .trim(csv::Trim::All)
         .from_reader(text.as_bytes());
     let headers = reader.headers().map_err(|error| error.to_string())?;
-    let Some(index) = headers.iter().position(|name| name == column) else { return Ok(Vec::new()) };
+    let position = |column: &String| headers.iter().position(|name| name == column);
+    let Some(value) = table.columns.iter().find_map(position) else { return Ok(Vec::new()) };
+    let name = table.name_column.as_ref().and_then(position);
     let rows: Result<Vec<csv::StringRecord>, _> = reader.records().collect();
     let rows = rows.map_err(|error| error.to_string())?;
-    Ok(rows.iter().filter_map(|row| row.get(index)).map(str::to_owned).collect())
+    let find = |row: &csv::StringRecord| {
+        let text = row.get(value).filter(|text| !rule.is_missing(text))?;
+        let name = name.and_then(|place| row.get(place)).map(str::to_owned);
+        Some(make_find(rule, text, name, None))
+    };
+    Ok(rows.iter().filter_map(find).collect())
 }
 
-fn find_key_values(key: &str, separator: &str, text: &str) -> Vec<String> {
-    let pairs = text.lines().filter_map(|line| line.split_once(separator));
-    pairs.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_owned()).collect()
-}
-
-/// None where nothing was found.
-fn aggregate_numbers(numbers: &[f64], aggregate: MetricAggregate) -> Option<f64> {
-    let count = numbers.len() as f64;
-    match aggregate {
-        MetricAggregate::Last => numbers.last().copied(),
-        MetricAggregate::First => numbers.first().copied(),
-        MetricAggregate::Sum => (!numbers.is_empty()).then(|| numbers.iter().sum()),
-        MetricAggregate::Mean => (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / count),
-        MetricAggregate::Min => numbers.iter().copied().reduce(f64::min),
-        MetricAggregate::Max => numbers.iter().copied().reduce(f64::max),
-        MetricAggregate::Median => median(numbers),
+impl MetricAggregate {
+    /// One value of several; none of none.
+    pub fn of(self, numbers: &[f64]) -> Option<f64> {
+        let count = numbers.len() as f64;
+        match self {
+            MetricAggregate::Last | MetricAggregate::Each => numbers.last().copied(),
+            MetricAggregate::First => numbers.first().copied(),
+            MetricAggregate::Sum => (!numbers.is_empty()).then(|| numbers.iter().sum()),
+            MetricAggregate::Mean => (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / count),
+            MetricAggregate::Min => numbers.iter().copied().reduce(f64::min),
+            MetricAggregate::Max => numbers.iter().copied().reduce(f64::max),
+            MetricAggregate::Median => median(numbers),
+        }
     }
 }
 
@@ -314,6 +355,30 @@ mod tests {
             extract_metrics(&[parse_rule("key = \"rate\"\noptional = true")], "", "", Nanos(1)),
             Ok(Vec::new())
         );
+    }
+
+    #[test]
+    fn names_and_units_are_those_of_the_output() {
+        let text = "unit = \"MB/s\"\ndirection = \"higher\"\nname = \"*-rate\"\naggregate = \"mean\"\n\
+                    head = '^Function.*Rate (?<unit>\\S+)'\nregex = '^(?<name>\\w+): (?<value>\\S+)'\n";
+        let rule = toml::from_str::<MetricRuleDocument>(text).unwrap().into_rule("metric[0]").unwrap();
+        let extract = |output: &str| extract_metrics(std::slice::from_ref(&rule), output, "", Nanos(1));
+        let values = extract("Copy: 1\nFunction Rate MB/s\nCopy: 2\nAdd: 5\nCopy: 4").unwrap();
+        let values: Vec<(&str, f64)> =
+            values.iter().map(|value| (value.metric.name.as_str(), value.value)).collect();
+        assert_eq!(values, [("Copy-rate", 3.0), ("Add-rate", 5.0)]);
+        let error = extract("Function Rate GB/s\nCopy: 2\n").unwrap_err();
+        assert!(matches!(error, MetricParseError::OtherUnit { .. }), "{error}");
+        let both = [rule.clone(), rule];
+        let error = extract_metrics(&both, "Function Rate MB/s\nCopy: 2\n", "", Nanos(1)).unwrap_err();
+        assert_eq!(error, MetricParseError::FoundTwice { metric: "Copy-rate".into() });
+        let text =
+            "unit = \"1/s\"\ndirection = \"higher\"\nname = \"*\"\ncsv = \"rps\"\nname_column = \"test\"\n";
+        let rule = toml::from_str::<MetricRuleDocument>(text).unwrap().into_rule("metric[0]").unwrap();
+        let values = extract_metrics(&[rule], "test,rps\nSET,1\nGET,2\n", "", Nanos(1)).unwrap();
+        let values: Vec<(&str, f64)> =
+            values.iter().map(|value| (value.metric.name.as_str(), value.value)).collect();
+        assert_eq!(values, [("SET", 1.0), ("GET", 2.0)]);
     }
 
     #[test]

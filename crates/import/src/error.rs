@@ -29,6 +29,14 @@ pub enum ImportError {
         /// what is wrong, and what to do
         reason: String,
     },
+    /// What is declared of other tools' logs is wrong: a defect of perflab.
+    #[error("{file}, which is part of perflab: {reason}")]
+    Declaration {
+        /// the declaring file
+        file: &'static str,
+        /// what is wrong with it
+        reason: String,
+    },
     /// What a tracer wrote cannot be read.
     #[error(transparent)]
     Trace(optrace::OptraceError),
@@ -41,6 +49,7 @@ impl Classify for ImportError {
     fn class(&self) -> ErrorClass {
         match self {
             ImportError::Foreign { .. } | ImportError::Trace(_) => ErrorClass::Usage,
+            ImportError::Declaration { .. } => ErrorClass::Unexpected,
             ImportError::Profile(error) => error.class(),
             // A loop of links is refused, as a missing right is.
             ImportError::Io { source, .. } if is_link_loop(source) => ErrorClass::Environment,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use perflab_formats::json_document::find_json_document;
 use serde_json::Value;
 
 use crate::error::ImportError;
@@ -91,42 +92,40 @@ impl InputDocument {
     }
 }
 
-/// Some programs put warnings before their JSON.
+/// Some programs put warnings before their JSON. Behind it there is nothing, but with fio: asked for several formats it writes
+/// text there; asked for a report every few seconds, a document each, of which the last holds what the others do.
 fn parse_first_json(text: &str) -> Result<Value, DocumentError> {
-    let mut before = 0;
-    let mut begin = None;
-    for line in text.split_inclusive('\n') {
-        if line.trim_start().starts_with(['{', '[']) {
-            begin = Some(before);
-            break;
+    let mut rest = text;
+    loop {
+        let found = find_json_document(rest).map_err(|fault| DocumentError {
+            line: fault.line.map(|line| line + count_lines_before(text, rest)),
+            reason: match fault.line {
+                Some(_) => format!("it is no whole JSON: {}", fault.reason),
+                None => "it is no JSON".into(),
+            },
+        })?;
+        rest = found.rest.trim_start();
+        if rest.is_empty() {
+            return Ok(found.document);
         }
-        before += line.len();
+        let is_fio = found.document.get("fio version").is_some();
+        if is_fio && !rest.starts_with(['{', '[']) {
+            return Ok(found.document);
+        }
+        if !is_fio {
+            let line = Some(count_lines_before(text, rest) + 1);
+            return Err(DocumentError {
+                line,
+                reason: "it is no whole JSON: something else stands behind it".into(),
+            });
+        }
     }
-    let body =
-        begin.and_then(|begin| text.get(begin..)).ok_or_else(|| DocumentError::new("it is no JSON"))?;
-    let skipped = text.get(..before).map_or(0, |before| before.lines().count());
-    let fault = |error: serde_json::Error| DocumentError {
-        line: Some((skipped + error.line()) as u64),
-        reason: format!("it is no whole JSON: {error}"),
-    };
-    serde_json::from_str(body).or_else(|error| parse_last_fio_report(body).ok_or_else(|| fault(error)))
 }
 
-/// fio, asked for several formats, writes text behind its JSON; asked for a report every few seconds, a document each, of
-/// which the last holds what the others do.
-fn parse_last_fio_report(body: &str) -> Option<Value> {
-    let mut documents = serde_json::Deserializer::from_str(body).into_iter::<Value>();
-    let mut last = None;
-    loop {
-        match documents.next() {
-            Some(Ok(document)) => last = Some(document.get("fio version").is_some().then_some(document)?),
-            Some(Err(_)) => {
-                let rest = body.get(documents.byte_offset()..)?.trim_start();
-                return last.filter(|_| !rest.starts_with(['{', '[']));
-            }
-            None => return last,
-        }
-    }
+/// Line ends of `text` before `rest`, its last part.
+fn count_lines_before(text: &str, rest: &str) -> u64 {
+    let before = text.get(..text.len() - rest.len()).unwrap_or_default();
+    before.bytes().filter(|byte| *byte == b'\n').count() as u64
 }
 
 /// A finite number.

@@ -63,7 +63,7 @@ impl fmt::Display for Direction {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metric {
-    /// Unique within the workload: `triad`, `time`.
+    /// Unique within the workload: `triad`, `time`. As a workload declares it, a `*` stands for what the output calls it.
     pub name: String,
     /// The unit of its samples.
     pub unit: Unit,
@@ -72,6 +72,19 @@ pub struct Metric {
     /// Primary metrics decide; the others explain.
     #[serde(default)]
     pub primary: bool,
+}
+
+impl Metric {
+    /// Whether samples of that name are of this declared metric.
+    pub fn covers(&self, name: &str) -> bool {
+        match self.name.split_once('*') {
+            None => self.name == name,
+            Some((begin, end)) => {
+                let named = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
+                named.is_some_and(|named| !named.is_empty())
+            }
+        }
+    }
 }
 
 /// One row of `samples.parquet`.
@@ -100,4 +113,23 @@ pub struct Sample {
     pub start: Nanos,
     /// When it ended.
     pub end: Nanos,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_covers_whatever_the_output_names() {
+        let metric = |name: &str| Metric {
+            name: name.into(),
+            unit: Unit::new("ms"),
+            direction: Direction::Lower,
+            primary: false,
+        };
+        assert!(metric("time").covers("time") && !metric("time").covers("times"));
+        let named = metric("op-*-ms");
+        assert!(named.covers("op-Close-ms"));
+        assert!(!named.covers("op--ms") && !named.covers("op-ms") && !named.covers("op-Close"));
+    }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use indexmap::IndexMap;
 use perflab_formats::metric_extraction::{MetricParseError, MetricValue, extract_metrics};
-use perflab_formats::metric_rules::{MetricRule, MetricRuleDocument};
+use perflab_formats::metric_rules::{MetricAggregate, MetricRule, MetricRuleDocument};
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 use perflab_model::study::TomlSource;
 use perflab_model::{Bytes, Facts, Metric, Nanos, Problem, Problems, Scalar};
@@ -143,6 +143,10 @@ impl WorkloadDefinition {
         let mut rules = Vec::new();
         for (index, table) in document.metrics.into_iter().enumerate() {
             match table.into_rule(&format!("metric[{index}]")) {
+                Ok(rule) if rule.aggregate == MetricAggregate::Each => list.push(
+                    Problem::new(format!("metric[{index}].aggregate"), "`each` is for imported logs")
+                        .with_hint("an execution has one value a metric: `last`, `mean`, …"),
+                ),
                 Ok(rule) => rules.push(rule),
                 Err(problem) => list.push(problem),
             }
@@ -173,7 +177,7 @@ impl WorkloadDefinition {
         })
     }
 
-    /// What it measures, in the order of the file.
+    /// What it measures, in the order of the file; a name with a `*` covers those that its output gives.
     pub fn metrics(&self) -> Vec<Metric> {
         self.rules.iter().map(|rule| rule.metric.clone()).collect()
     }
@@ -631,6 +635,22 @@ regex = 'rate (?<value>\d+)'
         let text =
             definition_error_text("argv = [\"tool\",", "shell = true\nargv = [\"tool {{ threads }}\",");
         assert!(text.contains("`argv[0]`: a script takes no template; pass the value"), "{text}");
+    }
+
+    #[test]
+    fn an_output_may_name_its_metrics_and_gives_one_value_each() {
+        let named = GOOD.replace(
+            "name = \"rate\"",
+            "name = \"rate-*\"\nhead = '^== (?<name>\\S+)'\naggregate = \"mean\"",
+        );
+        let definition = WorkloadDefinition::read(&TomlSource::new("w/tool.toml", named)).unwrap();
+        let values = definition.parse_metrics("== a\nrate 1\nrate 3\n== b\nrate 5\n", "", Nanos(1)).unwrap();
+        let values: Vec<(&str, f64)> =
+            values.iter().map(|value| (value.metric.name.as_str(), value.value)).collect();
+        assert_eq!(values, [("rate-a", 2.0), ("rate-b", 5.0)]);
+        assert!(definition.metrics().iter().any(|metric| metric.covers("rate-a")));
+        let text = definition_error_text("primary = true", "aggregate = \"each\"");
+        assert!(text.contains("`metric[0].aggregate`"), "{text}");
     }
 
     #[test]

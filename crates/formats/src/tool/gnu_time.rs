@@ -1,6 +1,8 @@
-//! What GNU time wrote of a benchmark, short and with `-v`.
+//! What GNU time wrote of a benchmark with `-v`. Its short form is one line, which `[[metric]]` rules read.
 
 use perflab_model::{Direction, Metric, Unit};
+
+use crate::finite_number::{parse_clock_time, parse_finite_number};
 
 /// What is kept of it: the line's name, the metric's, its unit, and what makes the one of the other.
 const KEPT: &[(&str, &str, &str, f64)] = &[
@@ -36,34 +38,12 @@ pub fn parse_gnu_time(text: &str) -> GnuTimeReport {
         } else if name == ELAPSED {
             timed.values.extend(parse_clock_time(value).map(|time| (lower_is_better("time", "s"), time)));
         } else if let Some((_, kept, unit, factor)) = KEPT.iter().find(|(known, ..)| *known == name)
-            && let Ok(number) = value.parse::<f64>()
-            && number.is_finite()
+            && let Some(number) = parse_finite_number(value)
         {
             timed.values.push((lower_is_better(kept, unit), number * factor));
         }
     }
     timed
-}
-
-/// User, system and elapsed time in seconds of a line of the short form: `0.05user 0.12system 0:01.50elapsed 11%CPU …`.
-///
-/// # Errors
-/// Which of them is missing or no time.
-pub fn parse_short_gnu_time(line: &str) -> Result<[f64; 3], String> {
-    let mut times = [0.0; 3];
-    for (time, ending) in times.iter_mut().zip(["user", "system", "elapsed"]) {
-        let word = line.split_ascii_whitespace().find_map(|word| word.strip_suffix(ending));
-        let word = word.ok_or_else(|| format!("it has no time of `{ending}`"))?;
-        *time = parse_clock_time(word)
-            .ok_or_else(|| format!("`{}` is no number", word.chars().take(40).collect::<String>()))?;
-    }
-    Ok(times)
-}
-
-/// `3:08.17`, `1:02:03` in seconds.
-fn parse_clock_time(text: &str) -> Option<f64> {
-    let mut parts = text.split(':').map(|part| part.parse::<f64>().ok());
-    parts.try_fold(0.0, |sum, part| Some(sum * 60.0 + part?)).filter(|time| time.is_finite())
 }
 
 #[cfg(test)]
@@ -79,15 +59,5 @@ mod tests {
         let values: Vec<(&str, f64)> =
             timed.values.iter().map(|(m, value)| (m.name.as_str(), *value)).collect();
         assert_eq!(values, [("user_time", 2.93), ("time", 188.17), ("max_rss", 3_284_992.0)]);
-        assert_eq!(parse_clock_time("1:02:03"), Some(3723.0));
-        assert_eq!(parse_clock_time("soon"), None);
-    }
-
-    #[test]
-    fn the_short_form_has_three_times() {
-        let text = "0.05user 0.12system 1:02:03.50elapsed 11%CPU (0avgtext+0avgdata 1maxresident)k";
-        assert_eq!(parse_short_gnu_time(text), Ok([0.05, 0.12, 3723.5]));
-        assert_eq!(parse_short_gnu_time("0.05user 0:01elapsed"), Err("it has no time of `system`".into()));
-        assert_eq!(parse_short_gnu_time("xuser 1system 1elapsed"), Err("`x` is no number".into()));
     }
 }

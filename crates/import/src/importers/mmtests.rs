@@ -29,9 +29,9 @@ use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
 use crate::imported_run::{ImportedRun, RunMetadata, imported_metric};
 use crate::importer::{ImportOptions, ImportSource, Importer};
 use crate::importers::kernel_dump::{kernel_log_names, open_named_log};
-use crate::importers::mmtests_declared::find_declared_benchmark;
+use crate::importers::mmtests_declared::DeclaredBenchmark;
+use crate::importers::mmtests_log_reader::BenchmarkLogReader;
 use crate::importers::mmtests_parsers;
-use crate::importers::mmtests_rules::{self, BenchmarkLogReader};
 use crate::input_lines::{InputLines, name_link_target};
 use crate::log_stream::LogStream;
 use crate::packed_folder::{PackedFolder, compare_natural, strip_packed_ending};
@@ -49,14 +49,9 @@ const STAMPS: &str = "tests-timestamp";
 /// Reads the logs of one benchmark.
 type BenchmarkParser = fn(&PackedFolder, &mut BenchmarkLogReader<'_>) -> Result<(), ImportError>;
 
-/// How the name of a benchmark's folder begins, and what reads its logs.
+/// How the name of a benchmark's folder begins, and what reads its logs where rules in `mmtests.toml` do not.
 pub(crate) const BENCHMARKS: &[(&str, BenchmarkParser)] = &[
     ("netperf", mmtests_parsers::read_netperf),
-    ("stream", mmtests_rules::read_stream),
-    ("dbench", mmtests_rules::read_dbench),
-    ("tbench", mmtests_rules::read_dbench),
-    ("redis-memtier", mmtests_rules::read_memtier),
-    ("redis", mmtests_rules::read_redis),
     ("fio", mmtests_parsers::read_fio_logs),
     ("pgbench", mmtests_parsers::read_pgbench),
 ];
@@ -254,15 +249,17 @@ fn read_benchmark(
         results: &mut metadata.results,
         report: &mut report,
     };
-    let declared = find_declared_benchmark(&test.name);
+    let declared = DeclaredBenchmark::find(&test.name)?;
     let parser = BENCHMARKS.iter().find(|(begin, _)| test.name.starts_with(begin));
     match (declared, parser) {
-        (Some(declared), _) => declared.read_logs(&folder, &mut bench)?,
+        (Some(declared), _) => declared.read_logs(&folder, &mut bench, true)?,
         (None, Some((_, read))) => read(&folder, &mut bench)?,
         (None, None) => {}
     }
     let decided = bench.results.len() > before || bench.report.iter().any(|report| report.refused.is_some());
-    mmtests_rules::read_gnu_times(&folder, &mut bench, !decided)?;
+    for beside in DeclaredBenchmark::beside_others()? {
+        beside.read_logs(&folder, &mut bench, !decided)?;
+    }
     if let Some(status) = test.status.filter(|status| *status != 0) {
         let case = bench.case_at(&[]);
         let execution = bench.next_execution(case);

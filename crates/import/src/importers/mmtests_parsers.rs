@@ -9,14 +9,13 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
+use perflab_formats::finite_number::require_finite_number;
 use perflab_formats::reading_parser::{LineOutcome, TextLine};
 use perflab_model::{Direction, Nanos};
 
 use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId};
 use crate::error::ImportError;
-use crate::importers::mmtests_rules::{
-    BenchmarkLogReader, DeclaredMetric, number_after, outcome_of, parse_finite_number,
-};
+use crate::importers::mmtests_log_reader::{BenchmarkLogReader, DeclaredMetric, number_after, outcome_of};
 use crate::packed_folder::PackedFolder;
 
 /// What the head calls a unit, and what perflab does.
@@ -112,7 +111,7 @@ impl NetperfOutput {
                 "the line is cut off, so that its last number may lack digits".into(),
             ));
         }
-        match parse_finite_number(words.last().unwrap_or(&"")) {
+        match require_finite_number(words.last().unwrap_or(&"")) {
             Ok(value) => {
                 *place = Some(value);
                 Some(LineOutcome::Used)
@@ -319,7 +318,7 @@ fn parse_terse_job(
     }
     let mut short = Vec::new();
     for (direction, places) in DIRECTIONS {
-        let [Ok(amount), Ok(whole), Ok(mean)] = places.map(|place| parse_finite_number(field(place))) else {
+        let [Ok(amount), Ok(whole), Ok(mean)] = places.map(|place| require_finite_number(field(place))) else {
             return LineOutcome::Unusable(format!(
                 "it has {} fields and not all of terse version 3",
                 fields.len()
@@ -376,7 +375,7 @@ fn read_fio_latencies(
                 return None;
             }
         };
-        match parse_finite_number(latency) {
+        match require_finite_number(latency) {
             Ok(latency) => bench.add_sample(execution, metric, latency),
             Err(reason) => return Some(LineOutcome::Unusable(reason)),
         }

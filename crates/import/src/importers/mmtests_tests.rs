@@ -5,9 +5,10 @@ use std::fs;
 use proptest::prelude::*;
 
 use crate::benchmark_results::BenchmarkResults;
+use crate::import_report::FileReport;
 use crate::importers::mmtests::BENCHMARKS;
-use crate::importers::mmtests_declared::find_declared_benchmark;
-use crate::importers::mmtests_rules::{self, BenchmarkLogReader};
+use crate::importers::mmtests_declared::DeclaredBenchmark;
+use crate::importers::mmtests_log_reader::BenchmarkLogReader;
 use crate::packed_folder::PackedFolder;
 
 /// A log of each benchmark: its name, and text to damage.
@@ -15,7 +16,7 @@ const LOGS: &[(&str, &str)] = &[
     ("hackbench-4", "# Running 'sched/messaging' benchmark:\n     Total time: 0.100 [sec]\nTime: 0.25\n"),
     (
         "benchlog-4-_-1",
-        "Number of Threads counted = 4\nBest Rate MB/s\nCopy: 10000.0 0.016 0.015\n events per second: 12.5\n 6.1 usecs/op\n",
+        "Number of Threads counted = 4\nFunction Best Rate MB/s\nCopy: 10000.0 0.016 0.015\n events per second: 12.5\n 6.1 usecs/op\n",
     ),
     ("sysbench-raw-2-1", "transactions: 100 (12.50 per sec.)\n         95th percentile:         7.17\n"),
     ("TCP_STREAM-64.1", "10^6bits/sec\n131072  16384      64    10.00    1200.10\n"),
@@ -42,26 +43,28 @@ fn check_mmtests_import(logs: &[(&str, Vec<u8>)]) {
         fs::write(directory.path().join(name), text).unwrap();
     }
     let folder = PackedFolder::open(directory.path(), &mut Vec::new());
-    for name in ["hackbench", "perfpipe", "sysbenchcpu", "sysbenchmutex"] {
+    let check = |name: &str, read: &dyn Fn(&mut BenchmarkLogReader<'_>)| {
         let (mut results, mut report) = (BenchmarkResults::default(), Vec::new());
-        let mut bench =
-            BenchmarkLogReader { name, boot: 0, span: None, results: &mut results, report: &mut report };
-        find_declared_benchmark(name).unwrap().read_logs(&folder, &mut bench).unwrap();
-        assert!(
-            report.iter().all(|report| report.rows_read == report.rows_used + report.rows_unusable),
-            "{name}"
-        );
+        read(&mut BenchmarkLogReader {
+            name,
+            boot: 0,
+            span: None,
+            results: &mut results,
+            report: &mut report,
+        });
+        let is_sound = |report: &FileReport| report.rows_read == report.rows_used + report.rows_unusable;
+        assert!(report.iter().all(is_sound), "{name}");
+    };
+    let declared = ["hackbench", "perfpipe", "sysbenchcpu", "sysbenchmutex", "stream", "dbench4", "tbench"];
+    for name in declared.into_iter().chain(["redis", "redis-memtier"]) {
+        let benchmark = DeclaredBenchmark::find(name).unwrap().unwrap();
+        check(name, &|bench| benchmark.read_logs(&folder, bench, true).unwrap());
     }
     for (name, read) in BENCHMARKS {
-        let (mut results, mut report) = (BenchmarkResults::default(), Vec::new());
-        let mut bench =
-            BenchmarkLogReader { name, boot: 0, span: None, results: &mut results, report: &mut report };
-        read(&folder, &mut bench).unwrap();
-        mmtests_rules::read_gnu_times(&folder, &mut bench, true).unwrap();
-        assert!(
-            report.iter().all(|report| report.rows_read == report.rows_used + report.rows_unusable),
-            "{name}"
-        );
+        check(name, &|bench| read(&folder, bench).unwrap());
+    }
+    for beside in DeclaredBenchmark::beside_others().unwrap() {
+        check("any", &|bench| beside.read_logs(&folder, bench, true).unwrap());
     }
 }
 

@@ -12,8 +12,8 @@ pub(crate) mod lkp;
 pub(crate) mod lkp_stats;
 pub(crate) mod mmtests;
 pub(crate) mod mmtests_declared;
+pub(crate) mod mmtests_log_reader;
 pub(crate) mod mmtests_parsers;
-pub(crate) mod mmtests_rules;
 #[cfg(test)]
 mod mmtests_tests;
 pub(crate) mod perf_stat;
