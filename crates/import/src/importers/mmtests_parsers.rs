@@ -318,7 +318,8 @@ fn parse_terse_job(
     }
     let mut short = Vec::new();
     for (direction, places) in DIRECTIONS {
-        let [Ok(amount), Ok(whole), Ok(mean)] = places.map(|place| require_finite_number(field(place))) else {
+        let [Ok(amount), Ok(whole), Ok(mean)] = places.map(|place| require_finite_number(field(place)))
+        else {
             return LineOutcome::Unusable(format!(
                 "it has {} fields and not all of terse version 3",
                 fields.len()
