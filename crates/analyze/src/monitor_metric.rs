@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use perflab_model::column::{ColumnKind, ColumnSpec};
 use perflab_model::series::{ColumnData, Series};
-use perflab_model::table::{ColumnKind, ColumnSpec};
 use perflab_model::{Direction, Nanos, RunRecord, Sample, Unit};
 
 /// What a series became.

@@ -15,7 +15,7 @@
 //! | `run_close` | from journal to tables, in steps that survive any kill |
 //! | [`run_dir`] | one run as it is read |
 //! | `run_layout`, `manifest`, `checksums` | what lies where in a run's directory; `run.json`; `SHA256SUMS` |
-//! | `tables`, `parquet_writer`, `parquet_reader` | the stored tables, and their Parquet |
+//! | `tables`, `parquet`, `text_pages` | the stored tables, and their Parquet |
 //! | [`retention`] | which runs a policy lets go of |
 //! | [`portable`], [`unpack_folder`] | a run as a single file; where one is unpacked to be read |
 //! | [`mod@export`] | runs in the formats of other tools |
@@ -41,8 +41,7 @@ mod fresh_file;
 mod half_made;
 pub mod journal;
 mod manifest;
-mod parquet_reader;
-mod parquet_writer;
+mod parquet;
 pub mod portable;
 pub mod recorder;
 pub mod retention;
@@ -53,13 +52,15 @@ mod run_layout;
 pub mod run_selector;
 mod stored_run;
 mod tables;
+mod text_pages;
 pub mod unpack_folder;
 
 /// What the fuzzer calls and nobody else: decoders below the ones that are public.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing {
-    pub use crate::parquet_reader::decode_text_pages;
+    pub use crate::parquet::decode_parquet_file;
+    pub use crate::text_pages::decode_text_pages;
 }
 
 pub use archive_dir::{Archive, ArchiveEntry, RunSummary};

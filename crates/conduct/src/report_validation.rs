@@ -4,11 +4,11 @@
 //! times lie between the beginning and now, and its texts carry no control characters. No message holds a path that
 //! this side would open.
 
+use perflab_model::column::{CellRow, TableCell};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::profile::{ProfileSummary, StackBatch};
 use perflab_model::series::SeriesGap;
-use perflab_model::table::{CellRow, TableCell};
 use perflab_model::{
     Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, Sample, Scalar, SharedStr, StackSample,
     remove_control_characters,
@@ -349,11 +349,11 @@ fn clean_facts(facts: Facts) -> Facts {
 
 #[cfg(test)]
 mod tests {
+    use perflab_model::column::{ColumnKind, ColumnType};
     use perflab_model::event::RunPhase;
     use perflab_model::run::ClockAnchor;
     use perflab_model::series::SeriesSchema;
     use perflab_model::study::TomlSource;
-    use perflab_model::table::{ColumnKind, ColumnType};
     use perflab_model::{
         Case, ColumnSpec, CommId, Direction, FORMAT_VERSION, Facts, Metric, Outcome, ProfileSummary, RunPlan,
         RunStatus, Slot, StackBatch, StackSample, Unit,
@@ -462,6 +462,8 @@ mod tests {
             unit: Unit::new("1"),
             kind: ColumnKind::Gauge,
             stored: ColumnType::Int,
+            nullable: true,
+            meaning: String::new(),
         };
         let (monitor, source) = (monitor.to_owned(), "/proc/x".to_owned());
         RunEventKind::SeriesOpened(SeriesSchema {

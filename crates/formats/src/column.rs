@@ -3,13 +3,13 @@
 //! A column is declared beside the parser of its rows ([`perflab_model::RowSchema`]). Filling a row follows the declaration, so
 //! that the two cannot diverge.
 
-use perflab_model::table::ColumnType;
+use perflab_model::column::ColumnType;
 use perflab_model::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
 
 /// The cell of one word of the kernel; nothing where the word is not what the column holds.
 pub fn parse_cell(column: &DeclaredColumn, word: &str) -> Option<TableCell> {
     match column.stored {
-        ColumnType::Int => parse_integer_cell(word, column.scale),
+        ColumnType::Int | ColumnType::Int32 | ColumnType::Boolean => parse_integer_cell(word, column.scale),
         ColumnType::Float => {
             word.parse().ok().filter(|number: &f64| number.is_finite()).map(TableCell::Float)
         }

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use fuzz_decoders::{DOCUMENT_IMPORTERS, LKP_FILES, MMTESTS_FILES, kernel_texts, log_parsers};
+use perflab_archive::{Archive, import_portable_run};
 use perflab_conduct::barrier::BarrierPoint;
 use perflab_conduct::protocol::{AgentHello, AgentOrder, AgentReport, encode_frame, greeting_line};
 use perflab_guest::init_protocol::{ControlFrame, GuestMessage, HostMessage};
@@ -114,7 +115,31 @@ impl Seeds {
         self.write("kallsyms", "three", table.as_bytes())
     }
 
+    /// The small tables of runs that earlier versions recorded.
+    fn write_tables(&self) -> std::io::Result<()> {
+        let folder = std::env::temp_dir().join(format!("perflab-seeds-{}", std::process::id()));
+        let archive = Archive::open(&folder).map_err(std::io::Error::other)?;
+        for name in ["monitored", "io"] {
+            let packed = Path::new(ROOT).join(format!("crates/perflab/tests/data/earlier/{name}.perflab"));
+            let run = import_portable_run(&archive, &packed).map_err(std::io::Error::other)?;
+            for table in
+                ["samples", "iterations", "series/loadavg", "stacks/tree", "events/io", "events/optrace"]
+            {
+                let path = run.path().join(format!("{table}.parquet"));
+                if path.metadata().is_ok_and(|about| about.len() <= 64 << 10) {
+                    self.write(
+                        "parquet_file",
+                        &format!("{name}-{}", table.replace('/', "-")),
+                        &fs::read(path)?,
+                    )?;
+                }
+            }
+        }
+        fs::remove_dir_all(folder)
+    }
+
     fn write_stored(&self) -> std::io::Result<()> {
+        self.write_tables()?;
         let dictionary = b"\x03\0\0\0one\x03\0\0\0two\0\0\0\0";
         let indices = [2, 0x20, 1, 5, 0b1001_0010, 0b0010_0100, 0, 0];
         let head = [3, 2, dictionary.len() as u8, 0];

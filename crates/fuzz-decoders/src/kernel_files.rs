@@ -4,7 +4,7 @@ use perflab_formats::kernel::slab_counts::LoggedMachine;
 use perflab_formats::kernel::{KERNEL_FILES, KernelFile, open_log_parser};
 use perflab_formats::reading_parser::{LineOutcome, ReadingParser, text_lines};
 use perflab_formats::tool::TOOL_LOGS;
-use perflab_model::table::ColumnType;
+use perflab_model::column::ColumnType;
 use perflab_model::{CellRow, ColumnSpec, Nanos, TableCell};
 use perflab_observe::mounts::MountTable;
 use perflab_observe::{Root, open_monitor};

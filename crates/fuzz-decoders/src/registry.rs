@@ -16,6 +16,7 @@ pub const DECODERS: &[Decoder] = &[
     declare("pprof", profiles::decode_pprof),
     declare("folded", profiles::decode_folded),
     declare("kallsyms", profiles::decode_kallsyms),
+    declare("parquet_file", stored::decode_parquet_file),
     declare("parquet_texts", stored::decode_parquet_texts),
     declare("journal", stored::decode_journal),
     declare("portable_run", stored::decode_portable_run),

@@ -9,6 +9,12 @@ use perflab_prefetch::{trace_dump, trace_store};
 
 use crate::memory_folder::MemoryFolder;
 
+/// A Parquet file, as a table of a run: what is read of it are never more rows than its footer says.
+pub(crate) fn decode_parquet_file(bytes: &[u8]) {
+    let folder = MemoryFolder::new("parquet");
+    let _ = fuzzing::decode_parquet_file(&folder.write("table.parquet", bytes));
+}
+
 /// A dictionary page and a page of indices into it: two bytes say how many texts and rows they are said to have, the
 /// third and fourth how long the dictionary is.
 pub(crate) fn decode_parquet_texts(bytes: &[u8]) {

@@ -337,7 +337,7 @@ mod tests {
     use std::io::{Cursor, Read as _};
     use std::path::Path;
 
-    use perflab_model::table::ColumnType;
+    use perflab_model::column::ColumnType;
     use perflab_model::{CellRow, ColumnSpec, TableCell};
     use proptest::prelude::*;
 

@@ -8,10 +8,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::column::CellRow;
 use crate::profile::{ProfileSummary, StackBatch};
 use crate::run::{Manifest, Outcome, Overhead, RunStatus};
 use crate::series::{SeriesGap, SeriesSchema};
-use crate::table::CellRow;
 use crate::{Facts, Nanos, Sample};
 
 /// One event: a line of `journal.jsonl`.
@@ -310,8 +310,8 @@ impl LatestTicks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::column::TableCell;
     use crate::quantity::Nanos;
-    use crate::table::TableCell;
 
     fn apply_whole_tick(latest: &mut LatestTicks, numbers: &[i64]) -> Option<Vec<i64>> {
         let rows = numbers.iter().map(|number| vec![TableCell::Int(*number)]).collect();

@@ -15,7 +15,7 @@
 //! | [`event`] | the one stream that a run is |
 //! | [`metric`] | metric, unit, direction, and one sample |
 //! | [`series`] | what a monitor records |
-//! | [`table`] | columns declared by the type of their rows, and cells |
+//! | [`column`], [`table`] | columns declared by the type of their rows, and cells; tables in memory, over Arrow's arrays |
 //! | [`profile`], `stack` | sampled call stacks: frames, nodes, samples, what was lost |
 //! | [`operation`] | every operation of a traced program, with the spans inside it |
 //! | [`io_trace`], `page_set` | pages and disk requests of a process tree, and their files; sets of pages |
@@ -25,6 +25,7 @@
 //! | [`untrusted_text`], `shared_str` | names that others chose, shown without obeying them; names held once |
 //! | `refusal`, `error_chain`, `stop_request` | what the environment lacks or refuses; an error with its causes; a request to end a run |
 
+pub mod column;
 mod error_chain;
 pub mod error_class;
 pub mod event;
@@ -54,6 +55,7 @@ pub mod table;
 mod toml_source;
 pub mod untrusted_text;
 
+pub use column::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
 pub use error_chain::describe_error_chain;
 pub use event::{LatestTicks, RunEvent, RunEventKind};
 pub use expression_limits::ExpressionTooLarge;
@@ -79,5 +81,5 @@ pub use stack::{
 };
 pub use stop_request::StopRequest;
 pub use study::Study;
-pub use table::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
+pub use table::{SchemaMismatch, Table, TableBuilder, TypedTable, TypedTableBuilder};
 pub use untrusted_text::remove_control_characters;

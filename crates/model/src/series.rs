@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::column::{ColumnSpec, ColumnType};
 use crate::quantity::Nanos;
-use crate::table::{ColumnSpec, ColumnType};
 
 /// What one monitor of one target records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ impl ColumnData {
     #[must_use]
     pub fn empty(stored: ColumnType) -> Self {
         match stored {
-            ColumnType::Int => ColumnData::Int(Vec::new()),
+            ColumnType::Int | ColumnType::Int32 | ColumnType::Boolean => ColumnData::Int(Vec::new()),
             ColumnType::Float => ColumnData::Float(Vec::new()),
             ColumnType::Text => ColumnData::Text(Vec::new()),
         }

@@ -1,393 +1,872 @@
-//! Tables: columns declared once, by a type that their rows are of, and cells.
+//! Tables in memory: typed columns over Arrow's arrays, found by the constants that declare them.
 //!
-//! A row that is known when the program is built is a type that implements [`RowSchema`]; a column of it is a constant of
-//! that type, a [`ColumnRef`], which carries the type of its values. Nothing else knows where a column stands: a name that
-//! is not declared, or a value of another type, does not build.
+//! Texts are held once a table, as a dictionary and an index a row, however often they repeat. A [`Table`] has the columns
+//! that somebody says it has; as a [`TypedTable`] it was checked once against a [`RowSchema`], and its columns are had by
+//! their [`ColumnRef`], with their type.
 
-use std::fmt;
+use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer, Serialize};
+use arrow_array::builder::{BooleanBuilder, PrimitiveBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, RecordBatch, RecordBatchOptions,
+    StringArray,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use indexmap::IndexSet;
 
-use crate::metric::Unit;
+use crate::column::{
+    ColumnRef, ColumnSpec, ColumnType, ColumnValue, DeclaredColumn, RowSchema, TableCell, stored_columns,
+};
 
-/// What a column's numbers do over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ColumnKind {
-    /// names the row's subject (a cache, a CPU, a device); text
-    Key,
-    /// only grows; its rate means something
-    Counter,
-    /// goes up and down; its value means something
-    Gauge,
+/// A table's columns are not what is asked of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaMismatch {
+    /// There is no such column.
+    #[error("column `{column}` is not there")]
+    NoColumn {
+        /// its name
+        column: String,
+    },
+    /// It holds something else.
+    #[error("column `{column}` is stored as {found}, not as {expected}")]
+    OtherType {
+        /// its name
+        column: String,
+        /// the type that is asked for
+        expected: DataType,
+        /// the type that it has
+        found: DataType,
+    },
+    /// A row lacks a value that every row has.
+    #[error("column `{column}` has rows without a value")]
+    Missing {
+        /// its name
+        column: String,
+    },
+    /// Its columns are not of one length.
+    #[error("column `{column}` has {cells} cells in {rows} rows")]
+    OtherLength {
+        /// the column
+        column: String,
+        /// its cells
+        cells: usize,
+        /// the table's rows
+        rows: usize,
+    },
 }
 
-/// The stored type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ColumnType {
-    /// signed 64-bit
-    Int,
-    /// 64-bit float
-    Float,
-    /// UTF-8
-    Text,
-}
-
-/// One column of a table, as it travels with its rows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ColumnSpec {
-    /// The kernel's own name where it has one.
-    pub name: String,
-    /// The unit of its numbers; `1` for keys and bare counts.
-    pub unit: Unit,
-    /// Whether it counts, gauges or names.
-    pub kind: ColumnKind,
-    /// How it is stored.
-    #[serde(rename = "type")]
-    pub stored: ColumnType,
-}
-
-impl ColumnSpec {
-    /// A text column that names the row's subject.
-    pub fn key(name: &str) -> Self {
-        ColumnSpec::new(name, "1", ColumnKind::Key, ColumnType::Text)
-    }
-
-    /// An integer that only grows.
-    pub fn counter(name: &str, unit: &str) -> Self {
-        ColumnSpec::new(name, unit, ColumnKind::Counter, ColumnType::Int)
-    }
-
-    /// An integer that goes up and down.
-    pub fn gauge(name: &str, unit: &str) -> Self {
-        ColumnSpec::new(name, unit, ColumnKind::Gauge, ColumnType::Int)
-    }
-
-    /// A float that goes up and down.
-    pub fn float_gauge(name: &str, unit: &str) -> Self {
-        ColumnSpec::new(name, unit, ColumnKind::Gauge, ColumnType::Float)
-    }
-
-    fn new(name: &str, unit: &str, kind: ColumnKind, stored: ColumnType) -> Self {
-        ColumnSpec { name: name.into(), unit: Unit::new(unit), kind, stored }
-    }
-}
-
-/// One column as a program declares it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeclaredColumn {
-    /// The kernel's own name where it has one.
-    pub name: &'static str,
-    /// The unit of the recorded number.
-    pub unit: &'static str,
-    /// Whether it counts, gauges or names.
-    pub kind: ColumnKind,
-    /// How it is stored.
-    pub stored: ColumnType,
-    /// What the kernel's number is multiplied by to be in `unit`.
-    pub scale: u64,
-}
-
-impl DeclaredColumn {
-    /// A text that names the row's subject.
-    pub const fn key(name: &'static str) -> Self {
-        DeclaredColumn { name, unit: "1", kind: ColumnKind::Key, stored: ColumnType::Text, scale: 1 }
-    }
-
-    /// A whole number that only grows.
-    pub const fn counter(name: &'static str, unit: &'static str) -> Self {
-        DeclaredColumn { name, unit, kind: ColumnKind::Counter, stored: ColumnType::Int, scale: 1 }
-    }
-
-    /// A whole number that goes up and down.
-    pub const fn gauge(name: &'static str, unit: &'static str) -> Self {
-        DeclaredColumn { name, unit, kind: ColumnKind::Gauge, stored: ColumnType::Int, scale: 1 }
-    }
-
-    /// A fraction that goes up and down.
-    pub const fn float(name: &'static str, unit: &'static str) -> Self {
-        DeclaredColumn { name, unit, kind: ColumnKind::Gauge, stored: ColumnType::Float, scale: 1 }
-    }
-
-    /// The same, of a number that is multiplied by `scale`.
-    #[must_use]
-    pub const fn scaled(self, scale: u64) -> Self {
-        DeclaredColumn { scale, ..self }
-    }
-
-    /// The column as it travels with its rows.
-    pub fn column(&self) -> ColumnSpec {
-        ColumnSpec {
-            name: self.name.into(),
-            unit: Unit::new(self.unit),
-            kind: self.kind,
-            stored: self.stored,
+impl ColumnType {
+    /// The type of its array.
+    pub fn data_type(self) -> DataType {
+        match self {
+            ColumnType::Int => DataType::Int64,
+            ColumnType::Int32 => DataType::Int32,
+            ColumnType::Float => DataType::Float64,
+            ColumnType::Text => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            ColumnType::Boolean => DataType::Boolean,
         }
     }
 }
 
-/// The columns as they travel with their rows.
-pub fn stored_columns(columns: &[DeclaredColumn]) -> Vec<ColumnSpec> {
-    columns.iter().map(DeclaredColumn::column).collect()
-}
+/// The key of a column's unit in its field's metadata.
+const UNIT: &str = "unit";
 
-/// A row whose columns are known when the program is built.
-pub trait RowSchema {
-    /// What its table is called: `slabinfo`.
-    const NAME: &'static str;
-    /// Its columns, in their order.
-    const COLUMNS: &'static [DeclaredColumn];
+/// The key of its kind.
+const KIND: &str = "kind";
 
-    /// A row without a value.
-    fn missing_row() -> CellRow {
-        vec![TableCell::Missing; Self::COLUMNS.len()]
+/// The key of its meaning.
+const MEANING: &str = "meaning";
+
+impl ColumnSpec {
+    /// The field of a schema of Arrow's, with unit, kind and meaning in its metadata.
+    pub fn to_field(&self) -> Field {
+        let about =
+            [(UNIT, self.unit.0.as_str()), (KIND, self.kind.name()), (MEANING, self.meaning.as_str())];
+        let about = about.into_iter().filter(|(_, text)| !text.is_empty());
+        let about = about.map(|(key, text)| (key.to_owned(), text.to_owned()));
+        Field::new(&self.name, self.stored.data_type(), self.nullable)
+            .with_metadata(about.collect::<HashMap<_, _>>())
     }
 }
 
-/// What the cells of a column hold.
-pub trait ColumnValue: 'static {
-    /// How such a column is stored.
-    const STORED: ColumnType;
-
-    /// A cell's value.
-    type Value<'a>: Copy;
-
-    /// The value of a cell; nothing where it is missing, or of another type.
-    fn from_cell(cell: &TableCell) -> Option<Self::Value<'_>>;
-
-    /// The cell of a value.
-    fn to_cell(value: Self::Value<'_>) -> TableCell;
+/// Rows, column by column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    columns: Arc<[ColumnSpec]>,
+    arrays: Vec<ArrayRef>,
+    rows: usize,
 }
 
-impl ColumnValue for i64 {
-    const STORED: ColumnType = ColumnType::Int;
-
-    type Value<'a> = i64;
-
-    fn from_cell(cell: &TableCell) -> Option<i64> {
-        if let TableCell::Int(number) = cell { Some(*number) } else { None }
+impl Table {
+    /// Without a row.
+    #[must_use]
+    pub fn empty(columns: Arc<[ColumnSpec]>) -> Self {
+        TableBuilder::new(columns).finish()
     }
 
-    fn to_cell(value: i64) -> TableCell {
-        TableCell::Int(value)
+    /// From arrays, one a column.
+    ///
+    /// # Errors
+    /// An array is of another type or length than its column, or lacks values that its column has in every row.
+    pub fn new(
+        columns: Arc<[ColumnSpec]>,
+        arrays: Vec<ArrayRef>,
+        rows: usize,
+    ) -> Result<Self, SchemaMismatch> {
+        for (index, spec) in columns.iter().enumerate() {
+            let column = || spec.name.clone();
+            let array = arrays.get(index).ok_or_else(|| SchemaMismatch::NoColumn { column: column() })?;
+            let (expected, found) = (spec.stored.data_type(), array.data_type().clone());
+            if expected != found {
+                return Err(SchemaMismatch::OtherType { column: column(), expected, found });
+            }
+            if array.len() != rows {
+                return Err(SchemaMismatch::OtherLength { column: column(), cells: array.len(), rows });
+            }
+            if !spec.nullable && array.null_count() > 0 {
+                return Err(SchemaMismatch::Missing { column: column() });
+            }
+        }
+        Ok(Table { columns, arrays, rows })
+    }
+
+    /// What its columns are.
+    pub fn columns(&self) -> &Arc<[ColumnSpec]> {
+        &self.columns
+    }
+
+    /// Number of rows.
+    pub fn row_count(&self) -> usize {
+        self.rows
+    }
+
+    /// As Arrow's.
+    ///
+    /// # Errors
+    /// As [`RecordBatch::try_new`].
+    pub fn to_record_batch(&self) -> Result<RecordBatch, ArrowError> {
+        let fields: Vec<Field> = self.columns.iter().map(ColumnSpec::to_field).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        RecordBatch::try_new_with_options(Schema::new(fields).into(), self.arrays.clone(), &options)
+    }
+
+    /// The column of that name, where there is one and it holds `T`: for columns that are found in what was read.
+    pub fn column<T: ArrayValue + ?Sized>(&self, name: &str) -> Option<TypedColumn<'_, T>> {
+        let index = self.columns.iter().position(|column| column.name == name)?;
+        self.column_at(index)
+    }
+
+    /// The same, by its number among the columns.
+    pub fn column_at<T: ArrayValue + ?Sized>(&self, index: usize) -> Option<TypedColumn<'_, T>> {
+        let array = self.arrays.get(index)?.as_any().downcast_ref::<T::Array>()?;
+        Some(TypedColumn { array: Some(array) })
+    }
+
+    /// All columns, whatever they hold.
+    pub fn cell_columns(&self) -> Vec<CellColumn<'_>> {
+        (0..self.columns.len()).filter_map(|index| self.cell_column(index)).collect()
+    }
+
+    /// The column of that number, whatever it holds.
+    pub fn cell_column(&self, index: usize) -> Option<CellColumn<'_>> {
+        match self.columns.get(index)?.stored {
+            ColumnType::Int => self.column_at(index).map(CellColumn::Int),
+            ColumnType::Int32 => self.column_at(index).map(CellColumn::Int32),
+            ColumnType::Float => self.column_at(index).map(CellColumn::Float),
+            ColumnType::Text => self.column_at(index).map(CellColumn::Text),
+            ColumnType::Boolean => self.column_at(index).map(CellColumn::Boolean),
+        }
+    }
+
+    /// Without the column of that name.
+    #[must_use]
+    pub fn without_column(&self, name: &str) -> Self {
+        let kept = self.columns.iter().zip(&self.arrays).filter(|(column, _)| column.name != name);
+        let (columns, arrays): (Vec<_>, Vec<_>) =
+            kept.map(|(column, array)| (column.clone(), Arc::clone(array))).unzip();
+        Table { columns: columns.into(), arrays, rows: self.rows }
+    }
+
+    /// These rows, in that order; one may come several times.
+    #[must_use]
+    pub fn take_rows(&self, rows: impl Iterator<Item = usize> + Clone) -> Self {
+        let count = rows.clone().count();
+        let take = |column: &CellColumn<'_>| -> ArrayRef {
+            let rows = rows.clone();
+            match *column {
+                CellColumn::Int(cells) => {
+                    Arc::new(rows.map(|row| cells.get(row)).collect::<PrimitiveArray<Int64Type>>())
+                }
+                CellColumn::Int32(cells) => {
+                    Arc::new(rows.map(|row| cells.get(row)).collect::<PrimitiveArray<Int32Type>>())
+                }
+                CellColumn::Float(cells) => {
+                    Arc::new(rows.map(|row| cells.get(row)).collect::<PrimitiveArray<Float64Type>>())
+                }
+                CellColumn::Boolean(cells) => {
+                    Arc::new(rows.map(|row| cells.get(row)).collect::<BooleanArray>())
+                }
+                CellColumn::Text(cells) => {
+                    let number = |row| cells.text_number(row).and_then(|number| i32::try_from(number).ok());
+                    let keys = rows.map(number).collect::<PrimitiveArray<Int32Type>>();
+                    let texts = StringArray::from_iter_values(cells.texts());
+                    Arc::new(DictionaryArray::new(keys, Arc::new(texts)))
+                }
+            }
+        };
+        let arrays = self.cell_columns().iter().map(take).collect();
+        Table { columns: Arc::clone(&self.columns), arrays, rows: count }
+    }
+
+    /// A cell: of which row, and of the column of that number.
+    pub fn cell(&self, row: usize, column: usize) -> TableCell {
+        let value = self.cell_column(column).and_then(|column| column.get(row));
+        value.map_or(TableCell::Missing, StoredValue::to_cell)
     }
 }
 
-impl ColumnValue for f64 {
-    const STORED: ColumnType = ColumnType::Float;
+/// A column of a table, for what asks for columns by what they are and not by name.
+#[derive(Clone, Copy)]
+pub enum CellColumn<'a> {
+    /// whole numbers
+    Int(TypedColumn<'a, i64>),
+    /// indices
+    Int32(TypedColumn<'a, i32>),
+    /// fractions
+    Float(TypedColumn<'a, f64>),
+    /// texts
+    Text(TypedColumn<'a, str>),
+    /// true or false
+    Boolean(TypedColumn<'a, bool>),
+}
 
-    type Value<'a> = f64;
-
-    fn from_cell(cell: &TableCell) -> Option<f64> {
-        if let TableCell::Float(number) = cell { Some(*number) } else { None }
+impl<'a> CellColumn<'a> {
+    /// The value in a row; nothing where it is missing.
+    pub fn get(self, row: usize) -> Option<StoredValue<'a>> {
+        match self {
+            CellColumn::Int(cells) => cells.get(row).map(StoredValue::Int),
+            CellColumn::Int32(cells) => cells.get(row).map(StoredValue::from),
+            CellColumn::Float(cells) => cells.get(row).map(StoredValue::Float),
+            CellColumn::Text(cells) => cells.get(row).map(StoredValue::Text),
+            CellColumn::Boolean(cells) => cells.get(row).map(StoredValue::Flag),
+        }
     }
 
-    fn to_cell(value: f64) -> TableCell {
-        TableCell::Float(value)
+    /// The number in a row; nothing where it is missing, or no number.
+    pub fn number(self, row: usize) -> Option<f64> {
+        match self.get(row)? {
+            StoredValue::Int(number) => Some(number as f64),
+            StoredValue::Float(number) => Some(number),
+            StoredValue::Text(_) | StoredValue::Flag(_) => None,
+        }
     }
 }
 
-impl ColumnValue for str {
-    const STORED: ColumnType = ColumnType::Text;
+/// What an array holds.
+pub trait ArrayValue: ColumnValue {
+    /// The array.
+    type Array: Array + 'static;
 
-    type Value<'a> = &'a str;
+    /// The value in a row that has one.
+    fn value(array: &Self::Array, row: usize) -> Self::Value<'_>;
+}
 
-    fn from_cell(cell: &TableCell) -> Option<&str> {
-        if let TableCell::Text(text) = cell { Some(text) } else { None }
-    }
+impl ArrayValue for i64 {
+    type Array = PrimitiveArray<Int64Type>;
 
-    fn to_cell(value: &str) -> TableCell {
-        TableCell::Text(value.into())
+    fn value(array: &Self::Array, row: usize) -> i64 {
+        array.value(row)
     }
 }
 
-/// A column of the rows `R`, whose values are `T`: `i64`, `f64` or `str`.
-pub struct ColumnRef<R, T: ?Sized> {
-    index: usize,
-    of: PhantomData<fn(&R, &T)>,
+impl ArrayValue for i32 {
+    type Array = PrimitiveArray<Int32Type>;
+
+    fn value(array: &Self::Array, row: usize) -> i32 {
+        array.value(row)
+    }
 }
 
-impl<R, T: ?Sized> Clone for ColumnRef<R, T> {
+impl ArrayValue for f64 {
+    type Array = PrimitiveArray<Float64Type>;
+
+    fn value(array: &Self::Array, row: usize) -> f64 {
+        array.value(row)
+    }
+}
+
+impl ArrayValue for bool {
+    type Array = BooleanArray;
+
+    fn value(array: &Self::Array, row: usize) -> bool {
+        array.value(row)
+    }
+}
+
+impl ArrayValue for str {
+    type Array = DictionaryArray<Int32Type>;
+
+    fn value(array: &Self::Array, row: usize) -> &str {
+        let texts = array.values().as_string::<i32>();
+        array.key(row).map_or("", |key| texts.value(key))
+    }
+}
+
+/// A column of a table, with the type of its values. One that the table lacks has no value in any row.
+pub struct TypedColumn<'a, T: ArrayValue + ?Sized> {
+    array: Option<&'a T::Array>,
+}
+
+impl<T: ArrayValue + ?Sized> Clone for TypedColumn<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<R, T: ?Sized> Copy for ColumnRef<R, T> {}
+impl<T: ArrayValue + ?Sized> Copy for TypedColumn<'_, T> {}
 
-impl<R: RowSchema, T: ColumnValue + ?Sized> ColumnRef<R, T> {
-    /// The column of that name, for a constant: one that `R` does not declare, or declares of another type, does not build.
+impl<'a, T: ArrayValue + ?Sized> TypedColumn<'a, T> {
+    /// Of a table without the column.
+    pub fn absent() -> Self {
+        TypedColumn { array: None }
+    }
+
+    /// The value in a row; nothing where it is missing.
+    pub fn get(self, row: usize) -> Option<T::Value<'a>> {
+        let array = self.array.filter(|array| row < array.len() && array.is_valid(row))?;
+        Some(T::value(array, row))
+    }
+
+    /// The values of all rows, in their order; none where the table lacks the column.
+    pub fn iter(self) -> impl Iterator<Item = Option<T::Value<'a>>> {
+        (0..self.array.map_or(0, Array::len)).map(move |row| self.get(row))
+    }
+
+    /// Whether no row has a value.
+    pub fn is_empty(self) -> bool {
+        self.array.is_none_or(|array| array.null_count() == array.len())
+    }
+}
+
+impl<'a> TypedColumn<'a, i64> {
+    /// The numbers of all rows; of a row without one, any.
+    pub fn values(self) -> &'a [i64] {
+        self.array.map_or(&[], |array| array.values())
+    }
+}
+
+impl<'a> TypedColumn<'a, i32> {
+    /// The numbers of all rows; of a row without one, any.
+    pub fn values(self) -> &'a [i32] {
+        self.array.map_or(&[], |array| array.values())
+    }
+}
+
+impl<'a> TypedColumn<'a, f64> {
+    /// The numbers of all rows; of a row without one, any.
+    pub fn values(self) -> &'a [f64] {
+        self.array.map_or(&[], |array| array.values())
+    }
+}
+
+impl<'a> TypedColumn<'a, str> {
+    /// Each text that occurs, once; some that do not occur may be among them.
+    pub fn texts(self) -> impl Iterator<Item = &'a str> {
+        let texts = self.array.map(|array| array.values().as_string::<i32>());
+        texts.into_iter().flat_map(|texts| texts.iter().flatten())
+    }
+
+    /// The number of the row's text among [`TypedColumn::texts`]; nothing where it is missing.
+    pub fn text_number(self, row: usize) -> Option<usize> {
+        self.array.filter(|array| row < array.len())?.key(row)
+    }
+
+    /// What each text is made into, once for as often as it occurs; nothing where it is missing.
+    pub fn map_texts<U: Clone>(self, make: impl FnMut(&'a str) -> U) -> impl Iterator<Item = Option<U>> {
+        let made: Vec<U> = self.texts().map(make).collect();
+        let rows = 0..self.array.map_or(0, Array::len);
+        rows.map(move |row| made.get(self.text_number(row)?).cloned())
+    }
+}
+
+/// A table that has the columns of `R`, each of its type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypedTable<R> {
+    table: Table,
+    /// Where each column of `R` stands; nothing for one that the table lacks.
+    indices: Vec<Option<usize>>,
+    of: PhantomData<fn() -> R>,
+}
+
+impl<R: RowSchema> TypedTable<R> {
+    /// Checks a table. One that lacks a column whose values may be missing lacks all of them.
     ///
-    /// # Panics
-    /// There is no such column.
-    pub const fn named(name: &str) -> Self {
-        let mut index = 0;
-        while index < R::COLUMNS.len() {
-            let column = &R::COLUMNS[index];
-            if is_same_text(column.name.as_bytes(), name.as_bytes()) {
-                assert!(column.stored as u8 == T::STORED as u8, "the column has values of another type");
-                return ColumnRef { index, of: PhantomData };
+    /// # Errors
+    /// A column is not there, or of another type, or lacks values that it has in every row of `R`.
+    pub fn new(table: Table) -> Result<Self, SchemaMismatch> {
+        TypedTable::select(table, |_| true)
+    }
+
+    /// The same with some of the columns of `R`, by their names: of the others no row has a value.
+    ///
+    /// # Errors
+    /// As [`TypedTable::new`], of the columns that are selected.
+    pub fn select(table: Table, is_selected: impl Fn(&str) -> bool) -> Result<Self, SchemaMismatch> {
+        let find = |declared: &DeclaredColumn| {
+            if !is_selected(declared.name) {
+                return Ok(None);
             }
-            index += 1;
+            let column = || declared.name.to_owned();
+            let index = table.columns.iter().position(|column| column.name == declared.name);
+            let Some((index, array)) = index.and_then(|index| Some((index, table.arrays.get(index)?))) else {
+                let missing = SchemaMismatch::NoColumn { column: column() };
+                return if declared.nullable { Ok(None) } else { Err(missing) };
+            };
+            let (expected, found) = (declared.stored.data_type(), array.data_type().clone());
+            if expected != found {
+                return Err(SchemaMismatch::OtherType { column: column(), expected, found });
+            }
+            if !declared.nullable && array.null_count() > 0 {
+                return Err(SchemaMismatch::Missing { column: column() });
+            }
+            Ok(Some(index))
+        };
+        let indices = R::COLUMNS.iter().map(find).collect::<Result<_, _>>()?;
+        Ok(TypedTable { table, indices, of: PhantomData })
+    }
+
+    /// A column.
+    pub fn column<T: ArrayValue + ?Sized>(&self, column: ColumnRef<R, T>) -> TypedColumn<'_, T> {
+        let index = self.indices.get(column.index()).copied().flatten();
+        index.and_then(|index| self.table.column_at(index)).unwrap_or_else(TypedColumn::absent)
+    }
+
+    /// Number of rows.
+    pub fn row_count(&self) -> usize {
+        self.table.rows
+    }
+
+    /// With all its columns.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+}
+
+/// Texts, each held once and numbered in the order of first sight.
+#[derive(Debug, Clone, Default)]
+struct TextDictionary {
+    texts: IndexSet<Box<str>>,
+    /// The number that followed each number when it was last seen.
+    next: Vec<usize>,
+    last: usize,
+}
+
+impl TextDictionary {
+    /// The number of a text: a guess from what followed the one before, hashed only where that is wrong. Texts repeat, or come in
+    /// the same order at every tick.
+    fn intern(&mut self, text: &str) -> usize {
+        let is_it = |number: &usize| self.texts.get_index(*number).is_some_and(|known| **known == *text);
+        let guess = self.next.get(self.last).copied().filter(is_it);
+        let number = guess.or_else(|| self.texts.get_index_of(text)).unwrap_or_else(|| {
+            self.next.push(self.texts.len());
+            self.texts.insert_full(text.into()).0
+        });
+        if let Some(next) = self.next.get_mut(self.last) {
+            *next = number;
         }
-        panic!("there is no such column")
+        self.last = number;
+        number
     }
 
-    /// Its number among the columns that `R` declares.
-    pub const fn index(self) -> usize {
-        self.index
+    fn finish(&mut self) -> StringArray {
+        (self.next, self.last) = (Vec::new(), 0);
+        StringArray::from_iter_values(self.texts.drain(..))
+    }
+}
+
+/// One column of rows that are being gathered.
+#[derive(Debug)]
+enum ArrayBuilder {
+    Int(PrimitiveBuilder<Int64Type>),
+    Int32(PrimitiveBuilder<Int32Type>),
+    Float(PrimitiveBuilder<Float64Type>),
+    Text(PrimitiveBuilder<Int32Type>, TextDictionary),
+    Boolean(BooleanBuilder),
+}
+
+impl ArrayBuilder {
+    fn new(stored: ColumnType) -> Self {
+        match stored {
+            ColumnType::Int => ArrayBuilder::Int(PrimitiveBuilder::new()),
+            ColumnType::Int32 => ArrayBuilder::Int32(PrimitiveBuilder::new()),
+            ColumnType::Float => ArrayBuilder::Float(PrimitiveBuilder::new()),
+            ColumnType::Text => ArrayBuilder::Text(PrimitiveBuilder::new(), TextDictionary::default()),
+            ColumnType::Boolean => ArrayBuilder::Boolean(BooleanBuilder::new()),
+        }
     }
 
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        R::COLUMNS[self.index].name
+    fn len(&self) -> usize {
+        use arrow_array::builder::ArrayBuilder as _;
+        match self {
+            ArrayBuilder::Int(cells) => cells.len(),
+            ArrayBuilder::Int32(cells) | ArrayBuilder::Text(cells, _) => cells.len(),
+            ArrayBuilder::Float(cells) => cells.len(),
+            ArrayBuilder::Boolean(cells) => cells.len(),
+        }
     }
 
-    /// Its value in a row; nothing where it is missing.
-    pub fn get(self, row: &[TableCell]) -> Option<T::Value<'_>> {
-        row.get(self.index).and_then(T::from_cell)
+    /// The value in a row so far; nothing where it is missing.
+    fn get(&self, row: usize) -> Option<StoredValue<'_>> {
+        let is_set = |validity: Option<&[u8]>| {
+            validity.is_none_or(|bits| bits.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1))
+        };
+        match self {
+            ArrayBuilder::Int(cells) if is_set(cells.validity_slice()) => {
+                cells.values_slice().get(row).copied().map(StoredValue::Int)
+            }
+            ArrayBuilder::Int32(cells) if is_set(cells.validity_slice()) => {
+                cells.values_slice().get(row).copied().map(StoredValue::from)
+            }
+            ArrayBuilder::Float(cells) if is_set(cells.validity_slice()) => {
+                cells.values_slice().get(row).copied().map(StoredValue::Float)
+            }
+            ArrayBuilder::Text(keys, known) if is_set(keys.validity_slice()) => {
+                let key = usize::try_from(*keys.values_slice().get(row)?).ok()?;
+                known.texts.get_index(key).map(|text| StoredValue::Text(text))
+            }
+            ArrayBuilder::Boolean(cells) if is_set(cells.validity_slice()) => {
+                let byte = cells.values_slice().get(row / 8)?;
+                Some(StoredValue::Flag(byte >> (row % 8) & 1 == 1))
+            }
+            _ => None,
+        }
     }
 
-    /// Puts its value into a row, which has all columns.
-    pub fn set<'a>(self, row: &mut [TableCell], value: impl Into<Option<T::Value<'a>>>) {
-        if let Some(cell) = row.get_mut(self.index) {
-            *cell = value.into().map_or(TableCell::Missing, T::to_cell);
+    /// Takes a value; whether it fits.
+    fn push(&mut self, value: StoredValue<'_>) -> bool {
+        match (self, value) {
+            (ArrayBuilder::Int(cells), StoredValue::Int(number)) => cells.append_value(number),
+            (ArrayBuilder::Int32(cells), StoredValue::Int(number)) => {
+                cells.append_value(saturate_to_i32(number))
+            }
+            (ArrayBuilder::Float(cells), StoredValue::Float(number)) => cells.append_value(number),
+            (ArrayBuilder::Float(cells), StoredValue::Int(number)) => cells.append_value(number as f64),
+            (ArrayBuilder::Boolean(cells), StoredValue::Flag(flag)) => cells.append_value(flag),
+            (ArrayBuilder::Text(keys, known), StoredValue::Text(text)) => {
+                keys.append_value(i32::try_from(known.intern(text)).unwrap_or(i32::MAX));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Fills up to so many rows: with missing values, or where a column has none, with zeros.
+    fn fill(&mut self, rows: usize, nullable: bool) {
+        while self.len() < rows {
+            match self {
+                _ if !nullable => {
+                    let zero = match self {
+                        ArrayBuilder::Text(..) => StoredValue::Text(""),
+                        ArrayBuilder::Boolean(_) => StoredValue::Flag(false),
+                        _ => StoredValue::Int(0),
+                    };
+                    self.push(zero);
+                }
+                ArrayBuilder::Int(cells) => cells.append_null(),
+                ArrayBuilder::Int32(cells) | ArrayBuilder::Text(cells, _) => cells.append_null(),
+                ArrayBuilder::Float(cells) => cells.append_null(),
+                ArrayBuilder::Boolean(cells) => cells.append_null(),
+            }
+        }
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            ArrayBuilder::Int(cells) => Arc::new(cells.finish()),
+            ArrayBuilder::Int32(cells) => Arc::new(cells.finish()),
+            ArrayBuilder::Float(cells) => Arc::new(cells.finish()),
+            ArrayBuilder::Boolean(cells) => Arc::new(cells.finish()),
+            ArrayBuilder::Text(keys, known) => {
+                Arc::new(DictionaryArray::new(keys.finish(), Arc::new(known.finish())))
+            }
         }
     }
 }
 
-const fn is_same_text(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut index = 0;
-    while index < a.len() {
-        if a[index] != b[index] {
-            return false;
-        }
-        index += 1;
-    }
-    true
+fn saturate_to_i32(number: i64) -> i32 {
+    i32::try_from(number).unwrap_or(if number < 0 { i32::MIN } else { i32::MAX })
 }
 
-/// One cell of a row: in JSON a number with or without a point, a text, or null.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum TableCell {
-    /// for [`ColumnType::Int`]
+/// One value on its way into a column.
+#[derive(Debug, Clone, Copy)]
+pub enum StoredValue<'a> {
+    /// for whole numbers, and for fractions
     Int(i64),
-    /// for [`ColumnType::Float`]
+    /// for fractions
     Float(f64),
-    /// for [`ColumnType::Text`]
-    Text(String),
-    /// the kernel did not give this value in this row
-    Missing,
+    /// for texts
+    Text(&'a str),
+    /// for what is true or false
+    Flag(bool),
 }
 
-/// Written by hand, as the derived one tries a variant after the other and builds an error for each that does not fit: most
-/// of the time of closing a run.
-impl<'de> Deserialize<'de> for TableCell {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(CellVisitor)
-    }
-}
-
-struct CellVisitor;
-
-impl Visitor<'_> for CellVisitor {
-    type Value = TableCell;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, a text or null")
+impl<'a> StoredValue<'a> {
+    /// That of a cell; nothing where it is missing.
+    pub fn from_cell(cell: &'a TableCell) -> Option<Self> {
+        match cell {
+            TableCell::Int(number) => Some(StoredValue::Int(*number)),
+            TableCell::Float(number) => Some(StoredValue::Float(*number)),
+            TableCell::Text(text) => Some(StoredValue::Text(text)),
+            TableCell::Missing => None,
+        }
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<TableCell, E> {
-        Ok(TableCell::Int(number))
+    /// The cell that holds it.
+    pub fn to_cell(self) -> TableCell {
+        match self {
+            StoredValue::Int(number) => TableCell::Int(number),
+            StoredValue::Float(number) => TableCell::Float(number),
+            StoredValue::Text(text) => TableCell::Text(text.into()),
+            StoredValue::Flag(flag) => TableCell::Int(flag.into()),
+        }
     }
 
-    /// What is too large for a signed number keeps its size and loses its last digits.
-    fn visit_u64<E>(self, number: u64) -> Result<TableCell, E> {
-        Ok(i64::try_from(number).map_or(TableCell::Float(number as f64), TableCell::Int))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<TableCell, E> {
-        Ok(TableCell::Float(number))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<TableCell, E> {
-        Ok(TableCell::Text(text.into()))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<TableCell, E> {
-        Ok(TableCell::Text(text))
-    }
-
-    fn visit_unit<E>(self) -> Result<TableCell, E> {
-        Ok(TableCell::Missing)
-    }
-
-    fn visit_none<E>(self) -> Result<TableCell, E> {
-        Ok(TableCell::Missing)
+    /// Whether both are the same; fractions to the bit, so that what was not a number stays one.
+    fn is_same(self, other: StoredValue<'_>) -> bool {
+        match (self, other) {
+            (StoredValue::Int(one), StoredValue::Int(other)) => one == other,
+            (StoredValue::Float(one), StoredValue::Float(other)) => one.to_bits() == other.to_bits(),
+            (StoredValue::Text(one), StoredValue::Text(other)) => one == other,
+            (StoredValue::Flag(one), StoredValue::Flag(other)) => one == other,
+            _ => false,
+        }
     }
 }
 
-/// One row: as many cells as the schema has columns.
-pub type CellRow = Vec<TableCell>;
+impl From<i64> for StoredValue<'_> {
+    fn from(number: i64) -> Self {
+        StoredValue::Int(number)
+    }
+}
+
+impl From<i32> for StoredValue<'_> {
+    fn from(number: i32) -> Self {
+        StoredValue::Int(number.into())
+    }
+}
+
+impl From<f64> for StoredValue<'_> {
+    fn from(number: f64) -> Self {
+        StoredValue::Float(number)
+    }
+}
+
+impl From<bool> for StoredValue<'_> {
+    fn from(flag: bool) -> Self {
+        StoredValue::Flag(flag)
+    }
+}
+
+impl<'a> From<&'a str> for StoredValue<'a> {
+    fn from(text: &'a str) -> Self {
+        StoredValue::Text(text)
+    }
+}
+
+/// Rows in, one table out; its memory is kept for the next.
+#[derive(Debug)]
+pub struct TableBuilder {
+    columns: Arc<[ColumnSpec]>,
+    arrays: Vec<ArrayBuilder>,
+    rows: usize,
+}
+
+impl TableBuilder {
+    /// For rows of these columns.
+    #[must_use]
+    pub fn new(columns: Arc<[ColumnSpec]>) -> Self {
+        let arrays = columns.iter().map(|column| ArrayBuilder::new(column.stored)).collect();
+        TableBuilder { columns, arrays, rows: 0 }
+    }
+
+    /// What its columns are.
+    pub fn columns(&self) -> &Arc<[ColumnSpec]> {
+        &self.columns
+    }
+
+    /// Rows so far.
+    pub fn row_count(&self) -> usize {
+        self.rows
+    }
+
+    /// Sets a value of the row that is not ended yet, by the number of its column. One that is set already stays; a value of
+    /// another type is none.
+    pub fn set(&mut self, column: usize, value: StoredValue<'_>) {
+        if let Some(array) = self.arrays.get_mut(column).filter(|array| array.len() == self.rows) {
+            array.push(value);
+        }
+    }
+
+    /// Ends a row: what was not set in it is missing, and zero in a column that has no missing values.
+    pub fn end_row(&mut self) {
+        self.rows += 1;
+        for (array, spec) in self.arrays.iter_mut().zip(&*self.columns) {
+            array.fill(self.rows, spec.nullable);
+        }
+    }
+
+    /// Appends a row of cells, one a column; what is not of its column's type is missing.
+    pub fn push_cells(&mut self, row: &[TableCell]) {
+        for (column, cell) in row.iter().enumerate() {
+            StoredValue::from_cell(cell).into_iter().for_each(|value| self.set(column, value));
+        }
+        self.end_row();
+    }
+
+    /// Whether a row so far has these values, one a column.
+    pub fn is_same_row<'a>(&self, row: usize, values: impl Iterator<Item = Option<StoredValue<'a>>>) -> bool {
+        self.arrays.iter().zip(values).all(|(array, value)| match (array.get(row), value) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (one, other) => one.is_none() && other.is_none(),
+        })
+    }
+
+    /// The rows so far as a table; none is left.
+    pub fn finish(&mut self) -> Table {
+        let arrays = self.arrays.iter_mut().map(ArrayBuilder::finish).collect();
+        Table { columns: Arc::clone(&self.columns), arrays, rows: std::mem::take(&mut self.rows) }
+    }
+}
+
+/// Rows of a known type in, one table out. The table may have more columns than `R` declares, and may lack some.
+#[derive(Debug)]
+pub struct TypedTableBuilder<R> {
+    builder: TableBuilder,
+    indices: Vec<Option<usize>>,
+    of: PhantomData<fn() -> R>,
+}
+
+impl<R: RowSchema> TypedTableBuilder<R> {
+    /// For rows of the columns that `R` declares.
+    #[must_use]
+    pub fn new() -> Self {
+        TypedTableBuilder::with_columns(stored_columns(R::COLUMNS).into())
+    }
+
+    /// For rows of these columns; what `R` declares is found among them by its name.
+    #[must_use]
+    pub fn with_columns(columns: Arc<[ColumnSpec]>) -> Self {
+        let find = |declared: &DeclaredColumn| {
+            columns.iter().position(|column| column.name == declared.name && column.stored == declared.stored)
+        };
+        let indices = R::COLUMNS.iter().map(find).collect();
+        TypedTableBuilder { builder: TableBuilder::new(columns), indices, of: PhantomData }
+    }
+
+    /// Sets a value of the row that is not ended yet, once; nothing where it is missing, or the table lacks the column.
+    pub fn set<'a, T: ColumnValue + ?Sized>(
+        &mut self,
+        column: ColumnRef<R, T>,
+        value: impl Into<Option<T::Value<'a>>>,
+    ) where
+        T::Value<'a>: Into<StoredValue<'a>>,
+    {
+        if let Some((index, value)) = self.indices.get(column.index()).copied().flatten().zip(value.into()) {
+            self.builder.set(index, value.into());
+        }
+    }
+
+    /// The rows, for columns that `R` does not declare.
+    pub fn rows(&mut self) -> &mut TableBuilder {
+        &mut self.builder
+    }
+}
+
+impl<R: RowSchema> Default for TypedTableBuilder<R> {
+    fn default() -> Self {
+        TypedTableBuilder::new()
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn cells_are_plain_values_of_json() {
-        let cells = [
-            (TableCell::Int(-3), "-3"),
-            (TableCell::Int(i64::MAX), "9223372036854775807"),
-            (TableCell::Float(1.5), "1.5"),
-            (TableCell::Text("a\"b".into()), "\"a\\\"b\""),
-            (TableCell::Missing, "null"),
-        ];
-        for (cell, text) in cells {
-            assert_eq!(serde_json::to_string(&cell).unwrap(), text);
-            assert_eq!(serde_json::from_str::<TableCell>(text).unwrap(), cell);
-        }
-        assert_eq!(
-            serde_json::from_str::<TableCell>("18446744073709551615").unwrap(),
-            TableCell::Float(u64::MAX as f64)
-        );
-        assert!(serde_json::from_str::<TableCell>("true").is_err());
-        assert!(serde_json::from_str::<TableCell>("[1]").is_err());
-    }
+    #[derive(Debug)]
+    struct ReadingRow;
 
-    struct DeviceRow;
-
-    impl RowSchema for DeviceRow {
-        const NAME: &'static str = "device";
+    impl RowSchema for ReadingRow {
+        const NAME: &'static str = "reading";
         const COLUMNS: &'static [DeclaredColumn] = &[
-            DeclaredColumn::key("device"),
-            DeclaredColumn::counter("bytes", "bytes"),
+            DeclaredColumn::key("name"),
+            DeclaredColumn::gauge("size", "bytes"),
             DeclaredColumn::float("load", "1"),
         ];
     }
 
-    impl DeviceRow {
-        const DEVICE: ColumnRef<Self, str> = ColumnRef::named("device");
-        const BYTES: ColumnRef<Self, i64> = ColumnRef::named("bytes");
+    impl ReadingRow {
+        const NAME_COLUMN: ColumnRef<Self, str> = ColumnRef::named("name");
+        const SIZE: ColumnRef<Self, i64> = ColumnRef::named("size");
         const LOAD: ColumnRef<Self, f64> = ColumnRef::named("load");
     }
 
+    fn build_table(rows: &[(&str, Option<i64>)]) -> Table {
+        let mut builder = TypedTableBuilder::<ReadingRow>::new();
+        for (name, size) in rows {
+            builder.set(ReadingRow::NAME_COLUMN, *name);
+            builder.set(ReadingRow::SIZE, *size);
+            builder.rows().end_row();
+        }
+        builder.rows().finish()
+    }
+
     #[test]
-    fn a_column_is_found_by_its_name_and_type() {
-        let mut row = DeviceRow::missing_row();
-        DeviceRow::DEVICE.set(&mut row, "sda");
-        DeviceRow::BYTES.set(&mut row, 512);
-        DeviceRow::LOAD.set(&mut row, None);
-        assert_eq!(row, [TableCell::Text("sda".into()), TableCell::Int(512), TableCell::Missing]);
-        assert_eq!((DeviceRow::DEVICE.get(&row), DeviceRow::BYTES.get(&row)), (Some("sda"), Some(512)));
-        assert_eq!((DeviceRow::LOAD.get(&row), DeviceRow::BYTES.get(&[])), (None, None));
-        assert_eq!((DeviceRow::BYTES.index(), DeviceRow::BYTES.name()), (1, "bytes"));
+    fn rows_come_back_by_column() {
+        let table = build_table(&[("a", Some(1)), ("b", None), ("a", Some(3))]);
+        let batch = table.to_record_batch().unwrap();
+        assert_eq!((batch.num_rows(), batch.schema().field(1).metadata()["unit"].as_str()), (3, "bytes"));
+        let rows = TypedTable::<ReadingRow>::new(table).unwrap();
+        let names = rows.column(ReadingRow::NAME_COLUMN);
+        assert!(names.iter().eq([Some("a"), Some("b"), Some("a")]));
+        assert!(names.texts().eq(["a", "b"]));
+        assert!(names.map_texts(str::len).eq([Some(1); 3]));
+        assert!(rows.column(ReadingRow::SIZE).iter().eq([Some(1), None, Some(3)]));
+        assert_eq!(rows.column(ReadingRow::SIZE).get(3), None);
+        assert!(rows.column(ReadingRow::LOAD).is_empty());
+        assert_eq!(rows.table().cell(2, 1), TableCell::Int(3));
+    }
+
+    #[test]
+    fn a_table_is_checked_once_against_the_type_of_its_rows() {
+        let table = |column: ColumnSpec| Table::empty(vec![column].into());
+        let lacking = TypedTable::<ReadingRow>::new(table(ColumnSpec::gauge("size", "bytes"))).unwrap();
+        assert_eq!(lacking.column(ReadingRow::NAME_COLUMN).get(0), None);
+        let error = TypedTable::<ReadingRow>::new(table(ColumnSpec::gauge("name", "1"))).unwrap_err();
+        assert!(matches!(error, SchemaMismatch::OtherType { column, .. } if column == "name"));
+    }
+
+    #[test]
+    fn a_column_without_missing_values_is_filled_with_zeros() {
+        let required = ColumnSpec { nullable: false, ..ColumnSpec::gauge("size", "bytes") };
+        let mut builder = TypedTableBuilder::<ReadingRow>::with_columns(vec![required].into());
+        builder.rows().end_row();
+        builder.set(ReadingRow::SIZE, 7);
+        builder.rows().end_row();
+        let table = builder.rows().finish();
+        assert!(table.column::<i64>("size").unwrap().iter().eq([Some(0), Some(7)]));
+        assert!(builder.rows().finish().column::<i64>("size").unwrap().iter().eq([]));
+    }
+
+    #[test]
+    fn texts_are_numbered_in_the_order_of_first_sight() {
+        let mut known = TextDictionary::default();
+        let numbers: Vec<usize> =
+            ["a", "b", "a", "c", "b", "b", "a", "d"].iter().map(|name| known.intern(name)).collect();
+        assert_eq!(numbers, [0, 1, 0, 2, 1, 1, 0, 3]);
+        assert!(known.finish().iter().flatten().eq(["a", "b", "c", "d"]));
     }
 }

@@ -5,7 +5,6 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use perflab_model::table::ColumnKind;
 use perflab_model::{CellRow, Nanos, TableCell};
 use perflab_observe::{Root, collect_facts, find_monitor, open_monitor};
 
@@ -23,11 +22,7 @@ fn render_monitor(root: &Root, monitor: &str) -> String {
     let mut rows: Vec<CellRow> = Vec::new();
     let sampled = monitor.read_rows(&mut rows);
     for (index, column) in monitor.schema().columns.iter().enumerate() {
-        let kind = match column.kind {
-            ColumnKind::Key => "key",
-            ColumnKind::Counter => "counter",
-            ColumnKind::Gauge => "gauge",
-        };
+        let kind = column.kind.name();
         let cells: Vec<String> = rows.iter().take(4).map(|row| format_cell(&row[index])).collect();
         writeln!(text, "{} [{}] {kind}: {}", column.name, column.unit, cells.join(" | ")).unwrap();
     }

@@ -6,8 +6,8 @@
 //! never a mean, which would hide exactly the spikes that a timeline is read for.
 
 use indexmap::IndexMap;
+use perflab_model::column::ColumnKind;
 use perflab_model::series::{ColumnData, RowRuns, Series};
-use perflab_model::table::ColumnKind;
 use perflab_model::{IterationRecord, Nanos, RunData, RunRecord, Sample};
 use serde::Serialize;
 
@@ -526,8 +526,8 @@ fn counter_steps<T: Copy + PartialOrd + Default>(
 
 #[cfg(test)]
 mod tests {
+    use perflab_model::column::ColumnSpec;
     use perflab_model::series::{ColumnData, Series, SeriesSchema};
-    use perflab_model::table::ColumnSpec;
     use perflab_model::{Nanos, Unit};
 
     use super::*;

@@ -7,18 +7,19 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
-use perflab_model::Nanos;
+use perflab_model::column::ColumnType::{Int, Int32, Text};
+use perflab_model::column::{ColumnKind, ColumnType, stored_columns};
 use perflab_model::io_trace::{
     DeviceNumber, IO_TRACER, IoEvent, IoEventKind, IoFile, IoRecording, IoTraceSummary,
 };
 use perflab_model::operation::TracedIteration;
+use perflab_model::{ColumnRef, DeclaredColumn, Nanos, RowSchema, TypedTable};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ArchiveError;
-use crate::parquet_reader::ParquetReader;
-use crate::parquet_writer::{self, ParquetWriter, StorageType, StoredCell, StoredColumn};
+use crate::parquet::{ParquetReader, ParquetWriter};
 use crate::run_layout::{EVENTS, events_path, raw_trace_path};
+use crate::tables::samples::to_stored_index;
 
 const KEY: &str = "perflab.io";
 
@@ -34,47 +35,90 @@ struct IoTablePart {
     files: Vec<IoFile>,
 }
 
-/// The columns: name, type, unit, whether cells may be missing, meaning.
-const COLUMNS: [(&str, StorageType, &str, bool, &str); 11] = [
-    ("slot", StorageType::Int32, "1", false, "index into plan.slots of run.json"),
-    ("at_ns", StorageType::Int64, "ns", false, "when, CLOCK_MONOTONIC of the target"),
-    ("pid", StorageType::Int32, "1", false, "the thread in whose name it happened"),
-    (
-        "kind",
-        StorageType::Text,
-        "1",
-        false,
-        "pages: added, fault, read, mapped; requests: queued, issued, completed; processes: exec, exit",
-    ),
-    ("device", StorageType::Text, "1", false, "file system, or disk of a request: major:minor"),
-    (
-        "inode",
-        StorageType::Int64,
-        "1",
-        false,
-        "the file; the disk's number where the page is the disk's own; 0 for requests",
-    ),
-    (
-        "first",
-        StorageType::Int64,
-        "1",
-        false,
-        "first page in the file, or first sector of 512 bytes on the disk",
-    ),
-    ("count", StorageType::Int64, "1", false, "pages of 4 KiB, or sectors"),
-    (
-        "name",
-        StorageType::Text,
-        "1",
-        true,
-        "a request's flags (R, RA, WS), a program's file, an ended thread's name",
-    ),
-    ("path", StorageType::Text, "1", true, "the file's path, where it was found"),
-    ("target", StorageType::Int32, "1", true, "index into targets of run.json; missing on this host"),
-];
+/// A row of `events/io.parquet`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IoEventRow;
 
-pub(crate) fn io_columns() -> Vec<StoredColumn> {
-    parquet_writer::event_columns(&COLUMNS)
+impl RowSchema for IoEventRow {
+    const NAME: &'static str = "io";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        event_column("slot", Int32, "1", false, "index into plan.slots of run.json"),
+        event_column("at_ns", Int, "ns", false, "when, CLOCK_MONOTONIC of the target"),
+        event_column("pid", Int32, "1", false, "the thread in whose name it happened"),
+        event_column(
+            "kind",
+            Text,
+            "1",
+            false,
+            "pages: added, fault, read, mapped; requests: queued, issued, completed; processes: exec, exit",
+        ),
+        event_column("device", Text, "1", false, "file system, or disk of a request: major:minor"),
+        event_column(
+            "inode",
+            Int,
+            "1",
+            false,
+            "the file; the disk's number where the page is the disk's own; 0 for requests",
+        ),
+        event_column(
+            "first",
+            Int,
+            "1",
+            false,
+            "first page in the file, or first sector of 512 bytes on the disk",
+        ),
+        event_column("count", Int, "1", false, "pages of 4 KiB, or sectors"),
+        event_column(
+            "name",
+            Text,
+            "1",
+            true,
+            "a request's flags (R, RA, WS), a program's file, an ended thread's name",
+        ),
+        event_column("path", Text, "1", true, "the file's path, where it was found"),
+        event_column("target", Int32, "1", true, "index into targets of run.json; missing on this host"),
+    ];
+}
+
+impl IoEventRow {
+    const SLOT: ColumnRef<Self, i32> = ColumnRef::named("slot");
+    const AT: ColumnRef<Self, i64> = ColumnRef::named("at_ns");
+    const PID: ColumnRef<Self, i32> = ColumnRef::named("pid");
+    const KIND: ColumnRef<Self, str> = ColumnRef::named("kind");
+    const DEVICE: ColumnRef<Self, str> = ColumnRef::named("device");
+    const INODE: ColumnRef<Self, i64> = ColumnRef::named("inode");
+    const FIRST: ColumnRef<Self, i64> = ColumnRef::named("first");
+    const COUNT: ColumnRef<Self, i64> = ColumnRef::named("count");
+    const FLAGS: ColumnRef<Self, str> = ColumnRef::named("name");
+    const PATH: ColumnRef<Self, str> = ColumnRef::named("path");
+    const TARGET: ColumnRef<Self, i32> = ColumnRef::named("target");
+
+    /// The columns that are read.
+    const READ: [&str; 8] = [
+        Self::AT.name(),
+        Self::PID.name(),
+        Self::KIND.name(),
+        Self::DEVICE.name(),
+        Self::INODE.name(),
+        Self::FIRST.name(),
+        Self::COUNT.name(),
+        Self::FLAGS.name(),
+    ];
+}
+
+/// A column of events: its name, type, unit, whether cells may be missing, and what it means.
+pub(crate) const fn event_column(
+    name: &'static str,
+    stored: ColumnType,
+    unit: &'static str,
+    optional: bool,
+    meaning: &'static str,
+) -> DeclaredColumn {
+    let kind = if matches!(stored, ColumnType::Int) { ColumnKind::Value } else { ColumnKind::Key };
+    match optional {
+        true => DeclaredColumn::optional(name, stored, unit, kind, meaning),
+        false => DeclaredColumn::required(name, stored, unit, kind, meaning),
+    }
 }
 
 /// Writes the table under `stage` from the recordings of these iterations.
@@ -85,7 +129,8 @@ pub(crate) fn write_io_table(
 ) -> Result<(), ArchiveError> {
     let directory = stage.join(EVENTS);
     fs::create_dir_all(&directory).map_err(ArchiveError::io("create", &directory))?;
-    let mut table = ParquetWriter::create(&stage.join(events_path(IO_TRACER)), &io_columns(), &[])?;
+    let mut table =
+        ParquetWriter::create(&stage.join(events_path(IO_TRACER)), stored_columns(IoEventRow::COLUMNS), &[])?;
     let mut parts = Vec::new();
     for iteration in iterations {
         let path = run.join(raw_trace_path(IO_TRACER, *iteration));
@@ -102,7 +147,7 @@ pub(crate) fn write_io_table(
 }
 
 fn append_io_events(
-    table: &mut ParquetWriter,
+    table: &mut ParquetWriter<IoEventRow>,
     iteration: TracedIteration,
     recording: &IoRecording,
 ) -> Result<(), ArchiveError> {
@@ -112,22 +157,19 @@ fn append_io_events(
         .filter_map(|file| Some(((file.device, file.inode), file.path.as_deref()?)))
         .collect();
     for event in &recording.events {
-        let device = event.device.to_string();
-        let row = [
-            StoredCell::Int(iteration.slot.into()),
-            StoredCell::Int(event.at.0 as i64),
-            StoredCell::Int(event.pid.into()),
-            StoredCell::Text(event.kind.name()),
-            StoredCell::Text(&device),
-            StoredCell::Int(event.inode as i64),
-            StoredCell::Int(event.first as i64),
-            StoredCell::Int(event.count as i64),
-        ];
-        let path = paths.get(&(event.device, event.inode)).copied();
-        let texts =
-            [event.name.as_deref(), path].map(|text| text.map_or(StoredCell::Missing, StoredCell::Text));
-        let target = iteration.target.map_or(StoredCell::Missing, |target| StoredCell::Int(target.into()));
-        table.push_row(row.into_iter().chain(texts).chain([target]))?;
+        let row = table.row();
+        row.set(IoEventRow::SLOT, to_stored_index(iteration.slot));
+        row.set(IoEventRow::AT, event.at.0 as i64);
+        row.set(IoEventRow::PID, event.pid);
+        row.set(IoEventRow::KIND, event.kind.name());
+        row.set(IoEventRow::DEVICE, event.device.to_string().as_str());
+        row.set(IoEventRow::INODE, event.inode as i64);
+        row.set(IoEventRow::FIRST, event.first as i64);
+        row.set(IoEventRow::COUNT, event.count as i64);
+        row.set(IoEventRow::FLAGS, event.name.as_deref());
+        row.set(IoEventRow::PATH, paths.get(&(event.device, event.inode)).copied());
+        row.set(IoEventRow::TARGET, iteration.target.map(to_stored_index));
+        table.end_row()?;
     }
     Ok(())
 }
@@ -160,28 +202,30 @@ fn read_io_events(
     groups: std::ops::Range<usize>,
     path: &Path,
 ) -> Result<Vec<IoEvent>, ArchiveError> {
-    let at = table.dense_column::<Int64Type>("at_ns", groups.clone())?;
-    let pid = table.dense_column::<Int32Type>("pid", groups.clone())?;
-    let kind = table.dense_column::<ByteArrayType>("kind", groups.clone())?;
-    let device = table.dense_column::<ByteArrayType>("device", groups.clone())?;
-    let [inode, first, count] =
-        ["inode", "first", "count"].map(|name| table.dense_column::<Int64Type>(name, groups.clone()));
-    let (inode, first, count) = (inode?, first?, count?);
-    let name = table.optional_text_in_groups("name", groups)?;
-    let event = |row: usize| {
-        Some(IoEvent {
-            at: Nanos(*at.get(row)? as u64),
-            pid: *pid.get(row)?,
-            kind: IoEventKind::from_name(kind.get(row)?.as_utf8().ok()?)?,
-            device: DeviceNumber::parse(device.get(row)?.as_utf8().ok()?)?,
-            inode: *inode.get(row)? as u64,
-            first: *first.get(row)? as u64,
-            count: *count.get(row)? as u64,
-            name: name.get(row)?.clone(),
-        })
-    };
-    let wrong = |row| ArchiveError::damaged(path)(format!("row {row} is no event"));
-    (0..at.len()).map(|row| event(row).ok_or_else(|| wrong(row))).collect()
+    let mut events = Vec::new();
+    for rows in table.read_rows(groups, &IoEventRow::READ)? {
+        let rows: TypedTable<IoEventRow> = rows?;
+        let mut kinds = rows.column(IoEventRow::KIND).map_texts(IoEventKind::from_name);
+        let mut devices = rows.column(IoEventRow::DEVICE).map_texts(DeviceNumber::parse);
+        let number = |column, row| rows.column::<i64>(column).get(row).map(|number| number as u64);
+        let mut event = |row: usize| {
+            Some(IoEvent {
+                at: Nanos(number(IoEventRow::AT, row)?),
+                pid: rows.column(IoEventRow::PID).get(row)?,
+                kind: kinds.next()???,
+                device: devices.next()???,
+                inode: number(IoEventRow::INODE, row)?,
+                first: number(IoEventRow::FIRST, row)?,
+                count: number(IoEventRow::COUNT, row)?,
+                name: rows.column(IoEventRow::FLAGS).get(row).map(str::to_owned),
+            })
+        };
+        for row in 0..rows.row_count() {
+            let wrong = || ArchiveError::damaged(path)(format!("row {row} is no event"));
+            events.push(event(row).ok_or_else(wrong)?);
+        }
+    }
+    Ok(events)
 }
 
 #[cfg(test)]

@@ -8,19 +8,22 @@ use std::fs;
 use std::path::Path;
 
 use optrace::{Operation, TraceFile, TraceFileSummary, Vocabulary};
-use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
+use perflab_model::column::ColumnType::{Int, Int32, Text};
+use perflab_model::column::{ColumnKind, stored_columns};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::{
-    NumberColumn, OPERATION_TRACER, OperationColumns, OperationTraceSummary, SpanColumn, TracedIteration,
-    TracedProbeCost,
+    NumberColumn, OPERATION_TRACER, OperationColumns, OperationTraceSummary, SpanColumn, SparseColumn,
+    TracedIteration, TracedProbeCost,
 };
+use perflab_model::table::{StoredValue, TypedColumn};
+use perflab_model::{ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TypedTable, TypedTableBuilder, Unit};
 
 use crate::error::ArchiveError;
 use crate::fresh_file::create_fresh_file;
-use crate::parquet_reader::ParquetReader;
-use crate::parquet_writer::{self, ParquetWriter, StorageType, StoredCell, StoredColumn};
+use crate::parquet::{ParquetReader, ParquetWriter};
 use crate::run_layout::{EVENTS, RAW, events_path, raw_trace_path};
-use crate::tables::io;
+use crate::tables::io::{self, event_column};
+use crate::tables::samples::to_stored_index;
 
 const TRACER_KEY: &str = "perflab.tracer";
 
@@ -32,31 +35,62 @@ const COUNT: &str = ".count";
 
 const NUMBER: &str = "number.";
 
-/// Columns that every tracer's table has: name, type, unit, whether cells may be missing, meaning.
-const FIXED: [(&str, StorageType, &str, bool, &str); 10] = [
-    ("slot", StorageType::Int32, "1", false, "index into plan.slots of run.json"),
-    ("thread", StorageType::Int32, "1", false, "the thread's id as the kernel counts"),
-    ("operation", StorageType::Text, "1", false, "which kind of operation, in the program's words"),
-    ("start_ns", StorageType::Int64, "ns", false, "when it began, CLOCK_MONOTONIC of the target"),
-    ("wall_ns", StorageType::Int64, "ns", false, "how long it took, what recording cost taken off"),
-    (
-        "preempted_ns",
-        StorageType::Int64,
-        "ns",
-        true,
-        "of those, the thread was ready and another ran; missing where none",
-    ),
-    ("waited_ns", StorageType::Int64, "ns", true, "of those, the thread waited; missing where none"),
-    ("faults", StorageType::Int64, "1", true, "pages that were not there when touched; missing where none"),
-    (
-        "flags",
-        StorageType::Int64,
-        "1",
-        true,
-        "1 a clock ran backwards, 2 beyond the tracer's limits, 4 ends without beginnings",
-    ),
-    ("target", StorageType::Int32, "1", true, "index into targets of run.json; missing on this host"),
-];
+/// What every row of `events/TRACER.parquet` has: an operation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OperationRow;
+
+impl RowSchema for OperationRow {
+    const NAME: &'static str = "operations";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        event_column("slot", Int32, "1", false, "index into plan.slots of run.json"),
+        event_column("thread", Int32, "1", false, "the thread's id as the kernel counts"),
+        event_column("operation", Text, "1", false, "which kind of operation, in the program's words"),
+        event_column("start_ns", Int, "ns", false, "when it began, CLOCK_MONOTONIC of the target"),
+        event_column("wall_ns", Int, "ns", false, "how long it took, what recording cost taken off"),
+        event_column(
+            "preempted_ns",
+            Int,
+            "ns",
+            true,
+            "of those, the thread was ready and another ran; missing where none",
+        ),
+        event_column("waited_ns", Int, "ns", true, "of those, the thread waited; missing where none"),
+        event_column("faults", Int, "1", true, "pages that were not there when touched; missing where none"),
+        event_column(
+            "flags",
+            Int,
+            "1",
+            true,
+            "1 a clock ran backwards, 2 beyond the tracer's limits, 4 ends without beginnings",
+        ),
+        event_column("target", Int32, "1", true, "index into targets of run.json; missing on this host"),
+    ];
+}
+
+impl OperationRow {
+    const SLOT: ColumnRef<Self, i32> = ColumnRef::named("slot");
+    const THREAD: ColumnRef<Self, i32> = ColumnRef::named("thread");
+    const OPERATION: ColumnRef<Self, str> = ColumnRef::named("operation");
+    const START: ColumnRef<Self, i64> = ColumnRef::named("start_ns");
+    const WALL: ColumnRef<Self, i64> = ColumnRef::named("wall_ns");
+    const PREEMPTED: ColumnRef<Self, i64> = ColumnRef::named("preempted_ns");
+    const WAITED: ColumnRef<Self, i64> = ColumnRef::named("waited_ns");
+    const FAULTS: ColumnRef<Self, i64> = ColumnRef::named("faults");
+    const FLAGS: ColumnRef<Self, i64> = ColumnRef::named("flags");
+    const TARGET: ColumnRef<Self, i32> = ColumnRef::named("target");
+
+    /// The columns that are read.
+    const READ: [&str; 8] = [
+        Self::THREAD.name(),
+        Self::OPERATION.name(),
+        Self::START.name(),
+        Self::WALL.name(),
+        Self::PREEMPTED.name(),
+        Self::WAITED.name(),
+        Self::FAULTS.name(),
+        Self::FLAGS.name(),
+    ];
+}
 
 /// Takes a tracer's file into the run.
 pub(crate) fn keep_trace_file(
@@ -102,7 +136,7 @@ fn write_operation_table(stage: &Path, tracer: &str, files: OpenedTraceFiles) ->
     let words = union_vocabulary(files.iter().filter_map(|(_, file)| Some(file.as_ref().ok()?.vocabulary())));
     let metadata = [(TRACER_KEY, tracer.to_owned())];
     let mut table =
-        ParquetWriter::create(&stage.join(events_path(tracer)), &operation_columns(&words), &metadata)?;
+        ParquetWriter::create(&stage.join(events_path(tracer)), operation_columns(&words), &metadata)?;
     let mut all = Vec::new();
     for (iteration, file) in files {
         all.push(match file {
@@ -136,38 +170,38 @@ fn union_vocabulary<'a>(all: impl Iterator<Item = &'a Vocabulary>) -> Vocabulary
     union
 }
 
-fn operation_columns(words: &Vocabulary) -> Vec<StoredColumn> {
+/// The columns of a table: those of every operation, then of each span its time and its count, then the numbers.
+fn operation_columns(words: &Vocabulary) -> Vec<ColumnSpec> {
+    let column = |name: String, unit: &str, meaning: &str| ColumnSpec {
+        name,
+        unit: Unit::new(unit),
+        kind: ColumnKind::Value,
+        stored: Int,
+        nullable: true,
+        meaning: meaning.into(),
+    };
+    let time = "time in this span without the spans inside it; missing where it did not occur";
     let spans = words.spans.iter().flat_map(|name| {
-        let time = "time in this span without the spans inside it; missing where it did not occur";
         [
-            StoredColumn::new(&format!("{SPAN}{name}"), StorageType::Int64, "ns", "value", time).optional(),
-            StoredColumn::new(
-                &format!("{SPAN}{name}{COUNT}"),
-                StorageType::Int64,
-                "1",
-                "value",
-                "how often it occurred",
-            )
-            .optional(),
+            column(format!("{SPAN}{name}"), "ns", time),
+            column(format!("{SPAN}{name}{COUNT}"), "1", "how often it occurred"),
         ]
     });
-    let numbers = words.numbers.iter().map(|name| {
-        let meaning = "a number that the program told; missing where it told none";
-        StoredColumn::new(&format!("{NUMBER}{name}"), StorageType::Int64, "1", "value", meaning).optional()
-    });
-    parquet_writer::event_columns(&FIXED).into_iter().chain(spans).chain(numbers).collect()
+    let meaning = "a number that the program told; missing where it told none";
+    let numbers = words.numbers.iter().map(|name| column(format!("{NUMBER}{name}"), "1", meaning));
+    stored_columns(OperationRow::COLUMNS).into_iter().chain(spans).chain(numbers).collect()
 }
 
 /// The columns as the format's page shows them: one span, one number.
 #[cfg(test)]
-pub(crate) fn documented_operation_columns() -> Vec<StoredColumn> {
+pub(crate) fn documented_operation_columns() -> Vec<ColumnSpec> {
     let name = |name: &str| vec![name.to_owned()];
     operation_columns(&Vocabulary { operations: Vec::new(), spans: name("SPAN"), numbers: name("NUMBER") })
 }
 
 /// Writes one iteration's rows.
 fn append_operations(
-    table: &mut ParquetWriter,
+    table: &mut ParquetWriter<OperationRow>,
     iteration: TracedIteration,
     file: &TraceFile,
     words: &Vocabulary,
@@ -177,61 +211,52 @@ fn append_operations(
         let at = |name: &String| all.iter().position(|other| other == name).unwrap_or(0);
         names.iter().map(|name| first + at(name) * width).collect()
     };
-    let spans = place(&own.spans, &words.spans, FIXED.len(), 2);
-    let numbers = place(&own.numbers, &words.numbers, FIXED.len() + 2 * words.spans.len(), 1);
-    let mut row = Vec::new();
+    let first = OperationRow::COLUMNS.len();
+    let spans = place(&own.spans, &words.spans, first, 2);
+    let numbers = place(&own.numbers, &words.numbers, first + 2 * words.spans.len(), 1);
     let mut failed = None;
     let reported = file.read_operations(|operation| {
-        row.clear();
-        row.resize(FIXED.len() + 2 * words.spans.len() + words.numbers.len(), StoredCell::Missing);
-        fill_operation_row(&mut row, iteration, operation, own, (&spans, &numbers));
         if failed.is_none() {
-            failed = table.push_row(row.iter().copied()).err();
+            fill_operation_row(table.row(), iteration, operation, own, (&spans, &numbers));
+            failed = table.end_row().err();
         }
     });
     let reported = reported.map_err(ArchiveError::Trace)?;
     failed.map_or(Ok(trace_summary(iteration, reported, own)), Err)
 }
 
-fn fill_operation_row<'a>(
-    row: &mut [StoredCell<'a>],
+fn fill_operation_row(
+    row: &mut TypedTableBuilder<OperationRow>,
     iteration: TracedIteration,
     operation: &Operation,
-    words: &'a Vocabulary,
+    words: &Vocabulary,
     (spans, numbers): (&[usize], &[usize]),
 ) {
-    let some = |value: u64| if value > 0 { StoredCell::Int(value as i64) } else { StoredCell::Missing };
+    let some = |value: u64| (value > 0).then_some(value as i64);
     let flags = u64::from(operation.backwards)
         | u64::from(operation.beyond) << 1
         | u64::from(operation.unbalanced) << 2;
-    let fixed = [
-        StoredCell::Int(i64::from(iteration.slot)),
-        StoredCell::Int(i64::from(operation.thread)),
-        words
-            .operations
-            .get(usize::from(operation.kind))
-            .map_or(StoredCell::Missing, |name| StoredCell::Text(name)),
-        StoredCell::Int(operation.start as i64),
-        StoredCell::Int(operation.wall as i64),
-        some(operation.preempted),
-        some(operation.waited),
-        some(operation.faults.into()),
-        some(flags),
-        iteration.target.map_or(StoredCell::Missing, |target| StoredCell::Int(i64::from(target))),
-    ];
-    row.iter_mut().zip(fixed).for_each(|(cell, item)| *cell = item);
-    let mut set = |at: Option<usize>, value: i64| {
-        if let Some(cell) = at.and_then(|at| row.get_mut(at)) {
-            *cell = StoredCell::Int(value);
+    row.set(OperationRow::SLOT, to_stored_index(iteration.slot));
+    row.set(OperationRow::THREAD, operation.thread);
+    row.set(OperationRow::OPERATION, words.operations.get(usize::from(operation.kind)).map(String::as_str));
+    row.set(OperationRow::START, operation.start as i64);
+    row.set(OperationRow::WALL, operation.wall as i64);
+    row.set(OperationRow::PREEMPTED, some(operation.preempted));
+    row.set(OperationRow::WAITED, some(operation.waited));
+    row.set(OperationRow::FAULTS, some(operation.faults.into()));
+    row.set(OperationRow::FLAGS, some(flags));
+    row.set(OperationRow::TARGET, iteration.target.map(to_stored_index));
+    // The last of several counts, and the first that is set stays.
+    for span in operation.spans.iter().rev() {
+        if let Some(column) = spans.get(usize::from(span.kind)) {
+            row.rows().set(*column, StoredValue::Int(span.ns as i64));
+            row.rows().set(column + 1, StoredValue::Int(span.count.into()));
         }
-    };
-    for span in &operation.spans {
-        let at = spans.get(usize::from(span.kind)).copied();
-        set(at, span.ns as i64);
-        set(at.map(|at| at + 1), span.count.into());
     }
-    for (kind, value) in &operation.numbers {
-        set(numbers.get(usize::from(*kind)).copied(), *value);
+    for (kind, value) in operation.numbers.iter().rev() {
+        if let Some(column) = numbers.get(usize::from(*kind)) {
+            row.rows().set(*column, StoredValue::Int(*value));
+        }
     }
 }
 
@@ -336,49 +361,63 @@ pub(crate) fn read_operations(
     let first = summaries.iter().take(at).map(|summary| summary.operations).sum();
     let summary = summaries.into_iter().nth(at).ok_or_else(none)?;
     let groups = table.row_group_range(first, summary.operations);
-    let (kinds, kind) = read_operation_kinds(&table, groups.clone())?;
-    let sparse = |name: &str| table.sparse_column(name, groups.clone());
-    let names: Vec<String> = table.columns()?.into_iter().map(|column| column.name).collect();
-    let mut spans = Vec::new();
-    for name in names.iter().filter_map(|name| name.strip_prefix(SPAN)).filter(|name| !name.ends_with(COUNT))
-    {
-        let (time, count) = (sparse(&format!("{SPAN}{name}"))?, sparse(&format!("{SPAN}{name}{COUNT}"))?);
-        spans.push(SpanColumn { name: name.into(), time, count });
+    let mut columns = OperationColumns { summary, ..OperationColumns::default() };
+    for rows in table.read_whole_rows(groups, &OperationRow::READ)? {
+        append_operation_rows(&mut columns, &rows?);
     }
-    let mut numbers = Vec::new();
-    for name in names.iter().filter_map(|name| name.strip_prefix(NUMBER)) {
-        numbers.push(NumberColumn { name: name.into(), values: sparse(&format!("{NUMBER}{name}"))? });
-    }
-    Ok(OperationColumns {
-        kinds,
-        kind,
-        thread: table.dense_column::<Int32Type>("thread", groups.clone())?,
-        start: table.dense_column::<Int64Type>("start_ns", groups.clone())?,
-        wall: table.dense_column::<Int64Type>("wall_ns", groups.clone())?,
-        preempted: sparse("preempted_ns")?,
-        waited: sparse("waited_ns")?,
-        faults: sparse("faults")?,
-        flags: sparse("flags")?,
-        spans,
-        numbers,
-        summary,
-    })
+    Ok(columns)
 }
 
-/// The names of the kinds of operation in the order of their first, and the kind of each row.
-fn read_operation_kinds(
-    table: &ParquetReader,
-    groups: std::ops::Range<usize>,
-) -> Result<(Vec<String>, Vec<u8>), ArchiveError> {
-    let mut names: Vec<parquet::data_type::ByteArray> = Vec::new();
-    let mut kinds = Vec::new();
-    for name in table.dense_column::<ByteArrayType>("operation", groups)? {
-        let at = names.iter().position(|other| *other == name).unwrap_or_else(|| {
-            names.push(name);
-            names.len() - 1
+/// Appends a row group: texts become numbers, and of columns that lack most values only those that are there stay.
+fn append_operation_rows(columns: &mut OperationColumns, rows: &TypedTable<OperationRow>) {
+    let first = u32::try_from(columns.start.len()).unwrap_or(u32::MAX);
+    let kinds = &mut columns.kinds;
+    let kind = |name: &str| {
+        let at = kinds.iter().position(|other| other == name).unwrap_or_else(|| {
+            kinds.push(name.into());
+            kinds.len() - 1
         });
-        kinds.push(at.min(255) as u8);
+        at.min(255) as u8
+    };
+    columns.kind.extend(rows.column(OperationRow::OPERATION).map_texts(kind).flatten());
+    columns.thread.extend(rows.column(OperationRow::THREAD).values());
+    columns.start.extend(rows.column(OperationRow::START).values());
+    columns.wall.extend(rows.column(OperationRow::WALL).values());
+    let push = |to: &mut SparseColumn, from: TypedColumn<'_, i64>| {
+        let cells = (first..).zip(from.iter()).filter_map(|(row, value)| Some((row, value?)));
+        cells.for_each(|(row, value)| to.push(row, value));
+    };
+    push(&mut columns.preempted, rows.column(OperationRow::PREEMPTED));
+    push(&mut columns.waited, rows.column(OperationRow::WAITED));
+    push(&mut columns.faults, rows.column(OperationRow::FAULTS));
+    push(&mut columns.flags, rows.column(OperationRow::FLAGS));
+    for column in rows.table().columns().iter() {
+        let Some(values) = rows.table().column::<i64>(&column.name) else { continue };
+        if let Some(name) = column.name.strip_prefix(NUMBER) {
+            push(&mut find_number(&mut columns.numbers, name).values, values);
+        } else if let Some(name) = column.name.strip_prefix(SPAN) {
+            match name.strip_suffix(COUNT) {
+                Some(name) => push(&mut find_span(&mut columns.spans, name).count, values),
+                None => push(&mut find_span(&mut columns.spans, name).time, values),
+            }
+        }
     }
-    let text = |name: &parquet::data_type::ByteArray| String::from_utf8_lossy(name.data()).into_owned();
-    Ok((names.iter().map(text).collect(), kinds))
+}
+
+fn find_span<'a>(spans: &'a mut Vec<SpanColumn>, name: &str) -> &'a mut SpanColumn {
+    let known = spans.iter().position(|span| span.name == name);
+    let index = known.unwrap_or(spans.len());
+    if known.is_none() {
+        spans.push(SpanColumn { name: name.into(), ..SpanColumn::default() });
+    }
+    &mut spans[index]
+}
+
+fn find_number<'a>(numbers: &'a mut Vec<NumberColumn>, name: &str) -> &'a mut NumberColumn {
+    let known = numbers.iter().position(|number| number.name == name);
+    let index = known.unwrap_or(numbers.len());
+    if known.is_none() {
+        numbers.push(NumberColumn { name: name.into(), ..NumberColumn::default() });
+    }
+    &mut numbers[index]
 }

@@ -3,107 +3,167 @@
 
 use std::path::Path;
 
+use perflab_model::column::{
+    ColumnKind, ColumnType,
+    ColumnType::{Boolean, Float, Int, Int32, Text},
+};
+use perflab_model::table::StoredValue;
 use perflab_model::{
-    Case, Direction, IterationRecord, Manifest, Nanos, Outcome, RunPlan, Sample, Slot, Unit,
+    Case, ColumnRef, ColumnSpec, DeclaredColumn, Direction, IterationRecord, Manifest, Nanos, Outcome,
+    RowSchema, RunPlan, Sample, SharedStr, Slot, TypedTable, TypedTableBuilder, Unit,
 };
 
 use crate::error::ArchiveError;
-use crate::parquet_reader::ParquetReader;
-use crate::parquet_writer::{ParquetWriter, StorageType, StoredCell, StoredCells, StoredColumn};
+use crate::parquet::{ParquetReader, ParquetWriter};
 use crate::run_layout::{ITERATIONS, SAMPLES};
 
-/// The columns of `samples.parquet` for a plan, with or without targets.
-pub(crate) fn sample_columns(plan: &RunPlan, targets: bool) -> Vec<StoredColumn> {
-    use StorageType::{Boolean, Double, Int32, Int64, Text};
-    let value = |name, stored, unit, meaning| StoredColumn::new(name, stored, unit, "value", meaning);
-    let key = |name, stored, meaning| StoredColumn::new(name, stored, "1", "key", meaning);
-    let mut columns = vec![key("boot", Int32, "which boot of the target within the run, from 0")];
-    columns.extend(targets.then(target_column));
-    columns.extend(case_columns(plan));
-    columns.extend([
+/// A row of `samples.parquet`: a measured value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SampleRow;
+
+impl RowSchema for SampleRow {
+    const NAME: &'static str = "samples";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        key("boot", Int32, "which boot of the target within the run, from 0"),
+        TARGET,
+        CASE,
+        WORKLOAD,
+        POINT,
         key("iteration", Int32, "which measured iteration of the case, from 0"),
         key("metric", Text, "the metric's name, unique within the workload"),
-        value("value", Double, "see column unit", "the measured value, in the unit of column `unit`"),
+        value("value", Float, "see column unit", "the measured value, in the unit of column `unit`"),
         key("unit", Text, "the unit of the value"),
         key("direction", Text, "higher, lower or neither: which way is good"),
         value("primary", Boolean, "1", "whether the metric decides (true) or explains (false)"),
         value(
             "start_ns",
-            Int64,
+            Int,
             "ns",
             "when the iteration began, CLOCK_MONOTONIC of the machine that recorded",
         ),
-        value(
-            "end_ns",
-            Int64,
-            "ns",
-            "when the iteration ended, CLOCK_MONOTONIC of the machine that recorded",
-        ),
-    ]);
+        value("end_ns", Int, "ns", "when the iteration ended, CLOCK_MONOTONIC of the machine that recorded"),
+    ];
+}
+
+impl SampleRow {
+    const BOOT: ColumnRef<Self, i32> = ColumnRef::named("boot");
+    const ITERATION: ColumnRef<Self, i32> = ColumnRef::named("iteration");
+    const METRIC: ColumnRef<Self, str> = ColumnRef::named("metric");
+    const VALUE: ColumnRef<Self, f64> = ColumnRef::named("value");
+    const UNIT: ColumnRef<Self, str> = ColumnRef::named("unit");
+    const DIRECTION: ColumnRef<Self, str> = ColumnRef::named("direction");
+    const PRIMARY: ColumnRef<Self, bool> = ColumnRef::named("primary");
+    const START: ColumnRef<Self, i64> = ColumnRef::named("start_ns");
+    const END: ColumnRef<Self, i64> = ColumnRef::named("end_ns");
+
+    /// The columns that are read.
+    const READ: [&str; 11] = [
+        Self::BOOT.name(),
+        <Self as CaseRow>::TARGET.name(),
+        <Self as CaseRow>::CASE.name(),
+        Self::ITERATION.name(),
+        Self::METRIC.name(),
+        Self::VALUE.name(),
+        Self::UNIT.name(),
+        Self::DIRECTION.name(),
+        Self::PRIMARY.name(),
+        Self::START.name(),
+        Self::END.name(),
+    ];
+}
+
+const fn key(name: &'static str, stored: ColumnType, meaning: &'static str) -> DeclaredColumn {
+    DeclaredColumn::required(name, stored, "1", ColumnKind::Key, meaning)
+}
+
+const fn value(
+    name: &'static str,
+    stored: ColumnType,
+    unit: &'static str,
+    meaning: &'static str,
+) -> DeclaredColumn {
+    DeclaredColumn::required(name, stored, unit, ColumnKind::Value, meaning)
+}
+
+/// In a run that has targets.
+const TARGET: DeclaredColumn = DeclaredColumn::optional(
+    "target",
+    Text,
+    "1",
+    ColumnKind::Key,
+    "name of the target; missing for the machine that recorded",
+);
+
+const CASE: DeclaredColumn = key("case", Int32, "index into plan.cases of run.json");
+
+const WORKLOAD: DeclaredColumn = key("workload", Text, "the workload's name in the study");
+
+/// Behind it stands a column for each factor.
+const POINT: DeclaredColumn =
+    key("point", Text, "the matrix parameters, as `size=64 threads=2`; empty without a matrix");
+
+/// Rows that belong to a case and a target.
+trait CaseRow: RowSchema + Sized {
+    const TARGET: ColumnRef<Self, str> = ColumnRef::named("target");
+    const CASE: ColumnRef<Self, i32> = ColumnRef::named("case");
+    const WORKLOAD: ColumnRef<Self, str> = ColumnRef::named("workload");
+    const POINT: ColumnRef<Self, str> = ColumnRef::named("point");
+}
+
+impl CaseRow for SampleRow {}
+
+impl CaseRow for IterationRow {}
+
+/// The columns of such rows for a plan, with or without targets.
+fn case_row_columns<R: CaseRow>(plan: &RunPlan, targets: bool) -> Vec<ColumnSpec> {
+    let mut columns = Vec::new();
+    for column in R::COLUMNS.iter().filter(|column| targets || column.name != R::TARGET.name()) {
+        columns.push(column.column());
+        if column.name == R::POINT.name() {
+            columns.extend(plan.factors.keys().map(|name| factor_column(name)));
+        }
+    }
     columns
 }
 
-/// `target`, in a run that has targets.
-fn target_column() -> StoredColumn {
-    let meaning = "name of the target; missing for the machine that recorded";
-    StoredColumn::new("target", StorageType::Text, "1", "key", meaning).optional()
+fn factor_column(name: &str) -> ColumnSpec {
+    let meaning = format!("level of the factor {name}; missing where it does not concern the workload");
+    ColumnSpec { meaning, ..ColumnSpec::key(&format!("factor.{name}")) }
 }
 
-/// The names of a run's targets, where it has any but the machine that recorded.
-struct TargetNames(Vec<String>);
-
-impl TargetNames {
-    pub(crate) fn from_manifest(manifest: &Manifest) -> Self {
-        TargetNames(manifest.targets.iter().map(|target| target.name.clone()).collect())
-    }
-
-    /// The cell of column `target`; none where there is no such column.
-    pub(crate) fn cell(&self, target: Option<u32>) -> Option<StoredCell<'_>> {
-        let known = target.and_then(|index| self.0.get(index as usize));
-        let cell = || known.map_or(StoredCell::Missing, |name| StoredCell::Text(name));
-        (!self.0.is_empty()).then(cell)
-    }
+/// The columns of `samples.parquet` for a plan, with or without targets.
+pub(crate) fn sample_columns(plan: &RunPlan, targets: bool) -> Vec<ColumnSpec> {
+    case_row_columns::<SampleRow>(plan, targets)
 }
 
-/// The cells of [`target_column`] as indices, row by row; endless `None` without that column.
-fn read_targets<'a>(
-    table: &ParquetReader,
-    manifest: &'a Manifest,
-) -> Result<Box<dyn Iterator<Item = Option<u32>> + 'a>, ArchiveError> {
+/// Those of the columns that a run has: one without targets has no column of them.
+fn columns_read<R: CaseRow>(columns: &[&'static str], manifest: &Manifest) -> Vec<&'static str> {
+    let is_there = |name: &&str| !manifest.targets.is_empty() || *name != R::TARGET.name();
+    columns.iter().copied().filter(is_there).collect()
+}
+
+/// The targets of each row, as indices; endless `None` in a run that has none.
+fn read_targets<R: CaseRow>(
+    table: &TypedTable<R>,
+    manifest: &Manifest,
+) -> Box<dyn Iterator<Item = Option<u32>>> {
     if manifest.targets.is_empty() {
-        return Ok(Box::new(std::iter::repeat(None)));
+        return Box::new(std::iter::repeat(None));
     }
-    let index = |name: Option<String>| {
-        let found = manifest.targets.iter().position(|target| Some(&target.name) == name.as_ref());
+    let index = |name: &str| {
+        let found = manifest.targets.iter().position(|target| target.name == name);
         found.and_then(|index| u32::try_from(index).ok())
     };
-    Ok(Box::new(table.optional_text("target")?.into_iter().map(index)))
+    let found: Vec<_> = table.column(R::TARGET).map_texts(index).map(Option::flatten).collect();
+    Box::new(found.into_iter())
 }
 
-/// `case`, `workload`, `point` and a column for each factor.
-fn case_columns(plan: &RunPlan) -> Vec<StoredColumn> {
-    let key = |name: &str, stored, meaning: &str| StoredColumn::new(name, stored, "1", "key", meaning);
-    let mut columns = vec![
-        key("case", StorageType::Int32, "index into plan.cases of run.json"),
-        key("workload", StorageType::Text, "the workload's name in the study"),
-        key(
-            "point",
-            StorageType::Text,
-            "the matrix parameters, as `size=64 threads=2`; empty without a matrix",
-        ),
-    ];
-    let factor = |name| {
-        let meaning = format!("level of the factor {name}; missing where it does not concern the workload");
-        key(&format!("factor.{name}"), StorageType::Text, &meaning).optional()
-    };
-    columns.extend(plan.factors.keys().map(factor));
-    columns
-}
-
-/// The texts of every case, made once.
-struct CaseColumns {
+/// The texts of every case and target, made once.
+struct CaseTexts {
     cases: Vec<CaseCells>,
-    factors: usize,
+    targets: Vec<String>,
+    /// Where the factors' columns begin.
+    first_factor: usize,
 }
 
 /// A case's cells. Those of a case that the plan lacks are empty.
@@ -113,8 +173,9 @@ struct CaseCells {
     levels: Vec<Option<String>>,
 }
 
-impl CaseColumns {
-    pub(crate) fn new(plan: &RunPlan) -> Self {
+impl CaseTexts {
+    fn new(manifest: &Manifest, columns: &[ColumnSpec]) -> Self {
+        let plan = &manifest.plan;
         let levels =
             |case: &Case| plan.factors.keys().map(|factor| case.levels.get(factor).cloned()).collect();
         let text = |case: &Case| CaseCells {
@@ -122,20 +183,25 @@ impl CaseColumns {
             point: format_case_point(case),
             levels: levels(case),
         };
-        CaseColumns { cases: plan.cases.iter().map(text).collect(), factors: plan.factors.len() }
+        let point = columns.iter().position(|column| column.name == POINT.name);
+        CaseTexts {
+            cases: plan.cases.iter().map(text).collect(),
+            targets: manifest.targets.iter().map(|target| target.name.clone()).collect(),
+            first_factor: point.map_or(columns.len(), |point| point + 1),
+        }
     }
 
-    /// The cells of [`case_columns`]; empty texts for a case that the plan lacks.
-    pub(crate) fn cells(&self, index: u32) -> impl Iterator<Item = StoredCell<'_>> {
-        let case = self.cases.get(index as usize);
-        let text = |of: fn(&CaseCells) -> &str| StoredCell::Text(case.map_or("", of));
-        let level = move |factor: usize| {
-            let level = case.and_then(|case| case.levels.get(factor)?.as_deref());
-            level.map_or(StoredCell::Missing, StoredCell::Text)
-        };
-        let fixed =
-            [StoredCell::Int(i64::from(index)), text(|case| &case.workload), text(|case| &case.point)];
-        fixed.into_iter().chain((0..self.factors).map(level))
+    /// Sets what says to which target and case a row belongs.
+    fn set<R: CaseRow>(&self, row: &mut TypedTableBuilder<R>, target: Option<u32>, index: u32) {
+        let target = target.and_then(|target| self.targets.get(target as usize));
+        row.set(R::TARGET, target.map(String::as_str));
+        row.set(R::CASE, to_stored_index(index));
+        let Some(case) = self.cases.get(index as usize) else { return };
+        row.set(R::WORKLOAD, case.workload.as_str());
+        row.set(R::POINT, case.point.as_str());
+        for (column, level) in (self.first_factor..).zip(&case.levels) {
+            level.iter().for_each(|level| row.rows().set(column, StoredValue::Text(level)));
+        }
     }
 }
 
@@ -146,75 +212,37 @@ fn format_case_point(case: &Case) -> String {
 /// Samples that room is made for at once: what a damaged footer says may be any number.
 const MAX_ROWS_AT_ONCE: usize = 1 << 20;
 
-/// Samples that are written at once.
-const ROWS_PER_CHUNK: usize = 1024;
-
 /// `samples.parquet` being written.
 pub(crate) struct SampleTableWriter {
-    table: ParquetWriter,
-    targets: TargetNames,
-    cases: CaseColumns,
-    /// The first of the samples that differ in nothing but their numbers, and those numbers.
-    alike: Option<Sample>,
-    iterations: Vec<i64>,
-    values: Vec<f64>,
-    starts: Vec<i64>,
-    ends: Vec<i64>,
+    table: ParquetWriter<SampleRow>,
+    cases: CaseTexts,
 }
 
 impl SampleTableWriter {
     pub(crate) fn create(directory: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
         let columns = sample_columns(&manifest.plan, !manifest.targets.is_empty());
-        let table = ParquetWriter::create(&directory.join(SAMPLES), &columns, &[])?;
-        let (targets, cases) = (TargetNames::from_manifest(manifest), CaseColumns::new(&manifest.plan));
-        let (iterations, values, starts, ends) = Default::default();
-        Ok(SampleTableWriter { table, targets, cases, alike: None, iterations, values, starts, ends })
+        let cases = CaseTexts::new(manifest, &columns);
+        Ok(SampleTableWriter { table: ParquetWriter::create(&directory.join(SAMPLES), columns, &[])?, cases })
     }
 
     pub(crate) fn push(&mut self, sample: &Sample) -> Result<(), ArchiveError> {
-        let goes_on = self.alike.as_ref().is_some_and(|first| has_same_sample_cells(first, sample));
-        if !goes_on || self.values.len() == ROWS_PER_CHUNK {
-            self.flush()?;
-            self.alike = Some(sample.clone());
-        }
-        self.iterations.push(i64::from(sample.iteration));
-        self.values.push(sample.value);
-        self.starts.push(to_stored_nanos(sample.start));
-        self.ends.push(to_stored_nanos(sample.end));
-        Ok(())
+        let row = self.table.row();
+        row.set(SampleRow::BOOT, to_stored_index(sample.boot));
+        self.cases.set(row, sample.target, sample.case);
+        row.set(SampleRow::ITERATION, to_stored_index(sample.iteration));
+        row.set(SampleRow::METRIC, sample.metric.as_str());
+        row.set(SampleRow::VALUE, sample.value);
+        row.set(SampleRow::UNIT, sample.unit.0.as_str());
+        row.set(SampleRow::DIRECTION, sample.direction.name());
+        row.set(SampleRow::PRIMARY, sample.primary);
+        row.set(SampleRow::START, to_stored_nanos(sample.start));
+        row.set(SampleRow::END, to_stored_nanos(sample.end));
+        self.table.end_row()
     }
 
-    fn flush(&mut self) -> Result<(), ArchiveError> {
-        let Some(sample) = &self.alike else { return Ok(()) };
-        let after = [
-            StoredCells::Ints(&self.iterations),
-            StoredCells::Same(StoredCell::Text(&sample.metric)),
-            StoredCells::Floats(&self.values),
-            StoredCells::Same(StoredCell::Text(&sample.unit.0)),
-            StoredCells::Same(StoredCell::Text(sample.direction.name())),
-            StoredCells::Same(StoredCell::Flag(sample.primary)),
-            StoredCells::Ints(&self.starts),
-            StoredCells::Ints(&self.ends),
-        ];
-        let boot = StoredCell::Int(i64::from(sample.boot));
-        let target = self.targets.cell(sample.target);
-        let before = std::iter::once(boot).chain(target).chain(self.cases.cells(sample.case));
-        self.table.extend_columns(self.values.len(), before.map(StoredCells::Same).chain(after))?;
-        self.values.clear();
-        [&mut self.iterations, &mut self.starts, &mut self.ends].into_iter().for_each(Vec::clear);
-        Ok(())
-    }
-
-    pub(crate) fn close(mut self) -> Result<(), ArchiveError> {
-        self.flush()?;
+    pub(crate) fn close(self) -> Result<(), ArchiveError> {
         self.table.close()
     }
-}
-
-fn has_same_sample_cells(one: &Sample, next: &Sample) -> bool {
-    let place = |sample: &Sample| (sample.boot, sample.target, sample.case);
-    let kind = |sample: &Sample| (sample.direction, sample.primary);
-    place(one) == place(next) && kind(one) == kind(next) && one.metric == next.metric && one.unit == next.unit
 }
 
 /// Times are stored signed, as most readers expect; the clock would need 292 years to notice.
@@ -231,43 +259,42 @@ pub(crate) fn from_stored_nanos(time: i64) -> Nanos {
 pub(crate) fn read_samples(run: &Path, manifest: &Manifest) -> Result<Vec<Sample>, ArchiveError> {
     let table = ParquetReader::open(run, SAMPLES)?;
     let mut samples = Vec::with_capacity(table.row_count().min(MAX_ROWS_AT_ONCE));
-    table.row_groups().try_for_each(|part| append_samples(&mut samples, &part, manifest))?;
+    for rows in table.read_rows(table.row_groups(), &columns_read::<SampleRow>(&SampleRow::READ, manifest))? {
+        append_samples(&mut samples, &rows?, manifest);
+    }
     Ok(samples)
 }
 
-fn append_samples(
-    samples: &mut Vec<Sample>,
-    table: &ParquetReader,
-    manifest: &Manifest,
-) -> Result<(), ArchiveError> {
-    let mut metrics = table.name_column("metric")?;
-    let mut units = table.name_column("unit")?.map(Unit);
-    let mut directions = table.text_column("direction", parse_direction)?.into_iter();
-    let mut cases = table.int32("case")?.into_iter();
-    let mut iterations = table.int32("iteration")?.into_iter();
-    let mut values = table.double("value")?.into_iter();
-    let mut primaries = table.boolean("primary")?.into_iter();
-    let mut starts = table.int64("start_ns")?.into_iter();
-    let mut ends = table.int64("end_ns")?.into_iter();
-    let boots = table.int32("boot")?.into_iter();
-    let mut targets = read_targets(table, manifest)?;
-    let row = |boot: i32| {
+fn append_samples(samples: &mut Vec<Sample>, rows: &TypedTable<SampleRow>, manifest: &Manifest) {
+    let mut metrics = rows.column(SampleRow::METRIC).map_texts(SharedStr::from);
+    let mut units = rows.column(SampleRow::UNIT).map_texts(Unit::new);
+    let mut directions = rows.column(SampleRow::DIRECTION).map_texts(parse_direction);
+    let mut targets = read_targets(rows, manifest);
+    let (boots, cases) = (rows.column(SampleRow::BOOT), rows.column(SampleRow::CASE));
+    let (iterations, values) = (rows.column(SampleRow::ITERATION), rows.column(SampleRow::VALUE));
+    let primaries = rows.column(SampleRow::PRIMARY);
+    let (starts, ends) = (rows.column(SampleRow::START), rows.column(SampleRow::END));
+    let sample = |row: usize| {
         Some(Sample {
-            boot: to_index(boot),
+            boot: to_index(boots.get(row)?),
             target: targets.next()?,
-            case: to_index(cases.next()?),
-            iteration: to_index(iterations.next()?),
-            metric: metrics.next()?,
-            value: values.next()?,
-            unit: units.next()?,
-            direction: directions.next()?,
-            primary: primaries.next()?,
-            start: from_stored_nanos(starts.next()?),
-            end: from_stored_nanos(ends.next()?),
+            case: to_index(cases.get(row)?),
+            iteration: to_index(iterations.get(row)?),
+            metric: metrics.next()??,
+            value: values.get(row)?,
+            unit: units.next()??,
+            direction: directions.next()??,
+            primary: primaries.get(row)?,
+            start: from_stored_nanos(starts.get(row)?),
+            end: from_stored_nanos(ends.get(row)?),
         })
     };
-    samples.extend(boots.map_while(row));
-    Ok(())
+    samples.extend((0..rows.row_count()).map_while(sample));
+}
+
+/// An index is stored signed, as most readers expect.
+pub(crate) fn to_stored_index(index: u32) -> i32 {
+    i32::try_from(index).unwrap_or(i32::MAX)
 }
 
 /// An index that was stored as a signed number.
@@ -283,15 +310,18 @@ fn parse_direction(text: &str) -> Direction {
     }
 }
 
-/// The columns of `iterations.parquet` for a plan, with or without targets.
-pub(crate) fn iteration_columns(plan: &RunPlan, targets: bool) -> Vec<StoredColumn> {
-    use StorageType::{Boolean, Int32, Int64, Text};
-    let value = |name, stored, unit, meaning| StoredColumn::new(name, stored, unit, "value", meaning);
-    let key = |name, stored, meaning| StoredColumn::new(name, stored, "1", "key", meaning);
-    let mut columns = vec![key("slot", Int32, "index into plan.slots of run.json")];
-    columns.extend(targets.then(target_column));
-    columns.extend(case_columns(plan));
-    columns.extend([
+/// A row of `iterations.parquet`: an iteration that ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IterationRow;
+
+impl RowSchema for IterationRow {
+    const NAME: &'static str = "iterations";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        key("slot", Int32, "index into plan.slots of run.json"),
+        TARGET,
+        CASE,
+        WORKLOAD,
+        POINT,
         key(
             "iteration",
             Int32,
@@ -299,17 +329,55 @@ pub(crate) fn iteration_columns(plan: &RunPlan, targets: bool) -> Vec<StoredColu
         ),
         value("warmup", Boolean, "1", "run, but not measured"),
         value("outcome", Text, "1", "ok, failed, timed-out or interrupted"),
-        value("reason", Text, "1", "why it failed; missing unless it did").optional(),
-        value("limit_ns", Int64, "ns", "the time limit that it ran into; missing unless it did").optional(),
+        DeclaredColumn::optional(
+            "reason",
+            Text,
+            "1",
+            ColumnKind::Value,
+            "why it failed; missing unless it did",
+        ),
+        DeclaredColumn::optional(
+            "limit_ns",
+            Int,
+            "ns",
+            ColumnKind::Value,
+            "the time limit that it ran into; missing unless it did",
+        ),
         value(
             "start_ns",
-            Int64,
+            Int,
             "ns",
             "when its process was started, CLOCK_MONOTONIC of the machine that recorded",
         ),
-        value("end_ns", Int64, "ns", "when it ended, CLOCK_MONOTONIC of the machine that recorded"),
-    ]);
-    columns
+        value("end_ns", Int, "ns", "when it ended, CLOCK_MONOTONIC of the machine that recorded"),
+    ];
+}
+
+impl IterationRow {
+    const SLOT: ColumnRef<Self, i32> = ColumnRef::named("slot");
+    const ITERATION: ColumnRef<Self, i32> = ColumnRef::named("iteration");
+    const WARMUP: ColumnRef<Self, bool> = ColumnRef::named("warmup");
+    const OUTCOME: ColumnRef<Self, str> = ColumnRef::named("outcome");
+    const REASON: ColumnRef<Self, str> = ColumnRef::named("reason");
+    const LIMIT: ColumnRef<Self, i64> = ColumnRef::named("limit_ns");
+    const START: ColumnRef<Self, i64> = ColumnRef::named("start_ns");
+    const END: ColumnRef<Self, i64> = ColumnRef::named("end_ns");
+
+    /// The columns that are read.
+    const READ: [&str; 7] = [
+        Self::SLOT.name(),
+        <Self as CaseRow>::TARGET.name(),
+        Self::OUTCOME.name(),
+        Self::REASON.name(),
+        Self::LIMIT.name(),
+        Self::START.name(),
+        Self::END.name(),
+    ];
+}
+
+/// The columns of `iterations.parquet` for a plan, with or without targets.
+pub(crate) fn iteration_columns(plan: &RunPlan, targets: bool) -> Vec<ColumnSpec> {
+    case_row_columns::<IterationRow>(plan, targets)
 }
 
 /// The outcome of an iteration that ended well.
@@ -317,95 +385,47 @@ const OK: &str = "ok";
 
 /// `iterations.parquet` being written.
 pub(crate) struct IterationTableWriter {
-    table: ParquetWriter,
+    table: ParquetWriter<IterationRow>,
     slots: Vec<Slot>,
-    targets: TargetNames,
-    cases: CaseColumns,
-    /// The first of the iterations that differ in nothing but their numbers, and those numbers.
-    alike: Option<(IterationRecord, Option<Slot>)>,
-    numbers: IterationNumbers,
-}
-
-#[derive(Default)]
-struct IterationNumbers {
-    slots: Vec<i64>,
-    iterations: Vec<i64>,
-    starts: Vec<i64>,
-    ends: Vec<i64>,
+    cases: CaseTexts,
 }
 
 impl IterationTableWriter {
     pub(crate) fn create(directory: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
         let columns = iteration_columns(&manifest.plan, !manifest.targets.is_empty());
-        let table = ParquetWriter::create(&directory.join(ITERATIONS), &columns, &[])?;
-        let slots = manifest.plan.slots.clone();
-        let (targets, cases) = (TargetNames::from_manifest(manifest), CaseColumns::new(&manifest.plan));
-        Ok(IterationTableWriter {
-            table,
-            slots,
-            targets,
-            cases,
-            alike: None,
-            numbers: IterationNumbers::default(),
-        })
+        let (slots, cases) = (manifest.plan.slots.clone(), CaseTexts::new(manifest, &columns));
+        let table = ParquetWriter::create(&directory.join(ITERATIONS), columns, &[])?;
+        Ok(IterationTableWriter { table, slots, cases })
     }
 
     pub(crate) fn push(&mut self, iteration: &IterationRecord) -> Result<(), ArchiveError> {
-        let slot = self.slots.get(iteration.slot as usize).copied();
-        let next = (iteration, slot);
-        let goes_on =
-            self.alike.as_ref().is_some_and(|(one, slot)| has_same_iteration_cells((one, *slot), next));
-        if !goes_on || self.numbers.slots.len() == ROWS_PER_CHUNK {
-            self.flush()?;
-            self.alike = Some((iteration.clone(), slot));
-        }
-        self.numbers.slots.push(i64::from(iteration.slot));
-        self.numbers.iterations.push(slot.map_or(0, |slot| i64::from(slot.iteration)));
-        self.numbers.starts.push(to_stored_nanos(iteration.start));
-        self.numbers.ends.push(to_stored_nanos(iteration.end));
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), ArchiveError> {
-        let Some((iteration, slot)) = &self.alike else { return Ok(()) };
+        let slot = self.slots.get(iteration.slot as usize);
+        let row = self.table.row();
+        row.set(IterationRow::SLOT, to_stored_index(iteration.slot));
+        self.cases.set(row, iteration.target, slot.map_or(u32::MAX, |slot| slot.case));
+        row.set(IterationRow::ITERATION, slot.map(|slot| to_stored_index(slot.iteration)));
+        row.set(IterationRow::WARMUP, slot.is_some_and(|slot| slot.warmup));
         let (outcome, reason, limit) = outcome_cells(&iteration.outcome);
-        let IterationNumbers { slots, iterations, starts, ends } = &self.numbers;
-        let target = self.targets.cell(iteration.target);
-        let case = self.cases.cells(slot.map_or(u32::MAX, |slot| slot.case));
-        let warmup = StoredCell::Flag(slot.is_some_and(|slot| slot.warmup));
-        let same = [warmup, StoredCell::Text(outcome), reason, limit].map(StoredCells::Same);
-        let cells = std::iter::once(StoredCells::Ints(slots))
-            .chain(target.into_iter().chain(case).map(StoredCells::Same))
-            .chain([StoredCells::Ints(iterations)])
-            .chain(same)
-            .chain([StoredCells::Ints(starts), StoredCells::Ints(ends)]);
-        self.table.extend_columns(slots.len(), cells)?;
-        self.numbers = IterationNumbers::default();
-        Ok(())
+        row.set(IterationRow::OUTCOME, outcome);
+        row.set(IterationRow::REASON, reason);
+        row.set(IterationRow::LIMIT, limit.map(to_stored_nanos));
+        row.set(IterationRow::START, to_stored_nanos(iteration.start));
+        row.set(IterationRow::END, to_stored_nanos(iteration.end));
+        self.table.end_row()
     }
 
-    pub(crate) fn close(mut self) -> Result<(), ArchiveError> {
-        self.flush()?;
+    pub(crate) fn close(self) -> Result<(), ArchiveError> {
         self.table.close()
     }
 }
 
-fn has_same_iteration_cells(
-    one: (&IterationRecord, Option<Slot>),
-    next: (&IterationRecord, Option<Slot>),
-) -> bool {
-    let place = |slot: Option<Slot>| slot.map(|slot| (slot.case, slot.warmup));
-    place(one.1) == place(next.1) && one.0.target == next.0.target && one.0.outcome == next.0.outcome
-}
-
-fn outcome_cells(outcome: &Outcome) -> (&'static str, StoredCell<'_>, StoredCell<'_>) {
+/// Outcome, reason and limit.
+fn outcome_cells(outcome: &Outcome) -> (&'static str, Option<&str>, Option<Nanos>) {
     match outcome {
-        Outcome::Ok => (OK, StoredCell::Missing, StoredCell::Missing),
-        Outcome::Failed { reason } => ("failed", StoredCell::Text(reason), StoredCell::Missing),
-        Outcome::TimedOut { limit } => {
-            ("timed-out", StoredCell::Missing, StoredCell::Int(to_stored_nanos(*limit)))
-        }
-        Outcome::Interrupted => ("interrupted", StoredCell::Missing, StoredCell::Missing),
+        Outcome::Ok => (OK, None, None),
+        Outcome::Failed { reason } => ("failed", Some(reason), None),
+        Outcome::TimedOut { limit } => ("timed-out", None, Some(*limit)),
+        Outcome::Interrupted => ("interrupted", None, None),
     }
 }
 
@@ -418,7 +438,11 @@ pub(crate) fn count_iterations(run: &Path) -> Result<usize, ArchiveError> {
 pub(crate) fn read_iterations(run: &Path, manifest: &Manifest) -> Result<Vec<IterationRecord>, ArchiveError> {
     let table = ParquetReader::open(run, ITERATIONS)?;
     let mut iterations = Vec::with_capacity(table.row_count().min(MAX_ROWS_AT_ONCE));
-    table.row_groups().try_for_each(|part| append_iterations(&mut iterations, &part, manifest))?;
+    for rows in
+        table.read_rows(table.row_groups(), &columns_read::<IterationRow>(&IterationRow::READ, manifest))?
+    {
+        append_iterations(&mut iterations, &rows?, manifest);
+    }
     Ok(iterations)
 }
 
@@ -428,11 +452,17 @@ pub(crate) fn read_failed_iterations(
     manifest: &Manifest,
 ) -> Result<Vec<IterationRecord>, ArchiveError> {
     let table = ParquetReader::open(run, ITERATIONS)?;
+    let outcome = IterationRow::OUTCOME.name();
+    let outcomes = table.read_tables(table.row_groups(), |name| name == outcome);
+    let columns = columns_read::<IterationRow>(&IterationRow::READ, manifest);
     let mut failed = Vec::new();
-    for part in table.row_groups() {
-        if part.text_runs("outcome")?.iter().any(|(outcome, _)| outcome != OK) {
+    for (group, outcomes) in table.row_groups().zip(outcomes) {
+        let all_ok = outcomes?.column::<str>(outcome).is_some_and(|found| found.texts().eq([OK]));
+        if !all_ok {
             let mut all = Vec::new();
-            append_iterations(&mut all, &part, manifest)?;
+            for rows in table.read_rows(group..group + 1, &columns)? {
+                append_iterations(&mut all, &rows?, manifest);
+            }
             failed.extend(all.into_iter().filter(|iteration| iteration.outcome != Outcome::Ok));
         }
     }
@@ -441,47 +471,30 @@ pub(crate) fn read_failed_iterations(
 
 fn append_iterations(
     iterations: &mut Vec<IterationRecord>,
-    table: &ParquetReader,
+    rows: &TypedTable<IterationRow>,
     manifest: &Manifest,
-) -> Result<(), ArchiveError> {
-    let mut outcomes = read_outcomes(table)?;
-    let mut starts = table.int64("start_ns")?.into_iter();
-    let mut ends = table.int64("end_ns")?.into_iter();
-    let mut targets = read_targets(table, manifest)?;
-    let row = |slot: i32| {
+) {
+    let mut targets = read_targets(rows, manifest);
+    let (slots, outcomes) = (rows.column(IterationRow::SLOT), rows.column(IterationRow::OUTCOME));
+    let (reasons, limits) = (rows.column(IterationRow::REASON), rows.column(IterationRow::LIMIT));
+    let (starts, ends) = (rows.column(IterationRow::START), rows.column(IterationRow::END));
+    let iteration = |row: usize| {
         Some(IterationRecord {
             target: targets.next()?,
-            slot: to_index(slot),
-            outcome: outcomes.next()?,
-            start: from_stored_nanos(starts.next()?),
-            end: from_stored_nanos(ends.next()?),
+            slot: to_index(slots.get(row)?),
+            outcome: parse_outcome(outcomes.get(row)?, reasons.get(row), limits.get(row)),
+            start: from_stored_nanos(starts.get(row)?),
+            end: from_stored_nanos(ends.get(row)?),
         })
     };
-    iterations.extend(table.int32("slot")?.into_iter().map_while(row));
-    Ok(())
+    iterations.extend((0..rows.row_count()).map_while(iteration));
 }
 
-/// How each iteration ended. Reasons and limits are looked up only where one did not end well.
-fn read_outcomes(table: &ParquetReader) -> Result<Box<dyn Iterator<Item = Outcome>>, ArchiveError> {
-    let names = table.text_runs("outcome")?;
-    if let [(all, times)] = &names[..]
-        && all == OK
-    {
-        return Ok(Box::new(std::iter::repeat_n(Outcome::Ok, *times)));
-    }
-    let names = names.into_iter().flat_map(|(name, times)| std::iter::repeat_n(name, times));
-    let reasons = table.optional_text("reason")?.into_iter();
-    let limits = table.optional_int64("limit_ns")?.into_iter();
-    Ok(Box::new(
-        names.zip(reasons).zip(limits).map(|((name, reason), limit)| parse_outcome(&name, reason, limit)),
-    ))
-}
-
-fn parse_outcome(name: &str, reason: Option<String>, limit: Option<i64>) -> Outcome {
+fn parse_outcome(name: &str, reason: Option<&str>, limit: Option<i64>) -> Outcome {
     match name {
         OK => Outcome::Ok,
         "timed-out" => Outcome::TimedOut { limit: from_stored_nanos(limit.unwrap_or(0)) },
         "interrupted" => Outcome::Interrupted,
-        _ => Outcome::Failed { reason: reason.unwrap_or_default() },
+        _ => Outcome::Failed { reason: reason.unwrap_or_default().into() },
     }
 }

@@ -7,18 +7,38 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perflab_model::column::{ColumnKind, ColumnType, stored_columns};
 use perflab_model::series::{ColumnData, RowRuns, Series, SeriesGap, SeriesSchema};
-use perflab_model::table::{ColumnKind, ColumnSpec, ColumnType, TableCell};
-use perflab_model::{CellRow, LatestTicks, Nanos, RunEvent, RunEventKind, Unit};
+use perflab_model::table::{StoredValue, TypedColumn};
+use perflab_model::{
+    CellRow, ColumnRef, ColumnSpec, DeclaredColumn, LatestTicks, Nanos, RowSchema, RunEvent, RunEventKind,
+    TableCell, TypedTable,
+};
 
 use crate::error::ArchiveError;
 use crate::journal::{JournalReader, kind};
-use crate::parquet_reader::ParquetReader;
-use crate::parquet_writer::{ParquetWriter, StorageType, StoredCell, StoredColumn};
+use crate::parquet::{ParquetReader, ParquetWriter};
 use crate::run_layout::{SERIES, series_path};
 use crate::tables::samples::{from_stored_nanos, to_stored_nanos};
 
-const TIME: &str = "time_ns";
+/// What every series has: its other columns are the monitor's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TickRow;
+
+impl RowSchema for TickRow {
+    const NAME: &'static str = "series";
+    const COLUMNS: &'static [DeclaredColumn] = &[DeclaredColumn::required(
+        "time_ns",
+        ColumnType::Int,
+        "ns",
+        ColumnKind::Key,
+        "when the tick was taken, CLOCK_MONOTONIC of the target",
+    )];
+}
+
+impl TickRow {
+    const TIME: ColumnRef<Self, i64> = ColumnRef::named("time_ns");
+}
 
 const MONITOR_KEY: &str = "perflab.monitor";
 
@@ -26,30 +46,23 @@ const SOURCE_KEY: &str = "perflab.source";
 
 const INTERVAL_KEY: &str = "perflab.interval_ns";
 
-/// The columns of a series' table.
-fn series_columns(schema: &SeriesSchema) -> Vec<StoredColumn> {
-    let meaning = "when the tick was taken, CLOCK_MONOTONIC of the target";
-    let time = StoredColumn::new(TIME, StorageType::Int64, "ns", "key", meaning);
-    std::iter::once(time).chain(schema.columns.iter().map(to_stored_column)).collect()
-}
-
-fn to_stored_column(column: &ColumnSpec) -> StoredColumn {
-    let stored = match column.stored {
-        ColumnType::Int => StorageType::Int64,
-        ColumnType::Float => StorageType::Double,
-        ColumnType::Text => StorageType::Text,
+/// The columns of a series' table: the time, and those of the schema.
+fn series_columns(schema: &SeriesSchema) -> Vec<ColumnSpec> {
+    let stored = |column: &ColumnSpec| {
+        let meaning = match column.kind {
+            ColumnKind::Key => "names the row's subject",
+            ColumnKind::Counter => "only grows; its rate means something",
+            ColumnKind::Gauge => "goes up and down; its value means something",
+            ColumnKind::Value => "",
+        };
+        ColumnSpec { nullable: true, meaning: meaning.into(), ..column.clone() }
     };
-    let (kind, meaning) = match column.kind {
-        ColumnKind::Key => ("key", "names the row's subject"),
-        ColumnKind::Counter => ("counter", "only grows; its rate means something"),
-        ColumnKind::Gauge => ("gauge", "goes up and down; its value means something"),
-    };
-    StoredColumn::new(&column.name, stored, &column.unit.0, kind, meaning).optional()
+    stored_columns(TickRow::COLUMNS).into_iter().chain(schema.columns.iter().map(stored)).collect()
 }
 
 /// Where a monitor's rows go, and how many did not fit its schema.
 struct SeriesSink {
-    table: ParquetWriter,
+    table: ParquetWriter<TickRow>,
     width: usize,
     misfits: u64,
     since: Nanos,
@@ -85,7 +98,7 @@ impl SeriesTableWriter {
             (INTERVAL_KEY, schema.interval.0.to_string()),
         ];
         let path = self.directory.join(series_path(&schema.monitor));
-        let table = ParquetWriter::create(&path, &series_columns(schema), &metadata)?;
+        let table = ParquetWriter::create(&path, series_columns(schema), &metadata)?;
         let sink = SeriesSink { table, width: schema.columns.len(), misfits: 0, since: Nanos(0) };
         self.sinks.insert(schema.monitor.clone(), sink);
         Ok(())
@@ -138,18 +151,12 @@ impl SeriesSink {
             self.misfits += 1;
             return Ok(());
         }
-        self.table.push_row(
-            std::iter::once(StoredCell::Int(to_stored_nanos(at))).chain(row.iter().map(to_stored_cell)),
-        )
-    }
-}
-
-fn to_stored_cell(cell: &TableCell) -> StoredCell<'_> {
-    match cell {
-        TableCell::Int(n) => StoredCell::Int(*n),
-        TableCell::Float(n) => StoredCell::Float(*n),
-        TableCell::Text(text) => StoredCell::Text(text),
-        TableCell::Missing => StoredCell::Missing,
+        let table = self.table.row();
+        table.set(TickRow::TIME, to_stored_nanos(at));
+        for (column, cell) in (TickRow::COLUMNS.len()..).zip(row) {
+            StoredValue::from_cell(cell).into_iter().for_each(|value| table.rows().set(column, value));
+        }
+        self.table.end_row()
     }
 }
 
@@ -207,15 +214,21 @@ pub(crate) fn list_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
 /// Reads the table of `monitor`, by its stored name.
 pub(crate) fn read_series(run: &Path, monitor: &str) -> Result<Series, ArchiveError> {
     let (table, schema) = open_series(run, monitor)?;
-    read_series_part(&table, schema)
+    let mut series = Series::empty(schema);
+    for rows in table.read_whole_rows(table.row_groups(), &[TickRow::TIME.name()])? {
+        append_series_rows(&mut series, &rows?);
+    }
+    Ok(series)
 }
 
 /// The same, each row once for all ticks at which it stood, in memory for these and a row group.
 pub(crate) fn read_series_spans(run: &Path, monitor: &str) -> Result<RowRuns, ArchiveError> {
     let (table, schema) = open_series(run, monitor)?;
     let mut spans = RowRuns::new(schema.clone());
-    for group in table.row_groups() {
-        if spans.extend(&read_series_part(&group, schema.clone())?).is_err() {
+    for rows in table.read_whole_rows(table.row_groups(), &[TickRow::TIME.name()])? {
+        let mut part = Series::empty(schema.clone());
+        append_series_rows(&mut part, &rows?);
+        if spans.extend(&part).is_err() {
             return Ok(RowRuns::from_series(&read_series(run, monitor)?));
         }
     }
@@ -224,46 +237,34 @@ pub(crate) fn read_series_spans(run: &Path, monitor: &str) -> Result<RowRuns, Ar
 
 fn open_series(run: &Path, monitor: &str) -> Result<(ParquetReader, SeriesSchema), ArchiveError> {
     let table = ParquetReader::open(run, series_path(monitor))?;
-    let declared = table.columns()?;
     let interval = table.metadata(INTERVAL_KEY).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let columns = table.columns().iter().filter(|column| column.name != TickRow::TIME.name());
     let schema = SeriesSchema {
         monitor: current_name(monitor, table.metadata(SOURCE_KEY).unwrap_or_default()).into(),
         source: table.metadata(SOURCE_KEY).unwrap_or_default().into(),
         interval: Nanos(interval),
-        columns: declared.iter().filter(|column| column.name != TIME).map(from_stored_column).collect(),
+        columns: columns.map(|column| ColumnSpec { meaning: String::new(), ..column.clone() }).collect(),
     };
     Ok((table, schema))
 }
 
-fn read_series_part(table: &ParquetReader, schema: SeriesSchema) -> Result<Series, ArchiveError> {
-    let columns =
-        schema.columns.iter().map(|column| read_column_data(table, column)).collect::<Result<_, _>>()?;
-    Ok(Series { schema, at: table.int64(TIME)?.into_iter().map(from_stored_nanos).collect(), columns })
-}
-
-fn from_stored_column(declared: &StoredColumn) -> ColumnSpec {
-    ColumnSpec {
-        name: declared.name.clone(),
-        unit: Unit::new(&declared.unit),
-        kind: match declared.kind.as_str() {
-            "key" => ColumnKind::Key,
-            "counter" => ColumnKind::Counter,
-            _ => ColumnKind::Gauge,
-        },
-        stored: match declared.stored {
-            StorageType::Int32 | StorageType::Int64 | StorageType::Boolean => ColumnType::Int,
-            StorageType::Double => ColumnType::Float,
-            StorageType::Text => ColumnType::Text,
-        },
+fn append_series_rows(series: &mut Series, rows: &TypedTable<TickRow>) {
+    series.at.extend(rows.column(TickRow::TIME).values().iter().copied().map(from_stored_nanos));
+    for (column, data) in series.schema.columns.iter().zip(&mut series.columns) {
+        let (table, name) = (rows.table(), column.name.as_str());
+        match data {
+            ColumnData::Int(cells) => {
+                cells.extend(table.column::<i64>(name).into_iter().flat_map(TypedColumn::iter))
+            }
+            ColumnData::Float(cells) => {
+                cells.extend(table.column::<f64>(name).into_iter().flat_map(TypedColumn::iter))
+            }
+            ColumnData::Text(cells) => {
+                let texts = table.column::<str>(name).into_iter().flat_map(TypedColumn::iter);
+                cells.extend(texts.map(|text| text.map(str::to_owned)));
+            }
+        }
     }
-}
-
-fn read_column_data(table: &ParquetReader, column: &ColumnSpec) -> Result<ColumnData, ArchiveError> {
-    Ok(match column.stored {
-        ColumnType::Int => ColumnData::Int(table.optional_int64(&column.name)?),
-        ColumnType::Float => ColumnData::Float(table.optional_double(&column.name)?),
-        ColumnType::Text => ColumnData::Text(table.optional_text(&column.name)?),
-    })
 }
 
 /// The monitors of a journal, sorted.

@@ -3,85 +3,167 @@
 //! Numbers instead of texts, as a stack of thirty frames is met by thousands of samples; a recursive query, or perflab,
 //! makes folded text of it.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perflab_model::column::ColumnType::{Boolean, Int, Int32, Text};
+use perflab_model::column::{ColumnKind, ColumnType, stored_columns};
 use perflab_model::profile::{Profile, StackBatch, check_stack_tree};
 use perflab_model::{
-    CommId, FrameId, FrameKind, NodeId, RunEvent, RunEventKind, RunPlan, StackFrame, StackNode, StackSample,
+    ColumnRef, CommId, DeclaredColumn, FrameId, FrameKind, NodeId, RowSchema, RunEvent, RunEventKind,
+    RunPlan, StackFrame, StackNode, StackSample, TypedTable,
 };
 
 use crate::error::ArchiveError;
 use crate::journal::{JournalReader, kind};
-use crate::parquet_reader::ParquetReader;
-use crate::parquet_writer::{ParquetWriter, StorageType, StoredCell, StoredColumn};
+use crate::parquet::{ParquetReader, ParquetWriter};
 use crate::run_layout::{FRAMES, STACKS, TREE, stacks_path};
-use crate::tables::samples::{from_stored_nanos, to_index, to_stored_nanos};
+use crate::tables::samples::{from_stored_nanos, to_index, to_stored_index, to_stored_nanos};
 
-fn stack_column(name: &str, stored: StorageType, unit: &str, kind: &str, meaning: &str) -> StoredColumn {
-    StoredColumn::new(name, stored, unit, kind, meaning)
+const fn key(name: &'static str, stored: ColumnType, meaning: &'static str) -> DeclaredColumn {
+    DeclaredColumn::required(name, stored, "1", ColumnKind::Key, meaning)
 }
 
-/// The columns of `stacks/frames.parquet`.
-pub(crate) fn frame_columns() -> Vec<StoredColumn> {
-    use StorageType::{Boolean, Int32, Int64, Text};
-    vec![
-        stack_column("frame", Int32, "1", "key", "number of the frame, counting up from 0"),
-        stack_column("name", Text, "1", "key", "the function without what compilers and kernel versions add"),
-        stack_column("raw", Text, "1", "key", "its name in the symbol table, where that differs").optional(),
-        stack_column("module", Text, "1", "key", "the file that it is in, where it is known").optional(),
-        stack_column("kind", Text, "1", "key", "kernel, user or unknown"),
-        stack_column("inlined", Boolean, "1", "value", "whether its code is part of its caller's"),
-        stack_column("start", Int64, "bytes", "value", "kernel: where it begins, from the symbol `_stext`")
-            .optional(),
-    ]
+const fn optional_key(name: &'static str, stored: ColumnType, meaning: &'static str) -> DeclaredColumn {
+    DeclaredColumn::optional(name, stored, "1", ColumnKind::Key, meaning)
 }
 
-/// The columns of `stacks/tree.parquet`.
-pub(crate) fn tree_columns() -> Vec<StoredColumn> {
-    vec![
-        stack_column("node", StorageType::Int32, "1", "key", "number of the stack, counting up from 0"),
-        stack_column(
-            "parent",
-            StorageType::Int32,
+/// A row of `stacks/frames.parquet`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameRow;
+
+impl RowSchema for FrameRow {
+    const NAME: &'static str = "frames";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        key("frame", Int32, "number of the frame, counting up from 0"),
+        key("name", Text, "the function without what compilers and kernel versions add"),
+        optional_key("raw", Text, "its name in the symbol table, where that differs"),
+        optional_key("module", Text, "the file that it is in, where it is known"),
+        key("kind", Text, "kernel, user or unknown"),
+        DeclaredColumn::required(
+            "inlined",
+            Boolean,
             "1",
-            "key",
-            "the stack that called it, always lower; missing for an outermost frame",
-        )
-        .optional(),
-        stack_column("frame", StorageType::Int32, "1", "key", "its innermost frame"),
-    ]
+            ColumnKind::Value,
+            "whether its code is part of its caller's",
+        ),
+        DeclaredColumn::optional(
+            "start",
+            Int,
+            "bytes",
+            ColumnKind::Value,
+            "kernel: where it begins, from the symbol `_stext`",
+        ),
+    ];
 }
 
-/// The columns of `stacks/CASE.parquet`.
-pub(crate) fn stack_sample_columns() -> Vec<StoredColumn> {
-    use StorageType::{Int32, Int64, Text};
-    vec![
-        stack_column("slot", Int32, "1", "key", "index into plan.slots of run.json"),
-        stack_column(
+impl FrameRow {
+    const FRAME: ColumnRef<Self, i32> = ColumnRef::named("frame");
+    const FUNCTION: ColumnRef<Self, str> = ColumnRef::named("name");
+    const RAW: ColumnRef<Self, str> = ColumnRef::named("raw");
+    const MODULE: ColumnRef<Self, str> = ColumnRef::named("module");
+    const KIND: ColumnRef<Self, str> = ColumnRef::named("kind");
+    const INLINED: ColumnRef<Self, bool> = ColumnRef::named("inlined");
+    const START: ColumnRef<Self, i64> = ColumnRef::named("start");
+
+    /// The columns that are read.
+    const READ: [&str; 6] = [
+        Self::FUNCTION.name(),
+        Self::RAW.name(),
+        Self::MODULE.name(),
+        Self::KIND.name(),
+        Self::INLINED.name(),
+        Self::START.name(),
+    ];
+}
+
+/// A row of `stacks/tree.parquet`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StackNodeRow;
+
+impl RowSchema for StackNodeRow {
+    const NAME: &'static str = "tree";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        key("node", Int32, "number of the stack, counting up from 0"),
+        optional_key(
+            "parent",
+            Int32,
+            "the stack that called it, always lower; missing for an outermost frame",
+        ),
+        key("frame", Int32, "its innermost frame"),
+    ];
+}
+
+impl StackNodeRow {
+    const NODE: ColumnRef<Self, i32> = ColumnRef::named("node");
+    const PARENT: ColumnRef<Self, i32> = ColumnRef::named("parent");
+    const FRAME: ColumnRef<Self, i32> = ColumnRef::named("frame");
+
+    /// The columns that are read.
+    const READ: [&str; 2] = [Self::PARENT.name(), Self::FRAME.name()];
+}
+
+/// A row of `stacks/CASE.parquet`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StackSampleRow;
+
+impl RowSchema for StackSampleRow {
+    const NAME: &'static str = "stacks";
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        key("slot", Int32, "index into plan.slots of run.json"),
+        DeclaredColumn::optional(
             "time_ns",
-            Int64,
+            Int,
             "ns",
-            "key",
+            ColumnKind::Key,
             "when, CLOCK_MONOTONIC of the target; missing where the source has no times",
-        )
-        .optional(),
-        stack_column("cpu", Int32, "1", "key", "on which CPU").optional(),
-        stack_column("pid", Int32, "1", "key", "the process; -1 for one that was just dying").optional(),
-        stack_column("tid", Int32, "1", "key", "the thread").optional(),
-        stack_column("comm", Text, "1", "key", "what the thread called itself; empty where nobody knows"),
-        stack_column("node", Int32, "1", "key", "the stack; missing for a sample without one").optional(),
-        stack_column("count", Int64, "1", "value", "samples that the row stands for: 1, but in folded text"),
-        stack_column(
+        ),
+        optional_key("cpu", Int32, "on which CPU"),
+        optional_key("pid", Int32, "the process; -1 for one that was just dying"),
+        optional_key("tid", Int32, "the thread"),
+        key("comm", Text, "what the thread called itself; empty where nobody knows"),
+        optional_key("node", Int32, "the stack; missing for a sample without one"),
+        DeclaredColumn::required(
+            "count",
+            Int,
+            "1",
+            ColumnKind::Value,
+            "samples that the row stands for: 1, but in folded text",
+        ),
+        DeclaredColumn::required(
             "weight",
-            Int64,
+            Int,
             "see unit",
-            "value",
+            ColumnKind::Value,
             "their periods' sum, in `unit` of the `profiled` event of the slot",
         ),
-    ]
+    ];
+}
+
+impl StackSampleRow {
+    const SLOT: ColumnRef<Self, i32> = ColumnRef::named("slot");
+    const TIME: ColumnRef<Self, i64> = ColumnRef::named("time_ns");
+    const CPU: ColumnRef<Self, i32> = ColumnRef::named("cpu");
+    const PID: ColumnRef<Self, i32> = ColumnRef::named("pid");
+    const TID: ColumnRef<Self, i32> = ColumnRef::named("tid");
+    const COMM: ColumnRef<Self, str> = ColumnRef::named("comm");
+    const NODE: ColumnRef<Self, i32> = ColumnRef::named("node");
+    const COUNT: ColumnRef<Self, i64> = ColumnRef::named("count");
+    const WEIGHT: ColumnRef<Self, i64> = ColumnRef::named("weight");
+
+    /// The columns that are read.
+    const READ: [&str; 9] = [
+        Self::SLOT.name(),
+        Self::TIME.name(),
+        Self::CPU.name(),
+        Self::PID.name(),
+        Self::TID.name(),
+        Self::COMM.name(),
+        Self::NODE.name(),
+        Self::COUNT.name(),
+        Self::WEIGHT.name(),
+    ];
 }
 
 /// The tables of stacks being written; none where nothing was profiled.
@@ -89,15 +171,15 @@ pub(crate) struct StackTablesWriter {
     directory: PathBuf,
     cases: Vec<u32>,
     shared: Option<SharedStackTables>,
-    samples: BTreeMap<u32, ParquetWriter>,
+    samples: BTreeMap<u32, ParquetWriter<StackSampleRow>>,
     comms: Vec<String>,
 }
 
 /// What all cases share.
 struct SharedStackTables {
-    frames: ParquetWriter,
-    tree: ParquetWriter,
-    counts: (i64, i64),
+    frames: ParquetWriter<FrameRow>,
+    tree: ParquetWriter<StackNodeRow>,
+    counts: (u32, u32),
 }
 
 impl StackTablesWriter {
@@ -123,14 +205,10 @@ impl StackTablesWriter {
             std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
             std::collections::btree_map::Entry::Vacant(new) => {
                 let path = self.directory.join(stacks_path(case));
-                new.insert(ParquetWriter::create(&path, &stack_sample_columns(), &[])?)
+                new.insert(ParquetWriter::create(&path, stored_columns(StackSampleRow::COLUMNS), &[])?)
             }
         };
-        let comms = &self.comms;
-        batch
-            .samples
-            .iter()
-            .try_for_each(|sample| table.push_row(stack_sample_cells(batch.slot, sample, comms)))
+        batch.samples.iter().try_for_each(|sample| push_stack_sample(table, batch.slot, sample, &self.comms))
     }
 
     pub(crate) fn close(self) -> Result<(), ArchiveError> {
@@ -144,52 +222,54 @@ impl StackTablesWriter {
 
 impl SharedStackTables {
     fn create(directory: &Path) -> Result<Self, ArchiveError> {
-        let frames = ParquetWriter::create(&directory.join(FRAMES), &frame_columns(), &[])?;
-        let tree = ParquetWriter::create(&directory.join(TREE), &tree_columns(), &[])?;
+        let frames = ParquetWriter::create(&directory.join(FRAMES), stored_columns(FrameRow::COLUMNS), &[])?;
+        let tree = ParquetWriter::create(&directory.join(TREE), stored_columns(StackNodeRow::COLUMNS), &[])?;
         Ok(SharedStackTables { frames, tree, counts: (0, 0) })
     }
 
     fn push(&mut self, batch: &StackBatch) -> Result<(), ArchiveError> {
         for frame in &batch.frames {
-            let cells = [
-                StoredCell::Int(self.counts.0),
-                StoredCell::Text(&frame.name),
-                frame.raw.as_deref().map_or(StoredCell::Missing, StoredCell::Text),
-                frame.module.as_deref().map_or(StoredCell::Missing, StoredCell::Text),
-                StoredCell::Text(frame.kind.name()),
-                StoredCell::Flag(frame.inlined),
-                frame.start.map_or(StoredCell::Missing, StoredCell::Int),
-            ];
-            self.frames.push_row(cells)?;
+            let row = self.frames.row();
+            row.set(FrameRow::FRAME, to_stored_index(self.counts.0));
+            row.set(FrameRow::FUNCTION, frame.name.as_str());
+            row.set(FrameRow::RAW, frame.raw.as_deref());
+            row.set(FrameRow::MODULE, frame.module.as_deref());
+            row.set(FrameRow::KIND, frame.kind.name());
+            row.set(FrameRow::INLINED, frame.inlined);
+            row.set(FrameRow::START, frame.start);
+            self.frames.end_row()?;
             self.counts.0 += 1;
         }
         for node in &batch.nodes {
-            let parent = node.parent.map_or(StoredCell::Missing, |parent| StoredCell::Int(parent.0.into()));
-            self.tree.push_row([
-                StoredCell::Int(self.counts.1),
-                parent,
-                StoredCell::Int(node.frame.0.into()),
-            ])?;
+            let row = self.tree.row();
+            row.set(StackNodeRow::NODE, to_stored_index(self.counts.1));
+            row.set(StackNodeRow::PARENT, node.parent.map(|parent| to_stored_index(parent.0)));
+            row.set(StackNodeRow::FRAME, to_stored_index(node.frame.0));
+            self.tree.end_row()?;
             self.counts.1 += 1;
         }
         Ok(())
     }
 }
 
-fn stack_sample_cells<'a>(slot: u32, sample: &StackSample, comms: &'a [String]) -> [StoredCell<'a>; 9] {
-    let optional = |number: Option<i64>| number.map_or(StoredCell::Missing, StoredCell::Int);
-    let large = |number: u64| StoredCell::Int(i64::try_from(number).unwrap_or(i64::MAX));
-    [
-        StoredCell::Int(slot.into()),
-        optional(sample.at.map(to_stored_nanos)),
-        optional(sample.cpu.map(i64::from)),
-        optional(sample.pid.map(i64::from)),
-        optional(sample.tid.map(i64::from)),
-        StoredCell::Text(comms.get(sample.comm.0 as usize).map_or("", String::as_str)),
-        optional(sample.leaf.map(|leaf| leaf.0.into())),
-        large(sample.count),
-        large(sample.weight),
-    ]
+fn push_stack_sample(
+    table: &mut ParquetWriter<StackSampleRow>,
+    slot: u32,
+    sample: &StackSample,
+    comms: &[String],
+) -> Result<(), ArchiveError> {
+    let large = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let row = table.row();
+    row.set(StackSampleRow::SLOT, to_stored_index(slot));
+    row.set(StackSampleRow::TIME, sample.at.map(to_stored_nanos));
+    row.set(StackSampleRow::CPU, sample.cpu.map(to_stored_index));
+    row.set(StackSampleRow::PID, sample.pid);
+    row.set(StackSampleRow::TID, sample.tid);
+    row.set(StackSampleRow::COMM, comms.get(sample.comm.0 as usize).map(String::as_str));
+    row.set(StackSampleRow::NODE, sample.leaf.map(|leaf| to_stored_index(leaf.0)));
+    row.set(StackSampleRow::COUNT, large(sample.count));
+    row.set(StackSampleRow::WEIGHT, large(sample.weight));
+    table.end_row()
 }
 
 /// The cases that the closed run at `run` has samples of.
@@ -234,75 +314,80 @@ pub(crate) fn read_profile(run: &Path, case: u32, journal: JournalReader) -> Res
 
 fn read_frames(run: &Path) -> Result<Vec<StackFrame>, ArchiveError> {
     let table = ParquetReader::open(run, FRAMES)?;
-    let mut raws = table.optional_text("raw")?.into_iter();
-    let mut modules = table.optional_text("module")?.into_iter();
-    let mut kinds = table.text_column("kind", FrameKind::from_name)?.into_iter();
-    let mut inlined = table.boolean("inlined")?.into_iter();
-    let mut starts = table.optional_int64("start")?.into_iter();
-    let frame = |name: String| {
-        Some(StackFrame {
-            name,
-            raw: raws.next()?,
-            module: modules.next()?,
-            kind: kinds.next()?,
-            inlined: inlined.next()?,
-            start: starts.next()?,
-        })
-    };
-    Ok(table.text_column("name", str::to_owned)?.into_iter().map_while(frame).collect())
+    let mut frames = Vec::new();
+    for rows in table.read_rows(table.row_groups(), &FrameRow::READ)? {
+        let rows: TypedTable<FrameRow> = rows?;
+        let text = |column, row| rows.column(column).get(row).map(str::to_owned);
+        let mut kinds = rows.column(FrameRow::KIND).map_texts(FrameKind::from_name);
+        let frame = |row: usize| {
+            Some(StackFrame {
+                name: text(FrameRow::FUNCTION, row)?,
+                raw: text(FrameRow::RAW, row),
+                module: text(FrameRow::MODULE, row),
+                kind: kinds.next()??,
+                inlined: rows.column(FrameRow::INLINED).get(row)?,
+                start: rows.column(FrameRow::START).get(row),
+            })
+        };
+        frames.extend((0..rows.row_count()).map_while(frame));
+    }
+    Ok(frames)
 }
 
 /// Readers walk from a node to its callers: an edge that is not in the tree, or goes round, is refused here, and so is a stack
 /// without end.
 fn read_stack_tree(run: &Path, frames: usize) -> Result<Vec<StackNode>, ArchiveError> {
     let table = ParquetReader::open(run, TREE)?;
-    let parents = table.optional_int32("parent")?;
-    let node = |(frame, parent): (i32, Option<i32>)| StackNode {
-        parent: parent.map(|parent| NodeId(to_index(parent))),
-        frame: FrameId(to_index(frame)),
-    };
-    let nodes: Vec<StackNode> = table.int32("frame")?.into_iter().zip(parents).map(node).collect();
+    let mut nodes: Vec<StackNode> = Vec::new();
+    for rows in table.read_rows(table.row_groups(), &StackNodeRow::READ)? {
+        let rows: TypedTable<StackNodeRow> = rows?;
+        let parents = rows.column(StackNodeRow::PARENT).iter();
+        let node = |(frame, parent): (&i32, Option<i32>)| StackNode {
+            parent: parent.map(|parent| NodeId(to_index(parent))),
+            frame: FrameId(to_index(*frame)),
+        };
+        nodes.extend(rows.column(StackNodeRow::FRAME).values().iter().zip(parents).map(node));
+    }
     check_stack_tree(&nodes, frames).map_err(ArchiveError::damaged(&run.join(TREE)))?;
     Ok(nodes)
 }
 
 fn read_stack_samples(run: &Path, case: u32, profile: &mut Profile) -> Result<(), ArchiveError> {
     let table = ParquetReader::open(run, stacks_path(case))?;
-    let comms: RefCell<Vec<String>> = RefCell::default();
-    let mut named = table.text_column("comm", |name| intern_comm(&mut comms.borrow_mut(), name))?.into_iter();
-    profile.comms = comms.into_inner();
-    let mut times = table.optional_int64("time_ns")?.into_iter();
-    let mut cpus = table.optional_int32("cpu")?.into_iter();
-    let mut pids = table.optional_int32("pid")?.into_iter();
-    let mut tids = table.optional_int32("tid")?.into_iter();
-    let mut leaves = table.optional_int32("node")?.into_iter();
-    let mut counts = table.int64("count")?.into_iter();
-    let mut weights = table.int64("weight")?.into_iter();
     let nodes = profile.nodes.len();
-    for slot in table.int32("slot")? {
-        let mut sample = || {
-            Some(StackSample {
-                at: times.next()?.map(from_stored_nanos),
-                cpu: cpus.next()?.map(to_index),
-                pid: pids.next()?,
-                tid: tids.next()?,
-                comm: named.next()?,
-                leaf: leaves.next()?.map(|leaf| NodeId(to_index(leaf))),
-                count: from_stored_nanos(counts.next()?).0,
-                weight: from_stored_nanos(weights.next()?).0,
-            })
-        };
-        let Some(sample) = sample() else { break };
-        if sample.leaf.is_some_and(|leaf| leaf.0 as usize >= nodes) {
-            let path = run.join(stacks_path(case));
-            return Err(ArchiveError::damaged(&path)("a sample points at a stack that is not in the tree"));
+    for rows in table.read_rows(table.row_groups(), &StackSampleRow::READ)? {
+        let rows: TypedTable<StackSampleRow> = rows?;
+        let comms = &mut profile.comms;
+        let named = rows.column(StackSampleRow::COMM).map_texts(|name| intern_comm(comms, name));
+        let mut named = named.collect::<Vec<_>>().into_iter();
+        let large = |column, row| rows.column(column).get(row).map(|number| from_stored_nanos(number).0);
+        for (row, slot) in rows.column(StackSampleRow::SLOT).values().iter().enumerate() {
+            let mut sample = || {
+                Some(StackSample {
+                    at: rows.column(StackSampleRow::TIME).get(row).map(from_stored_nanos),
+                    cpu: rows.column(StackSampleRow::CPU).get(row).map(to_index),
+                    pid: rows.column(StackSampleRow::PID).get(row),
+                    tid: rows.column(StackSampleRow::TID).get(row),
+                    comm: named.next()??,
+                    leaf: rows.column(StackSampleRow::NODE).get(row).map(|leaf| NodeId(to_index(leaf))),
+                    count: large(StackSampleRow::COUNT, row)?,
+                    weight: large(StackSampleRow::WEIGHT, row)?,
+                })
+            };
+            let Some(sample) = sample() else { break };
+            if sample.leaf.is_some_and(|leaf| leaf.0 as usize >= nodes) {
+                let path = run.join(stacks_path(case));
+                return Err(ArchiveError::damaged(&path)(
+                    "a sample points at a stack that is not in the tree",
+                ));
+            }
+            profile.iteration_mut(to_index(*slot)).samples.push(sample);
         }
-        profile.iteration_mut(to_index(slot)).samples.push(sample);
     }
     Ok(())
 }
 
-/// Samples of one task follow one another: the last name is looked at first.
+/// The number of a name, each of which occurs once a row group.
 fn intern_comm(comms: &mut Vec<String>, name: &str) -> CommId {
     let known = comms.iter().rposition(|known| known == name);
     let at = known.unwrap_or_else(|| {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use perflab_model::table::stored_columns;
+use perflab_model::column::stored_columns;
 use perflab_model::{CellRow, ColumnSpec, DeclaredColumn, TableCell};
 
 use crate::column::{DiscoveredColumn, describe_mismatch, parse_integer_cell};

@@ -18,7 +18,7 @@
 
 use std::collections::HashMap;
 
-use perflab_model::table::stored_columns;
+use perflab_model::column::stored_columns;
 use perflab_model::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema};
 
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};

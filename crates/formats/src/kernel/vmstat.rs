@@ -2,7 +2,7 @@
 //! units and kinds come from a table of rules over names (include/linux/mmzone.h, vm_event_item.h, mm/vmstat.c).
 
 use perflab_model::ColumnSpec;
-use perflab_model::table::ColumnKind::{self, Counter, Gauge};
+use perflab_model::column::ColumnKind::{self, Counter, Gauge};
 
 use crate::column::DiscoveredColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, NameValueLayout};

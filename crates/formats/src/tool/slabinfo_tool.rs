@@ -1,7 +1,7 @@
 //! The output of the kernel's slabinfo tool (tools/mm/slabinfo.c), with the text of its sizes kept: they are decimal
 //! and truncated, so bytes cannot be had from them.
 
-use perflab_model::table::stored_columns;
+use perflab_model::column::stored_columns;
 use perflab_model::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
 
 use crate::reading_parser::{LineOutcome, LineRole, ReadingParser, TextLine};

@@ -14,7 +14,7 @@ use perflab_formats::kernel::slab_counts::{LoggedMachine, MachinePageSize, PageS
 use perflab_formats::kernel::sysfs_slab::{SLAB_CACHES, SLAB_EXACT, SlabCacheRow, SlabExactRow};
 use perflab_formats::kernel::{KERNEL_FILES, KernelFile, KernelFileLayout, open_log_parser};
 use perflab_formats::reading_parser::LineOutcome;
-use perflab_model::table::stored_columns;
+use perflab_model::column::stored_columns;
 use perflab_model::{CellRow, ColumnRef, Nanos, RowSchema};
 use perflab_observe::{Root, open_monitor};
 use tempfile::TempDir;

@@ -13,7 +13,7 @@ use perflab_formats::kernel::sysfs_slab::{SLAB_CACHES, SlabCacheRow};
 use perflab_formats::kernel::{KernelFile, KernelFileLayout, open_log_parser, recognise_kernel_file};
 use perflab_formats::reading_parser::{LineOutcome, ReadingParser, TextLine};
 use perflab_formats::tool::slabinfo_tool::{SlabinfoToolParser, is_slabinfo_tool_head};
-use perflab_model::table::stored_columns;
+use perflab_model::column::stored_columns;
 use perflab_model::{Bytes, CellRow, RowSchema};
 
 use crate::dump_log::{DumpLog, ReadingSource};

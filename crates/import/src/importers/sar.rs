@@ -208,7 +208,7 @@ fn sar_column(name: &str, value: &Value, usual: &str) -> ColumnSpec {
 }
 
 fn sar_cell(column: &ColumnSpec, value: &Value) -> TableCell {
-    let key = column.kind == perflab_model::table::ColumnKind::Key;
+    let key = column.kind == perflab_model::column::ColumnKind::Key;
     match (key, value) {
         (true, Value::String(text)) => TableCell::Text(text.clone()),
         (true, other) => TableCell::Text(other.to_string()),

@@ -1,7 +1,7 @@
 //! What a monitor is opened with, and what it gives: its schema, and readings as whole rows or as changes.
 
 use perflab_formats::kernel::KernelFile;
-use perflab_model::table::stored_columns;
+use perflab_model::column::stored_columns;
 use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema};
 
 use crate::error::ObserveError;

@@ -315,7 +315,7 @@ fn parse_changed_line(line: &str, known: &CellRow, page: Option<u64>) -> Option<
 mod tests {
     use std::collections::VecDeque;
 
-    use perflab_model::table::stored_columns;
+    use perflab_model::column::stored_columns;
     use perflab_model::{ColumnRef, Nanos};
     use proptest::prelude::*;
 

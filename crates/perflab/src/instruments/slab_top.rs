@@ -11,8 +11,8 @@ use perflab_analyze::slab::{
     self, CacheOrder, CacheTableOptions, SlabFacts, SlabInput, SlabRecording, SlabUsage,
 };
 use perflab_formats::kernel::meminfo::find_meminfo_field;
+use perflab_model::column::ColumnType;
 use perflab_model::series::{ColumnData, RowRuns, Series};
-use perflab_model::table::ColumnType;
 use perflab_model::{Bytes, CellRow, Nanos, TableCell};
 use perflab_observe::{Monitor, Root};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
@@ -148,7 +148,7 @@ fn read_one_tick(monitor: &mut dyn Monitor) -> Result<Series, Failure> {
 fn gather_column(rows: &[CellRow], index: usize, stored: ColumnType) -> ColumnData {
     let cells = rows.iter().map(|row| row.get(index));
     match stored {
-        ColumnType::Int => ColumnData::Int(
+        ColumnType::Int | ColumnType::Int32 | ColumnType::Boolean => ColumnData::Int(
             cells
                 .map(|cell| match cell {
                     Some(TableCell::Int(value)) => Some(*value),

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
+use perflab_model::column::ColumnSpec;
 use perflab_model::plan::{RunPlan, Slot};
 use perflab_model::run::RunWarning;
 use perflab_model::run::{ClockAnchor, Overhead, RunStatus};
 use perflab_model::series::{ColumnData, RowRuns, Series, SeriesGap, SeriesSchema};
-use perflab_model::table::ColumnSpec;
 use perflab_model::{
     Case, Direction, Facts, IterationRecord, Manifest, Nanos, Outcome, RunRecord, Sample, Scalar, Study, Unit,
 };
@@ -218,9 +218,11 @@ fn read_series_table(monitor: &str) -> Series {
 }
 
 fn column_cells(rows: &[Vec<String>], at: usize, column: &ColumnSpec) -> ColumnData {
-    use perflab_model::table::ColumnType;
+    use perflab_model::column::ColumnType;
     match column.stored {
-        ColumnType::Int => ColumnData::Int(rows.iter().map(|row| row[at].parse().ok()).collect()),
+        ColumnType::Int | ColumnType::Int32 | ColumnType::Boolean => {
+            ColumnData::Int(rows.iter().map(|row| row[at].parse().ok()).collect())
+        }
         ColumnType::Float => ColumnData::Float(rows.iter().map(|row| row[at].parse().ok()).collect()),
         ColumnType::Text => ColumnData::Text(rows.iter().map(|row| Some(row[at].clone())).collect()),
     }

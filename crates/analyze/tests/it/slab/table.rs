@@ -1,8 +1,8 @@
 //! Makes series for tests, as monitors and importers do: columns by name, one row a line.
 
 use perflab_analyze::slab::{SlabFacts, SlabInput, SlabRecording};
+use perflab_model::column::ColumnType;
 use perflab_model::series::{ColumnData, RowRuns, Series};
-use perflab_model::table::ColumnType;
 use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema, TableCell};
 
 pub fn make_series(monitor: &str, columns: Vec<ColumnSpec>, rows: Vec<(Nanos, CellRow)>) -> Series {
@@ -10,7 +10,9 @@ pub fn make_series(monitor: &str, columns: Vec<ColumnSpec>, rows: Vec<(Nanos, Ce
         let cells = rows.iter().map(|(_, row)| &row[number]);
         match column.stored {
             ColumnType::Int => ColumnData::Int(cells.map(int_value).collect()),
-            ColumnType::Float => unreachable!("no float among slab columns"),
+            ColumnType::Float | ColumnType::Int32 | ColumnType::Boolean => {
+                unreachable!("not among slab columns")
+            }
             ColumnType::Text => ColumnData::Text(cells.map(text_value).collect()),
         }
     };
