@@ -7,9 +7,7 @@ use perflab_guest::find_panic;
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::study::LostTargetPolicy;
-use perflab_model::{
-    Nanos, Refusal, RunEvent, RunEventKind, Slot, describe_error_chain, remove_control_characters,
-};
+use perflab_model::{Nanos, Refusal, RunEvent, RunEventKind, Slot, remove_control_characters};
 use perflab_observe::monotonic_now;
 
 use crate::agent_worker::{WorkerOrder, WorkerReport};
@@ -21,6 +19,7 @@ use crate::error::ConductError;
 use crate::incoming_trace::{IncomingTraces, clean_io_recording};
 use crate::multiplexer::ReceivedReport;
 use crate::open_slot::{OpenSlot, event_memory};
+use crate::preflight::join_launch_errors;
 use crate::protocol::{AgentOrder, AgentReport, TraceFilePart};
 use crate::report_validation::{ReportValidator, ValidatedReport, clean_hello, clean_sentence};
 use crate::run_state::RunState;
@@ -95,15 +94,14 @@ impl<'c, 'a> BootRound<'c, 'a> {
         slots: Vec<(u32, Slot)>,
         last: bool,
     ) -> Result<Self, ConductError> {
-        let manifest = run_state.manifest;
         run_state.stack_merger.restart();
         let waker = run_state.host.waker().map_err(|source| ConductError::Speak { source })?;
         let (mut targets, failed) = match run_state.role {
             TargetRole::Everything => (ConnectedTargets::none(waker)?, Vec::new()),
             _ => {
                 let show = |all| run_state.report_activity(all);
-                let (study, machine) = (&manifest.study, run_state.machine);
-                ConnectedTargets::launch_all(study, machine, waker, run_state.stop, &show)?
+                let (planned, machine) = (&run_state.targets, run_state.machine);
+                ConnectedTargets::launch_all(planned, machine, waker, run_state.stop, &show)?
             }
         };
         targets.set_all_activity(TargetState::Prepares);
@@ -130,7 +128,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
     /// Those that could not be started end the run, unless the study says that the others go on.
     fn continue_without(&mut self, failed: Vec<(usize, ConductError)>) -> Result<(), ConductError> {
         if failed.len() == self.targets.sessions.len() || !self.may_lose_targets() {
-            return join_launch_errors(failed);
+            return join_launch_errors(failed.into_iter().map(|(_, error)| error).collect());
         }
         for (target, error) in failed {
             match error {
@@ -668,21 +666,6 @@ fn make_barrier(run_state: &RunState<'_>, slots: &[(u32, Slot)], count: usize) -
         (with_host_stages(round_stages(&slots, count, limits), count), ENDING)
     };
     Barrier::new(stages, count + 1, rules.on_lost_target, grace)
-}
-
-/// One error that says of each target why it could not be started, with where its console is kept.
-fn join_launch_errors(mut failed: Vec<(usize, ConductError)>) -> Result<(), ConductError> {
-    if failed.is_empty() {
-        return Ok(());
-    }
-    let is_target = |(_, error): &(usize, ConductError)| matches!(error, ConductError::Target { .. });
-    let (_, first) = failed.remove(failed.iter().position(is_target).unwrap_or(0));
-    let ConductError::Target { target, mut reason } = first else { return Err(first) };
-    for (_, other) in failed {
-        reason.push('\n');
-        reason.push_str(&describe_error_chain(&other));
-    }
-    Err(ConductError::Target { target, reason })
 }
 
 /// They all have come.

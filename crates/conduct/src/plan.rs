@@ -10,8 +10,8 @@
 use indexmap::IndexMap;
 use perflab_disk::scratch_disk::resolve_disks;
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{FactorSide, RunRules, SlotOrder};
-use perflab_model::{Facts, Problem, RunPlan, Slot, Study};
+use perflab_model::study::{FactorSide, RunRules, SlotOrder, TargetSpec};
+use perflab_model::{Facts, PlannedTarget, Problem, RunPlan, Slot, Study};
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
 use rand::SeedableRng;
@@ -70,6 +70,7 @@ pub fn plan_study(
         cases,
         settings,
         disks,
+        targets: plan_targets(&study),
     })
 }
 
@@ -118,6 +119,20 @@ fn keep_workload(study: &mut Study, only: &str) -> Option<Problem> {
     // A factor of another workload has nothing left to vary.
     study.factor.retain(|_, factor| factor.workload.as_deref().is_none_or(|name| name == only));
     None
+}
+
+/// Every target of a study: of several alike, each.
+fn plan_targets(study: &Study) -> Vec<PlannedTarget> {
+    let mut targets = Vec::new();
+    for (name, spec) in &study.target {
+        let one = TargetSpec { count: 1, ..spec.clone() };
+        let named = |name: String| PlannedTarget { name, spec: one.clone() };
+        match spec.count {
+            1 => targets.push(named(name.clone())),
+            count => targets.extend((1..=count).map(|number| named(format!("{name}{number}")))),
+        }
+    }
+    targets
 }
 
 fn level_names(study: &Study) -> IndexMap<String, Vec<String>> {
@@ -271,11 +286,14 @@ levels = ["old", "new"]
 
     #[test]
     fn what_levels_set_is_worked_out_once_and_a_targets_values_are_left_to_it() {
-        let text = "title = \"t\"\n[workload.context-switches]\n[target.guest]\nkind = \"process\"\n\
+        let text = "title = \"t\"\n[workload.context-switches]\n[target.guest]\nkind = \"process\"\ncount = 2\n\
                     [factor.host]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [\"{{ cpus * 2 }}\", 1]\n\
                     [factor.guest]\nkind = \"file\"\non = \"guest\"\nkey = \"/proc/sys/vm/dirty_ratio\"\nlevels = [\"{{ cpus * 3 }}\"]\n\
                     [factor.caches]\nkind = \"drop-caches\"\nlevels = [0, 3]\n";
         let plan = plan_text(text, &PlanChoices::default()).unwrap();
+        let names: Vec<(&str, u32)> =
+            plan.targets.iter().map(|target| (target.name.as_str(), target.spec.count)).collect();
+        assert_eq!(names, [("guest1", 1), ("guest2", 1)]);
         let set = |one: &PlannedSetting| match &one.setting {
             Setting::File { path, value, .. } => format!("{} {}={value}", one.factor, path.display()),
             Setting::DropCaches(which) => format!("{} {which}", one.factor),

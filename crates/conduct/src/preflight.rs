@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 
 use perflab_disk::scratch_disk;
-use perflab_model::study::FactorKind;
-use perflab_model::{Manifest, Refusal, RunEventKind, Setting};
+use perflab_model::study::{FactorKind, LostTargetPolicy};
+use perflab_model::{Manifest, Refusal, RunEventKind, Setting, describe_error_chain};
 use perflab_settings::locate_setting;
 use perflab_workload::{Catalogue, WorkloadDefinition, install};
 use rustix::fs::{Access, access};
 
 use crate::error::ConductError;
 use crate::iteration_trace;
+use crate::launcher::launch::LaunchableTarget;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 use crate::target_role::TargetRole;
 
@@ -34,6 +35,33 @@ pub(crate) fn check_environment(
         found.extend(check_scratch_room(manifest, &host.catalogue, permissions));
     }
     if found.is_empty() { Ok(()) } else { Err(ConductError::Refused(found)) }
+}
+
+/// Finds the targets that cannot be launched, which end the run unless the study says that the others go on.
+pub(crate) fn check_targets(
+    targets: &[LaunchableTarget],
+    on_lost: LostTargetPolicy,
+) -> Result<(), ConductError> {
+    let failed: Vec<ConductError> = targets.iter().filter_map(LaunchableTarget::problem).collect();
+    if on_lost == LostTargetPolicy::Continue && failed.len() < targets.len() {
+        return Ok(());
+    }
+    join_launch_errors(failed)
+}
+
+/// One error that says of each target why it could not be started, with where its console is kept.
+pub(crate) fn join_launch_errors(mut failed: Vec<ConductError>) -> Result<(), ConductError> {
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let is_target = |error: &ConductError| matches!(error, ConductError::Target { .. });
+    let first = failed.remove(failed.iter().position(is_target).unwrap_or(0));
+    let ConductError::Target { target, mut reason } = first else { return Err(first) };
+    for other in failed {
+        reason.push('\n');
+        reason.push_str(&describe_error_chain(&other));
+    }
+    Err(ConductError::Target { target, reason })
 }
 
 /// Installs what is missing; the installers' output is part of the stream.

@@ -17,6 +17,7 @@ use crate::boot_round::BootRound;
 use crate::error::ConductError;
 use crate::executor;
 use crate::host_target::HostTarget;
+use crate::launcher::launch::LaunchableTarget;
 use crate::overhead_meter::add_overhead;
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunContext, RunPermissions};
@@ -43,6 +44,9 @@ pub fn conduct_run(
         preflight::install_missing(manifest, &machine.catalogue, &stream)?;
     }
     preflight::check_environment(manifest, machine, permissions, role)?;
+    let targets: Vec<LaunchableTarget> =
+        manifest.plan.targets.iter().cloned().map(LaunchableTarget::resolve).collect();
+    preflight::check_targets(&targets, manifest.study.run.on_lost_target)?;
     stream.send_phase(RunPhase::Prepare)?;
     let run = RunContext { machine, manifest, permissions, stop, stream };
     std::thread::scope(|scope| {
@@ -50,6 +54,7 @@ pub fn conduct_run(
             host: HostTarget::start(scope, run.clone(), role)?,
             role,
             machine,
+            targets,
             manifest,
             stream: run.stream.clone(),
             stop,

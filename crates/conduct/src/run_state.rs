@@ -10,6 +10,7 @@ use perflab_observe::{Sampler, monotonic_now};
 use crate::agent_worker::WorkerOrder;
 use crate::error::ConductError;
 use crate::host_target::HostTarget;
+use crate::launcher::launch::LaunchableTarget;
 use crate::overhead_meter::{OverheadMeter, add_overhead, start_monitors};
 use crate::protocol::AgentRunConfig;
 use crate::run_context::{EventSender, LocalMachine};
@@ -39,6 +40,8 @@ pub(crate) struct RunState<'a> {
     /// What this host does in the run.
     pub(crate) role: TargetRole,
     pub(crate) machine: &'a LocalMachine,
+    /// The targets, launched anew in every round.
+    pub(crate) targets: Vec<LaunchableTarget>,
     pub(crate) manifest: &'a Manifest,
     pub(crate) stream: EventSender,
     pub(crate) stop: &'a StopRequest,
@@ -96,6 +99,7 @@ impl RunState<'_> {
         manifest.id = format!("{}-{name}", manifest.id);
         manifest.study_text = String::new();
         manifest.plan.slots = Vec::new();
+        manifest.plan.targets = Vec::new();
         if kind == "process" {
             manifest.study.monitors.clear();
         }

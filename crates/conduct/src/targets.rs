@@ -6,14 +6,13 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
 
 use perflab_model::event::{TargetState, TargetStatus};
-use perflab_model::study::Study;
 use perflab_model::{ClockOffset, Facts, Nanos, StopRequest, TargetRecord};
 use perflab_observe::monotonic_now;
 
 use crate::clock_offset::{ClockOffsetEstimator, RoundTrip};
 use crate::error::ConductError;
 use crate::launcher::agent_handle::{AgentHandle, LaunchedAgent};
-use crate::launcher::launch::launch_target;
+use crate::launcher::launch::{LaunchableTarget, launch_target};
 use crate::multiplexer::{Multiplexer, ReceivedReport};
 use crate::protocol::{AgentHello, AgentOrder, AgentReport};
 use crate::run_context::LocalMachine;
@@ -36,18 +35,6 @@ pub(crate) struct ConnectedTargets {
     backlog: VecDeque<ReceivedReport>,
 }
 
-/// The names of a study's targets with what each is, in order.
-fn expand_target_names(study: &Study) -> Vec<(String, &perflab_model::study::TargetSpec)> {
-    let each = |(name, target): (&String, _)| -> Vec<(String, _)> {
-        let target: &perflab_model::study::TargetSpec = target;
-        match target.count {
-            1 => vec![(name.clone(), target)],
-            count => (1..=count).map(|number| (format!("{name}{number}"), target)).collect(),
-        }
-    };
-    study.target.iter().flat_map(each).collect()
-}
-
 fn starting_status(name: &str) -> TargetStatus {
     TargetStatus { name: name.into(), state: TargetState::Starts, since: monotonic_now() }
 }
@@ -60,24 +47,24 @@ impl ConnectedTargets {
         Ok(ConnectedTargets { multiplexer, sessions: Vec::new(), backlog: VecDeque::new() })
     }
 
-    /// Starts every target of the study, all at the same time; `show` is called whenever one more is there. Also gives those that
+    /// Starts every target of the plan, all at the same time; `show` is called whenever one more is there. Also gives those that
     /// could not be started, with the reason: each keeps its index among the sessions.
     pub(crate) fn launch_all(
-        study: &Study,
+        planned: &[LaunchableTarget],
         machine: &LocalMachine,
         waker: OwnedFd,
         stop: &StopRequest,
         show: &dyn Fn(Vec<TargetStatus>) -> Result<(), ConductError>,
     ) -> Result<(Self, Vec<(usize, ConductError)>), ConductError> {
-        let names = expand_target_names(study);
         let (done, started) = channel();
         let mut all: Vec<(usize, Result<LaunchedAgent, ConductError>)> = Vec::new();
-        let mut statuses: Vec<TargetStatus> = names.iter().map(|(name, _)| starting_status(name)).collect();
+        let mut statuses: Vec<TargetStatus> =
+            planned.iter().map(|target| starting_status(target.name())).collect();
         let mut shown = show(statuses.clone());
         std::thread::scope(|scope| {
-            for (index, (name, target)) in names.iter().enumerate() {
+            for (index, target) in planned.iter().enumerate() {
                 let done = done.clone();
-                scope.spawn(move || drop(done.send((index, launch_target(name, target, machine, stop)))));
+                scope.spawn(move || drop(done.send((index, launch_target(target, machine, stop)))));
             }
             drop(done);
             for (index, one) in started {
@@ -94,7 +81,7 @@ impl ConnectedTargets {
         all.sort_by_key(|(index, _)| *index);
         let mut targets = ConnectedTargets::none(waker)?;
         let mut failed = Vec::new();
-        for ((name, target), (index, started)) in names.into_iter().zip(all) {
+        for (target, (index, started)) in planned.iter().zip(all) {
             let handle = match started {
                 Ok(started) => {
                     targets
@@ -109,7 +96,11 @@ impl ConnectedTargets {
                     None
                 }
             };
-            targets.sessions.push(TargetSession::new(name, target.kind.to_string(), handle));
+            targets.sessions.push(TargetSession::new(
+                target.name().into(),
+                target.kind().to_string(),
+                handle,
+            ));
         }
         Ok((targets, failed))
     }

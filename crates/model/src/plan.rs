@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::study::{FactorSide, ScratchDisk};
+use crate::study::{FactorSide, ScratchDisk, TargetSpec};
 use crate::{Metric, PlannedSetting, Scalar};
 
 /// One workload at one parameter point under one level of every factor.
@@ -100,6 +100,18 @@ pub struct RunPlan {
     /// The scratch disks that cases are run on, each once; none where the study describes none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<PlannedDisk>,
+    /// The targets, in order; none where this host does everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<PlannedTarget>,
+}
+
+/// One target of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTarget {
+    /// What it is called: `guest2`, where several are alike.
+    pub name: String,
+    /// How it is started, and what machine it is, as the study says; one, not several alike.
+    pub spec: TargetSpec,
 }
 
 /// A scratch disk, and the cases that are run on it.

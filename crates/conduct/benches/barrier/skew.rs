@@ -9,9 +9,9 @@ use perflab_conduct::clock_offset::{ClockOffsetEstimator, RoundTrip};
 use perflab_conduct::launcher;
 use perflab_conduct::multiplexer::Multiplexer;
 use perflab_conduct::protocol::{AgentOrder, AgentReport};
-use perflab_model::Nanos;
 use perflab_model::StopRequest;
 use perflab_model::study::{TargetKind, TargetSpec};
+use perflab_model::{Nanos, PlannedTarget};
 use perflab_observe::monotonic_now;
 
 use crate::{BarrierBenchError, local_machine};
@@ -59,11 +59,11 @@ fn format_spread(mut times: Vec<f64>) -> String {
 /// How far apart the agents woke in each round, in milliseconds, and how many rounds were not whole.
 fn time_releases(targets: usize, rounds: u32) -> Result<(Vec<f64>, u32), BarrierBenchError> {
     let (host, mut hub) = (local_machine()?, Multiplexer::new()?);
-    let target = TargetSpec::new(TargetKind::Process);
     let mut places = Vec::new();
     for number in 0..targets {
-        let started =
-            launcher::launch_target(&format!("agent{number}"), &target, &host, &StopRequest::new())?;
+        let (name, spec) = (format!("agent{number}"), TargetSpec::new(TargetKind::Process));
+        let target = launcher::LaunchableTarget::resolve(PlannedTarget { name, spec });
+        let started = launcher::launch_target(&target, &host, &StopRequest::new())?;
         hub.add(started.connection)?;
         places.push(started.handle);
     }

@@ -39,16 +39,14 @@ impl AgentHandle for GuestAgent {
 
 /// Boots a guest whose work is to take orders. The console's log of one that did not come is kept in `logs`, as its error says.
 pub(crate) fn launch_guest_agent(
-    name: &str,
-    target: &TargetSpec,
+    machine: &GuestMachine,
     host: &LocalMachine,
     stop: &StopRequest,
     logs: TemporaryFolder,
 ) -> Result<LaunchedAgent, GuestError> {
-    let machine = guest_machine(name, target)?;
     let around =
         BootOptions { perflab: &host.perflab, logs: logs.path(), work: GuestWork::Agent, stays: false, stop };
-    let guest = match boot_guest(&machine, &around) {
+    let guest = match boot_guest(machine, &around) {
         Ok(guest) => guest,
         Err(error) => {
             if error.names_console() {
@@ -69,7 +67,7 @@ pub(crate) fn launch_guest_agent(
 }
 
 /// The machine that a study describes. What the study's own check has seen to be right is not doubted again.
-fn guest_machine(name: &str, target: &TargetSpec) -> Result<GuestMachine, GuestError> {
+pub(crate) fn guest_machine(name: &str, target: &TargetSpec) -> Result<GuestMachine, GuestError> {
     let modules = target.modules.as_deref().map(Path::new);
     let kernel = perflab_guest::find_kernel(target.kernel.as_deref().unwrap_or_default(), modules)?;
     let mut machine = GuestMachine::new(name, kernel);

@@ -1,36 +1,71 @@
 //! The agent of one target, started by the kind of the target.
 
-use perflab_model::StopRequest;
-use perflab_model::study::{TargetKind, TargetSpec};
+use perflab_guest::GuestMachine;
+use perflab_model::study::TargetKind;
+use perflab_model::{PlannedTarget, StopRequest};
 use perflab_settings::TemporaryFolder;
 
 use crate::error::ConductError;
 use crate::launcher::agent_handle::LaunchedAgent;
-use crate::launcher::guest::launch_guest_agent;
+use crate::launcher::guest::{guest_machine, launch_guest_agent};
 use crate::launcher::libvirt::launch_in_domain;
 use crate::launcher::process::launch_process_agent;
 use crate::launcher::ssh::launch_over_ssh;
 use crate::run_context::LocalMachine;
+
+/// A target that can be launched, anew for every boot: what is to be found out of it was found out once.
+#[derive(Debug)]
+pub struct LaunchableTarget {
+    planned: PlannedTarget,
+    /// Of a guest: its machine with the kernel that it boots, or why there is none.
+    guest: Option<Result<GuestMachine, String>>,
+}
+
+impl LaunchableTarget {
+    /// Finds out what this host has to know of it. Nothing is started.
+    pub fn resolve(planned: PlannedTarget) -> Self {
+        let PlannedTarget { name, spec } = &planned;
+        let guest = (spec.kind == TargetKind::Vm)
+            .then(|| guest_machine(name, spec).map_err(|error| error.to_string()));
+        LaunchableTarget { planned, guest }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.planned.name
+    }
+
+    pub(crate) fn kind(&self) -> TargetKind {
+        self.planned.spec.kind
+    }
+
+    /// Why it cannot be launched, where that is known before.
+    pub(crate) fn problem(&self) -> Option<ConductError> {
+        let reason = self.guest.as_ref()?.as_ref().err()?;
+        Some(target_lost_error(self.name(), reason.clone()))
+    }
+}
 
 /// Starts the agent of one target.
 ///
 /// # Errors
 /// Names the target, and what could not be started.
 pub fn launch_target(
-    name: &str,
-    target: &TargetSpec,
+    target: &LaunchableTarget,
     host: &LocalMachine,
     stop: &StopRequest,
 ) -> Result<LaunchedAgent, ConductError> {
-    let started = match target.kind {
-        TargetKind::Vm => {
-            let logs = TemporaryFolder::create(&host.state, &perflab_observe::read_boot_id(&host.root))?;
-            return launch_guest_agent(name, target, host, stop, logs)
-                .map_err(|error| target_lost_error(name, error.to_string()));
-        }
-        TargetKind::Libvirt => launch_in_domain(name, target, host, stop),
-        TargetKind::Process => launch_process_agent(name, target, host),
-        TargetKind::Ssh => launch_over_ssh(name, target.address.as_deref().unwrap_or_default(), host, stop),
+    let PlannedTarget { name, spec } = &target.planned;
+    if let Some(guest) = &target.guest {
+        let machine = guest.as_ref().map_err(|reason| target_lost_error(name, reason.clone()))?;
+        let logs = TemporaryFolder::create(&host.state, &perflab_observe::read_boot_id(&host.root))?;
+        return launch_guest_agent(machine, host, stop, logs)
+            .map_err(|error| target_lost_error(name, error.to_string()));
+    }
+    let started = match spec.kind {
+        TargetKind::Libvirt => launch_in_domain(name, spec, host, stop),
+        TargetKind::Ssh => launch_over_ssh(name, spec.address.as_deref().unwrap_or_default(), host, stop),
+        TargetKind::Process | TargetKind::Vm => launch_process_agent(name, spec, host),
     };
     started.map_err(|error| target_lost_error(name, error.to_string()))
 }

@@ -11,4 +11,4 @@ pub(crate) mod process;
 pub(crate) mod ssh;
 
 pub use agent_handle::{AgentHandle, LaunchedAgent};
-pub use launch::launch_target;
+pub use launch::{LaunchableTarget, launch_target};

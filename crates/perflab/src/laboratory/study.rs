@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use perflab_conduct::{PlanChoices, plan_study};
 use perflab_model::study::{DiskKind, FactorSide, ScratchDisk};
-use perflab_model::{Bytes, Case, PlannedSetting, RunPlan, Scalar, Setting, Study};
+use perflab_model::{Bytes, Case, PlannedSetting, PlannedTarget, RunPlan, Scalar, Setting, Study};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
@@ -86,6 +86,9 @@ fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) ->
         grid.add_row(text.map(|text| GridCell::from(text.as_str())));
     }
     context.note(format!("{} order, seed {}", plan.order, plan.seed));
+    for target in &plan.targets {
+        context.note_line(&target_text(target));
+    }
     context.print_grid(&grid)
 }
 
@@ -130,6 +133,21 @@ fn disk_text(disk: &ScratchDisk) -> String {
     let parts = [Some(kind), size.as_deref(), filesystem, disk.mount.as_deref(), model.as_deref()];
     let parts: Vec<&str> = parts.into_iter().flatten().chain(disk.path.as_deref()).collect();
     parts.join(" ")
+}
+
+/// What a target is: `guest1: vm, kernel debian-cloud, CPUs 2, memory 1GiB`.
+fn target_text(target: &PlannedTarget) -> String {
+    let spec = &target.spec;
+    let parts = [
+        Some(spec.kind.to_string()),
+        spec.kernel.as_ref().map(|kernel| format!("kernel {kernel}")),
+        spec.cpus.map(|cpus| format!("CPUs {cpus}")),
+        spec.memory.as_ref().map(|memory| format!("memory {memory}")),
+        spec.root.as_ref().map(|root| format!("root {root}")),
+        spec.domain.as_ref().map(|domain| format!("domain {domain}")),
+        spec.address.as_ref().map(|address| format!("at {address}")),
+    ];
+    format!("{}: {}", target.name, parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 fn write_new_study(context: &App, file: &OutputPath) -> Result<(), Failure> {
