@@ -166,3 +166,32 @@ fn check_scratch_room(
         .find_map(|definition| definition.check_disk_room(&base).err())?;
     Some(Refusal { what: full.to_string(), hint: "name another place with --scratch DIR".into() })
 }
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::PlannedTarget;
+    use perflab_model::study::{TargetKind, TargetSpec};
+
+    use super::*;
+
+    fn guest(name: &str) -> LaunchableTarget {
+        let spec = TargetSpec { kernel: Some("/no/such/kernel".into()), ..TargetSpec::new(TargetKind::Vm) };
+        LaunchableTarget::resolve(PlannedTarget { name: name.into(), spec })
+    }
+
+    fn process(name: &str) -> LaunchableTarget {
+        let spec = TargetSpec::new(TargetKind::Process);
+        LaunchableTarget::resolve(PlannedTarget { name: name.into(), spec })
+    }
+
+    #[test]
+    fn guests_that_cannot_be_launched_are_all_found_before_unless_the_others_go_on() {
+        let targets = [guest("one"), process("two"), guest("three")];
+        let error = check_targets(&targets, LostTargetPolicy::Stop).unwrap_err();
+        let ConductError::Target { target, reason } = error else { panic!("{error}") };
+        assert_eq!(target, "one");
+        assert!(reason.lines().count() == 2 && reason.contains("three"), "{reason}");
+        assert!(check_targets(&targets, LostTargetPolicy::Continue).is_ok());
+        assert!(check_targets(&targets[2..], LostTargetPolicy::Continue).is_err(), "nobody is left");
+    }
+}
