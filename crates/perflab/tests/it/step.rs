@@ -191,6 +191,43 @@ fn a_study_tells_the_same_of_this_host_as_of_a_target() {
 }
 
 #[test]
+fn a_setting_of_this_host_that_fails_ends_the_run_and_the_targets_undo_theirs() {
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("work", "", "echo speed 7");
+    let mark = laboratory.path("undone").display().to_string();
+    let text = format!(
+        "run = {{ iterations = 2, warmup = 0, order = \"sequential\" }}\n[workload.work]\n\
+         [target.guest]\nkind = \"process\"\n\
+         [factor.theirs]\nkind = \"commands\"\non = \"guest\"\n\
+         levels = [{{ name = \"a\", apply = [\"true\"], undo = [\"touch\", \"{mark}\"] }}]\n\
+         [factor.ours]\nkind = \"commands\"\n\
+         levels = [{{ name = \"fine\", apply = [\"true\"], undo = [\"true\"] }}, {{ name = \"bad\", apply = [\"false\"], undo = [\"true\"] }}]\n"
+    );
+    let study = laboratory.write_study("fails.toml", &text);
+    let ended = laboratory.run(&["run", &study, "--no-report"]);
+    assert_eq!(ended.code, Some(3), "{}", ended.err);
+    assert!(ended.err.contains("`bad`") && !ended.err.contains("was lost"), "{}", ended.err);
+    assert!(laboratory.path("undone").exists(), "{}", ended.err);
+    let events = read_events(&laboratory);
+    assert_eq!(events_of_kind(&events, "iteration-ended").len(), 2, "those of the level that is fine");
+    assert_eq!(events_of_kind(&events, "setting-undone").len(), 2, "{events:?}");
+}
+
+#[test]
+fn a_total_time_limit_stops_targets_and_boots_no_more() {
+    let laboratory = Sandbox::new();
+    let rules = "iterations = 50\nboots = 3\ntotal-time-limit = \"400ms\"";
+    let study = write_step_study(&laboratory, rules, "sleep 0.2; echo speed 7");
+    let ended = laboratory.run(&["run", &study, "--no-report"]);
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    let events = read_events(&laboratory);
+    assert_eq!(events_of_kind(&events, "warning").len(), 1, "no further boot comes to its limit");
+    let manifest: Value =
+        serde_json::from_str(&fs::read_to_string(laboratory.only_run().join("run.json")).unwrap()).unwrap();
+    assert_eq!(manifest["status"], "stopped");
+}
+
+#[test]
 fn the_terminal_says_how_evenly_targets_were_served_and_how_well_their_starts_are_known() {
     let laboratory = Sandbox::new();
     let study = write_step_study(&laboratory, "iterations = 4", "echo speed $(( $$ % 97 + 1 ))");
