@@ -6,9 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use perflab_formats::kernel::loadavg::LoadavgRow;
+use perflab_formats::kernel::pressure::PressureRow;
 use perflab_model::column::{ColumnKind, ColumnSpec};
-use perflab_model::series::{ColumnData, Series};
-use perflab_model::{Direction, Nanos, RunRecord, Sample, Unit};
+use perflab_model::series::Series;
+use perflab_model::table::{CellColumn, StoredValue};
+use perflab_model::{Direction, Nanos, RowSchema, RunRecord, Sample, Unit};
 
 /// What a series became.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +26,22 @@ pub struct MonitorSamples {
 /// Columns that the kernel itself averages, each with how long: over iterations that are shorter they are not independent of
 /// one another, and as many of them as one likes are one value.
 const AVERAGES: &[(&str, &[(&str, u64)])] = &[
-    ("pressure", &[("avg10", 10), ("avg60", 60), ("avg300", 300)]),
-    ("loadavg", &[("load_1", 60), ("load_5", 300), ("load_15", 900)]),
+    (
+        PressureRow::NAME,
+        &[
+            (PressureRow::AVG10.name(), 10),
+            (PressureRow::AVG60.name(), 60),
+            (PressureRow::AVG300.name(), 300),
+        ],
+    ),
+    (
+        LoadavgRow::NAME,
+        &[
+            (LoadavgRow::LOAD_1.name(), 60),
+            (LoadavgRow::LOAD_5.name(), 300),
+            (LoadavgRow::LOAD_15.name(), 900),
+        ],
+    ),
 ];
 
 /// The columns of a monitor that the kernel averages, each with the time over which it does.
@@ -40,6 +57,7 @@ type KeyedRows = BTreeMap<String, Vec<usize>>;
 #[must_use]
 pub fn summarise_monitor(record: &RunRecord, series: &Series) -> MonitorSamples {
     let keyed = rows_by_key(series, " ", |column, text| Some(format!("{column}={text}")));
+    let columns = series.table.cell_columns();
     let untimed = spans_of_unknown_time(record);
     let mut samples = Vec::new();
     let mut left_out = 0;
@@ -58,10 +76,9 @@ pub fn summarise_monitor(record: &RunRecord, series: &Series) -> MonitorSamples 
                 kernel_averages(&series.schema.monitor)
                     .any(|(name, over)| name == column.name && lasts < over)
             };
-            let values =
-                series.schema.columns.iter().zip(&series.columns).filter(|(column, _)| !is_smeared(column));
+            let values = series.schema.columns.iter().zip(&columns).filter(|(column, _)| !is_smeared(column));
             samples.extend(values.filter_map(|(column, data)| {
-                let (value, unit) = summarise_column(column, data, inside, &series.at)?;
+                let (value, unit) = summarise_column(column, *data, inside, &series.at)?;
                 let metric =
                     if key.is_empty() { column.name.clone() } else { format!("{} {key}", column.name) };
                 Some(Sample {
@@ -135,56 +152,46 @@ fn rows_by_key(
     between: &str,
     key_text_of: impl Fn(&str, &str) -> Option<String>,
 ) -> KeyedRows {
-    let keys: Vec<(&ColumnSpec, &ColumnData)> = series
-        .schema
-        .columns
-        .iter()
-        .zip(&series.columns)
-        .filter(|(column, _)| column.kind == ColumnKind::Key)
-        .collect();
+    let columns = series.schema.columns.iter().zip(series.table.cell_columns());
+    let keys: Vec<(&ColumnSpec, CellColumn)> =
+        columns.filter(|(column, _)| column.kind == ColumnKind::Key).collect();
     let mut found: KeyedRows = BTreeMap::new();
     for row in 0..series.at.len() {
-        let texts = keys.iter().filter_map(|(column, data)| key_text_of(&column.name, &key_text(data, row)?));
+        let texts =
+            keys.iter().filter_map(|(column, data)| key_text_of(&column.name, &key_text(*data, row)?));
         found.entry(texts.collect::<Vec<_>>().join(between)).or_default().push(row);
     }
     found
 }
 
-fn key_text(data: &ColumnData, row: usize) -> Option<String> {
-    Some(match data {
-        ColumnData::Int(values) => values.get(row)?.as_ref()?.to_string(),
-        ColumnData::Float(values) => values.get(row)?.as_ref()?.to_string(),
-        ColumnData::Text(values) => values.get(row)?.clone()?,
+fn key_text(data: CellColumn<'_>, row: usize) -> Option<String> {
+    Some(match data.get(row)? {
+        StoredValue::Int(number) => number.to_string(),
+        StoredValue::Float(number) => number.to_string(),
+        StoredValue::Text(text) => text.to_owned(),
+        StoredValue::Flag(flag) => flag.to_string(),
     })
-}
-
-fn number_at(data: &ColumnData, row: usize) -> Option<f64> {
-    match data {
-        ColumnData::Int(values) => values.get(row)?.map(|value| value as f64),
-        ColumnData::Float(values) => *values.get(row)?,
-        ColumnData::Text(_) => None,
-    }
 }
 
 /// The mean of a gauge, the rate of a counter.
 fn summarise_column(
     column: &ColumnSpec,
-    data: &ColumnData,
+    data: CellColumn<'_>,
     rows: &[usize],
     at: &[Nanos],
 ) -> Option<(f64, Unit)> {
     match column.kind {
         ColumnKind::Counter => {
-            let known = |row: &&usize| number_at(data, **row).is_some();
+            let known = |row: &&usize| data.number(**row).is_some();
             let (first, last) = (rows.iter().find(known)?, rows.iter().rev().find(known)?);
             let seconds = at.get(*last)?.since(*at.get(*first)?).seconds();
-            let grown = number_at(data, *last)? - number_at(data, *first)?;
+            let grown = data.number(*last)? - data.number(*first)?;
             // A counter that went back was reset: its growth is not known.
             let unit = if column.unit.0 == "1" { "1/s".into() } else { format!("{}/s", column.unit) };
             (seconds > 0.0 && grown >= 0.0).then(|| (grown / seconds, Unit(unit.into())))
         }
         ColumnKind::Gauge => {
-            let values: Vec<f64> = rows.iter().filter_map(|row| number_at(data, *row)).collect();
+            let values: Vec<f64> = rows.iter().filter_map(|row| data.number(*row)).collect();
             Some((perflab_stats::mean(&values).ok()?, column.unit.clone()))
         }
         _ => None,
@@ -199,17 +206,18 @@ pub fn monitor_readings(record: &RunRecord, series: &Series) -> RunRecord {
         (!["unit", "flags"].contains(&column) && !text.is_empty()).then(|| text.to_owned())
     };
     let keyed = rows_by_key(series, "-", shown_key);
+    let columns = series.table.cell_columns();
     let mut samples: Vec<Sample> = Vec::new();
     for ((case, boot, ..), span) in workload_spans(record) {
         for (key, rows) in &keyed {
             let inside = rows_within(rows, series, span);
-            for (column, data) in series.schema.columns.iter().zip(&series.columns) {
+            for (column, data) in series.schema.columns.iter().zip(&columns) {
                 let metric = match (key.as_str(), column.name.as_str()) {
                     ("", name) => name.to_owned(),
                     (key, "value") => key.to_owned(),
                     (key, name) => format!("{key}-{name}"),
                 };
-                let values = column_readings(column, data, inside);
+                let values = column_readings(column, *data, inside);
                 samples.extend((0..).zip(values).map(|(iteration, value)| Sample {
                     boot,
                     target: None,
@@ -249,8 +257,8 @@ fn workload_spans(record: &RunRecord) -> BTreeMap<WorkloadReadingKey, TimeSpan> 
 }
 
 /// The readings of a gauge, the growth of a counter; a counter that went back was reset.
-fn column_readings(column: &ColumnSpec, data: &ColumnData, rows: &[usize]) -> Vec<f64> {
-    let values = rows.iter().filter_map(|row| number_at(data, *row));
+fn column_readings(column: &ColumnSpec, data: CellColumn<'_>, rows: &[usize]) -> Vec<f64> {
+    let values = rows.iter().filter_map(|row| data.number(*row));
     match column.kind {
         ColumnKind::Gauge => values.collect(),
         ColumnKind::Counter => {
@@ -265,6 +273,7 @@ fn column_readings(column: &ColumnSpec, data: &ColumnData, rows: &[usize]) -> Ve
 #[cfg(test)]
 mod tests {
     use perflab_model::series::SeriesSchema;
+    use perflab_model::{CellRow, TableCell};
 
     use super::*;
 
@@ -277,11 +286,15 @@ mod tests {
         ];
         let schema =
             SeriesSchema { monitor: "m".into(), source: "s".into(), interval: Nanos(100_000_000), columns };
-        let at = (0..ticks).flat_map(|tick| [Nanos(1_000_000_000 + tick * 100_000_000); 2]).collect();
-        let each = |make: fn(u64) -> [i64; 2]| ColumnData::Int((0..ticks).flat_map(make).map(Some).collect());
-        let names =
-            ColumnData::Text((0..ticks).flat_map(|_| ["sda", "sdb"]).map(|n| Some(n.into())).collect());
-        Series { schema, at, columns: vec![names, each(|t| [10 * t as i64, 0]), each(|_| [4, 2])] }
+        let rows: Vec<(Nanos, CellRow)> = (0..ticks)
+            .flat_map(|tick| {
+                let at = Nanos(1_000_000_000 + tick * 100_000_000);
+                [("sda", 10 * tick as i64, 4), ("sdb", 0, 2)].map(|(name, reads, queue)| {
+                    (at, vec![TableCell::Text(name.into()), TableCell::Int(reads), TableCell::Int(queue)])
+                })
+            })
+            .collect();
+        Series::from_rows(schema, &rows)
     }
 
     #[test]

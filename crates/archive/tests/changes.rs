@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
 
 use perflab_archive::{Archive, RunDir, RunRecorder};
-use perflab_model::series::ColumnData;
 use perflab_model::{CellRow, Nanos, RunEvent, RunEventKind, TableCell};
 
 fn vmstat_row(node: &str, faults: i64) -> CellRow {
@@ -55,9 +54,9 @@ fn record_run(runs: &std::path::Path) -> (std::path::PathBuf, RunRecorder) {
 
 fn read_faults(run: &RunDir) -> Vec<(u64, i64)> {
     let series = run.read_series("vmstat").unwrap();
-    let ColumnData::Int(faults) = &series.columns[1] else { panic!("faults are integers") };
+    let faults = series.table.column_at::<i64>(1).unwrap();
     assert_eq!(run.read_series_spans("vmstat").unwrap().to_series(), series);
-    series.at.iter().zip(faults).map(|(at, faults)| (at.0, faults.unwrap())).collect()
+    series.at.iter().zip(faults.iter()).map(|(at, faults)| (at.0, faults.unwrap())).collect()
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use perflab_archive::{Archive, ArchiveError, RunDir, RunRecorder};
-use perflab_model::series::{ColumnData, SeriesGap};
+use perflab_model::series::SeriesGap;
 use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind, RunRecord, RunStatus, Sample};
 
 fn record_run(archive: &Archive, manifest: &Manifest) -> RunRecorder {
@@ -51,10 +51,9 @@ fn check_series(run: &RunDir, slots: usize) {
     assert_eq!(series.schema, fixtures::run_events::vmstat_schema());
     assert_eq!(series.at.len(), 2 * slots);
     assert_eq!(series.at[..3], [1, 1, 2].map(|ms| Nanos(ms * fixtures::run_events::MILLISECOND)));
-    let ColumnData::Int(free) = &series.columns[2] else { panic!("nr_free is an integer") };
-    assert_eq!(free[..3], [Some(i64::MAX), None, Some(i64::MAX - 1)]);
-    let ColumnData::Text(node) = &series.columns[0] else { panic!("node is a text") };
-    assert_eq!(node[1].as_deref(), Some("1"));
+    let free = series.named_column::<i64>("nr_free");
+    assert_eq!([0, 1, 2].map(|row| free.get(row)), [Some(i64::MAX), None, Some(i64::MAX - 1)]);
+    assert_eq!(series.named_column::<str>("node").get(1), Some("1"));
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! A monitor's readings as a table: schema, gap, and rows stored once for all ticks they last.
 //!
-//! Two rows are the same if all their cells are, at the same position of consecutive ticks. Times must not go back: readings out of order are sorted by whoever has
-//! them.
+//! Two rows are the same if all their cells are, at the same position of consecutive ticks. Times must not go back: readings
+//! out of order are sorted by whoever has them.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::column::{ColumnSpec, ColumnType};
+use crate::column::{CellRow, ColumnRef, ColumnSpec, RowSchema};
 use crate::quantity::Nanos;
+use crate::table::{ArrayValue, StoredValue, Table, TableBuilder, TypedColumn};
 
 /// What one monitor of one target records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,44 +50,42 @@ impl SeriesGap {
 /// A whole series in memory, column by column, as readers give it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What the columns are.
+    /// Where its numbers come from, and what its columns are.
     pub schema: SeriesSchema,
     /// Tick time of each row, CLOCK_MONOTONIC.
     pub at: Vec<Nanos>,
-    /// One vector a column of the schema, each as long as `at`.
-    pub columns: Vec<ColumnData>,
+    /// Its columns, those of the schema, as long as `at`.
+    pub table: Table,
 }
 
 impl Series {
     /// Without a row.
     #[must_use]
     pub fn empty(schema: SeriesSchema) -> Self {
-        let columns = schema.columns.iter().map(|column| ColumnData::empty(column.stored)).collect();
-        Series { schema, at: Vec::new(), columns }
+        let table = Table::empty(schema.columns.clone().into());
+        Series { schema, at: Vec::new(), table }
     }
-}
 
-impl ColumnData {
-    /// Without a cell.
+    /// From rows of cells, each with its time.
     #[must_use]
-    pub fn empty(stored: ColumnType) -> Self {
-        match stored {
-            ColumnType::Int | ColumnType::Int32 | ColumnType::Boolean => ColumnData::Int(Vec::new()),
-            ColumnType::Float => ColumnData::Float(Vec::new()),
-            ColumnType::Text => ColumnData::Text(Vec::new()),
-        }
+    pub fn from_rows(schema: SeriesSchema, rows: &[(Nanos, CellRow)]) -> Self {
+        let mut builder = TableBuilder::new(schema.columns.clone().into());
+        rows.iter().for_each(|(_, row)| builder.push_cells(row));
+        Series { schema, at: rows.iter().map(|(at, _)| *at).collect(), table: builder.finish() }
     }
-}
 
-/// The cells of one column.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ColumnData {
-    /// integers; `None` where missing
-    Int(Vec<Option<i64>>),
-    /// floats; `None` where missing
-    Float(Vec<Option<f64>>),
-    /// texts; `None` where missing
-    Text(Vec<Option<String>>),
+    /// A column; one without a value in any row where the series lacks it, or has it of another type.
+    pub fn column<R: RowSchema, T: ArrayValue + ?Sized>(
+        &self,
+        column: ColumnRef<R, T>,
+    ) -> TypedColumn<'_, T> {
+        self.named_column(column.name())
+    }
+
+    /// The same, of a name that a kernel or a tool chose.
+    pub fn named_column<T: ArrayValue + ?Sized>(&self, name: &str) -> TypedColumn<'_, T> {
+        self.table.column(name).unwrap_or_else(TypedColumn::absent)
+    }
 }
 
 /// The rows of a series, each with the ticks at which it held.
@@ -106,9 +105,6 @@ pub struct RowRuns {
     last: Vec<u32>,
     /// Rows of the whole series.
     rows: usize,
-    /// The row at each index of the last tick; those from `placed` on are of the tick before.
-    current_rows: Vec<u32>,
-    placed: usize,
 }
 
 /// A tick is earlier than the one before it.
@@ -116,45 +112,14 @@ pub struct RowRuns {
 pub struct OutOfOrderTick;
 
 impl RowRuns {
-    /// Of no rows yet.
-    #[must_use]
-    pub fn new(schema: SeriesSchema) -> Self {
-        RowRuns {
-            ticks: Vec::new(),
-            series: Series::empty(schema),
-            places: Vec::new(),
-            first: Vec::new(),
-            last: Vec::new(),
-            rows: 0,
-            current_rows: Vec::new(),
-            placed: 0,
-        }
-    }
-
     /// Of a whole series, sorted by time where it is not.
     #[must_use]
     pub fn from_series(series: &Series) -> Self {
         let mut rows: Vec<usize> = (0..series.at.len()).collect();
         rows.sort_by_key(|row| series.at.get(*row).copied());
-        let mut spans = RowRuns::new(series.schema.clone());
-        for row in rows {
-            spans.push_row(series, row);
-        }
-        spans
-    }
-
-    /// Appends the next rows of the series.
-    ///
-    /// # Errors
-    /// A row earlier than the last one; those before it were taken.
-    pub fn extend(&mut self, part: &Series) -> Result<(), OutOfOrderTick> {
-        for (row, at) in part.at.iter().enumerate() {
-            if self.ticks.last().is_some_and(|last| at < last) {
-                return Err(OutOfOrderTick);
-            }
-            self.push_row(part, row);
-        }
-        Ok(())
+        let mut runs = RowRunsBuilder::new(series.schema.clone());
+        runs.push_rows(series, rows.into_iter());
+        runs.finish()
     }
 
     /// The whole series again, by tick and index.
@@ -163,13 +128,9 @@ impl RowRuns {
         let times = |row: usize| self.ticks_of_row(row).map(move |tick| (tick, row));
         let mut rows: Vec<(usize, usize)> = (0..self.series.at.len()).flat_map(times).collect();
         rows.sort_by_key(|(tick, row)| (*tick, self.places.get(*row).copied()));
-        let mut whole = Series::empty(self.series.schema.clone());
-        for (tick, row) in rows {
-            whole.at.extend(self.ticks.get(tick));
-            let columns = whole.columns.iter_mut().zip(&self.series.columns);
-            columns.for_each(|(whole, ours)| whole.push_cell_of(ours, row));
-        }
-        whole
+        let at = rows.iter().filter_map(|(tick, _)| self.ticks.get(*tick).copied()).collect();
+        let table = self.series.table.take_rows(rows.iter().map(|(_, row)| *row));
+        Series { schema: self.series.schema.clone(), at, table }
     }
 
     /// The ticks of a row, as numbers of [`RowRuns::ticks`].
@@ -184,92 +145,131 @@ impl RowRuns {
     pub fn row_count(&self) -> usize {
         self.rows
     }
+}
 
-    fn push_row(&mut self, from: &Series, row: usize) {
-        let Some(at) = from.at.get(row) else { return };
-        if self.ticks.last() != Some(at) {
-            self.ticks.push(*at);
-            self.current_rows.truncate(self.placed);
-            self.placed = 0;
+/// [`RowRuns`] that are being gathered, part by part.
+#[derive(Debug)]
+pub struct RowRunsBuilder {
+    schema: SeriesSchema,
+    ticks: Vec<Nanos>,
+    at: Vec<Nanos>,
+    table: TableBuilder,
+    places: Vec<u32>,
+    first: Vec<u32>,
+    last: Vec<u32>,
+    rows: usize,
+    /// The row at each index of the last tick; those from `placed` on are of the tick before.
+    current_rows: Vec<u32>,
+    placed: usize,
+}
+
+impl RowRunsBuilder {
+    /// Of no rows yet.
+    #[must_use]
+    pub fn new(schema: SeriesSchema) -> Self {
+        let table = TableBuilder::new(schema.columns.clone().into());
+        RowRunsBuilder {
+            schema,
+            ticks: Vec::new(),
+            at: Vec::new(),
+            table,
+            places: Vec::new(),
+            first: Vec::new(),
+            last: Vec::new(),
+            rows: 0,
+            current_rows: Vec::new(),
+            placed: 0,
         }
-        self.rows += 1;
-        let tick = u32::try_from(self.ticks.len() - 1).unwrap_or(u32::MAX);
-        let current = self.current_rows.get(self.placed).map(|current| *current as usize);
-        self.placed += 1;
-        match current.filter(|current| self.is_continued(*current, tick, from, row)) {
-            Some(current) => self.last.iter_mut().skip(current).take(1).for_each(|last| *last = tick),
-            None => self.begin_row(from, row, tick),
+    }
+
+    /// Appends the next rows of the series, which has the columns of the schema.
+    ///
+    /// # Errors
+    /// A row earlier than the last one; those before it were taken.
+    pub fn extend(&mut self, part: &Series) -> Result<(), OutOfOrderTick> {
+        let mut last = self.ticks.last().copied();
+        let rising = part.at.iter().take_while(|at| {
+            let is_later = last.is_none_or(|last| **at >= last);
+            last = Some(**at);
+            is_later
+        });
+        let rows = rising.count();
+        self.push_rows(part, 0..rows);
+        if rows == part.at.len() { Ok(()) } else { Err(OutOfOrderTick) }
+    }
+
+    /// All rows so far.
+    #[must_use]
+    pub fn finish(mut self) -> RowRuns {
+        let series = Series { schema: self.schema, at: self.at, table: self.table.finish() };
+        let (ticks, places, first, last) = (self.ticks, self.places, self.first, self.last);
+        RowRuns { ticks, series, places, first, last, rows: self.rows }
+    }
+
+    fn push_rows(&mut self, part: &Series, rows: impl Iterator<Item = usize>) {
+        let columns = part.table.cell_columns();
+        for row in rows {
+            let Some(at) = part.at.get(row) else { continue };
+            if self.ticks.last() != Some(at) {
+                self.ticks.push(*at);
+                self.current_rows.truncate(self.placed);
+                self.placed = 0;
+            }
+            self.rows += 1;
+            let tick = u32::try_from(self.ticks.len() - 1).unwrap_or(u32::MAX);
+            let current = self.current_rows.get(self.placed).map(|current| *current as usize);
+            self.placed += 1;
+            let cells = || columns.iter().map(|column| column.get(row));
+            match current.filter(|current| self.is_continued(*current, tick, cells())) {
+                Some(current) => self.last.iter_mut().skip(current).take(1).for_each(|last| *last = tick),
+                None => self.begin_row(*at, cells(), tick),
+            }
         }
     }
 
     /// Whether the row at that index of the tick before is the same.
-    fn is_continued(&self, current: usize, tick: u32, from: &Series, row: usize) -> bool {
+    fn is_continued<'a>(
+        &self,
+        current: usize,
+        tick: u32,
+        cells: impl Iterator<Item = Option<StoredValue<'a>>>,
+    ) -> bool {
         let before = self.last.get(current).is_some_and(|last| last + 1 == tick);
-        let mut columns = self.series.columns.iter().zip(&from.columns);
-        before && columns.all(|(ours, theirs)| ours.is_same_cell(current, theirs, row))
+        before && self.table.is_same_row(current, cells)
     }
 
-    fn begin_row(&mut self, from: &Series, row: usize, tick: u32) {
+    fn begin_row<'a>(&mut self, at: Nanos, cells: impl Iterator<Item = Option<StoredValue<'a>>>, tick: u32) {
         let place = self.placed - 1;
-        let number = u32::try_from(self.series.at.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.at.len()).unwrap_or(u32::MAX);
         match self.current_rows.get_mut(place) {
             Some(current) => *current = number,
             None => self.current_rows.push(number),
         }
-        self.series.at.extend(from.at.get(row));
-        for (ours, theirs) in self.series.columns.iter_mut().zip(&from.columns) {
-            ours.push_cell_of(theirs, row);
+        self.at.push(at);
+        for (column, cell) in cells.enumerate() {
+            cell.into_iter().for_each(|cell| self.table.set(column, cell));
         }
+        self.table.end_row();
         self.places.push(u32::try_from(place).unwrap_or(u32::MAX));
         self.first.push(tick);
         self.last.push(tick);
     }
 }
 
-impl ColumnData {
-    /// Whether two cells are the same; floats to the bit, so that what was not a number stays one.
-    fn is_same_cell(&self, row: usize, other: &ColumnData, its: usize) -> bool {
-        match (self, other) {
-            (ColumnData::Int(a), ColumnData::Int(b)) => a.get(row) == b.get(its),
-            (ColumnData::Text(a), ColumnData::Text(b)) => a.get(row) == b.get(its),
-            (ColumnData::Float(a), ColumnData::Float(b)) => {
-                let bits = |cells: &[Option<f64>], row: usize| cells.get(row).map(|n| n.map(f64::to_bits));
-                bits(a, row) == bits(b, its)
-            }
-            _ => false,
-        }
-    }
-
-    /// Appends a cell of another column of the same type; of another type, a missing one.
-    fn push_cell_of(&mut self, other: &ColumnData, row: usize) {
-        match (self, other) {
-            (ColumnData::Int(a), ColumnData::Int(b)) => a.push(b.get(row).copied().flatten()),
-            (ColumnData::Float(a), ColumnData::Float(b)) => a.push(b.get(row).copied().flatten()),
-            (ColumnData::Text(a), ColumnData::Text(b)) => a.push(b.get(row).cloned().flatten()),
-            (ColumnData::Int(a), _) => a.push(None),
-            (ColumnData::Float(a), _) => a.push(None),
-            (ColumnData::Text(a), _) => a.push(None),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::column::TableCell;
 
     /// Rows of time, name and number.
     fn name_number_series(rows: &[(u64, &str, i64)]) -> Series {
         let columns = vec![ColumnSpec::key("cache"), ColumnSpec::gauge("slabs", "slabs")];
         let (source, interval) = (String::new(), Nanos(1));
         let schema = SeriesSchema { monitor: "slabinfo".into(), source, interval, columns };
-        Series {
-            schema,
-            at: rows.iter().map(|(at, ..)| Nanos(*at)).collect(),
-            columns: vec![
-                ColumnData::Text(rows.iter().map(|(_, name, _)| Some((*name).into())).collect()),
-                ColumnData::Int(rows.iter().map(|(.., number)| Some(*number)).collect()),
-            ],
-        }
+        let cells = |(at, name, number): &(u64, &str, i64)| {
+            (Nanos(*at), vec![TableCell::Text((*name).into()), TableCell::Int(*number)])
+        };
+        Series::from_rows(schema, &rows.iter().map(cells).collect::<Vec<_>>())
     }
 
     #[test]
@@ -305,12 +305,12 @@ mod tests {
     #[test]
     fn parts_may_cut_a_tick_and_disorder_is_refused() {
         let rows = [(1, "a", 1), (1, "b", 1), (2, "a", 1), (2, "b", 1)];
-        let mut parted = RowRuns::new(name_number_series(&[]).schema);
+        let mut parted = RowRunsBuilder::new(name_number_series(&[]).schema);
         for row in &rows {
             parted.extend(&name_number_series(&[*row])).unwrap();
         }
-        assert_eq!(parted, RowRuns::from_series(&name_number_series(&rows)));
         assert_eq!(parted.extend(&name_number_series(&[(1, "a", 1)])), Err(OutOfOrderTick));
+        assert_eq!(parted.finish(), RowRuns::from_series(&name_number_series(&rows)));
         let sorted = RowRuns::from_series(&name_number_series(&[(2, "a", 1), (1, "a", 1)]));
         assert_eq!(sorted.to_series(), name_number_series(&[(1, "a", 1), (2, "a", 1)]));
     }

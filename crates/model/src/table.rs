@@ -353,6 +353,11 @@ impl<'a, T: ArrayValue + ?Sized> TypedColumn<'a, T> {
 }
 
 impl<'a> TypedColumn<'a, i64> {
+    /// The number in a row as a count; nothing where it is missing or below zero.
+    pub fn count(self, row: usize) -> Option<u64> {
+        self.get(row).and_then(|number| u64::try_from(number).ok())
+    }
+
     /// The numbers of all rows; of a row without one, any.
     pub fn values(self) -> &'a [i64] {
         self.array.map_or(&[], |array| array.values())

@@ -16,7 +16,7 @@ use std::error::Error;
 use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
 use perflab_model::Nanos;
 use perflab_model::operation::OperationTraceSummary;
-use perflab_model::series::{ColumnData, RowRuns, Series};
+use perflab_model::series::{RowRuns, Series};
 use perflab_present::flame::render_flame_page;
 use perflab_present::report::{SECTIONS, render_report};
 use perflab_present::{ReportData, ReportRun};
@@ -92,12 +92,8 @@ fn hour_long_report() -> Result<ReportData<'static>, Box<dyn Error>> {
 fn repeat_series(series: &Series, times: u64) -> Series {
     let last = series.at.last().map_or(0, |at| at.0);
     let at = (0..times).flat_map(|n| series.at.iter().map(move |at| Nanos(at.0 + n * (last + 100_000_000))));
-    let columns = series.columns.iter().map(|column| match column {
-        ColumnData::Int(cells) => ColumnData::Int(cells.repeat(times as usize)),
-        ColumnData::Float(cells) => ColumnData::Float(cells.repeat(times as usize)),
-        ColumnData::Text(cells) => ColumnData::Text((0..times).flat_map(|_| cells.iter().cloned()).collect()),
-    });
-    Series { schema: series.schema.clone(), at: at.collect(), columns: columns.collect() }
+    let rows = (0..times).flat_map(|_| 0..series.at.len());
+    Series { schema: series.schema.clone(), at: at.collect(), table: series.table.take_rows(rows) }
 }
 
 /// A thousand cases, thirty iterations each, with the recorded values in turn.

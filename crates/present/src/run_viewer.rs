@@ -7,7 +7,8 @@
 
 use indexmap::IndexMap;
 use perflab_model::column::ColumnKind;
-use perflab_model::series::{ColumnData, RowRuns, Series};
+use perflab_model::series::{RowRuns, Series};
+use perflab_model::table::{CellColumn, TypedColumn};
 use perflab_model::{IterationRecord, Nanos, RunData, RunRecord, Sample};
 use serde::Serialize;
 
@@ -380,7 +381,7 @@ fn viewer_gaps(monitor: &str, record: &RunRecord, clock: RunClock) -> Vec<Viewer
 struct TrackSource<'a> {
     key: &'a str,
     column: &'a perflab_model::ColumnSpec,
-    stored: &'a ColumnData,
+    stored: CellColumn<'a>,
     rows: &'a [usize],
 }
 
@@ -399,8 +400,15 @@ enum TrackCells {
 /// The rows of each subject.
 fn rows_by_subject(series: &Series) -> IndexMap<String, Vec<usize>> {
     let mut subjects: IndexMap<String, Vec<usize>> = IndexMap::new();
+    let columns = series.schema.columns.iter().zip(series.table.cell_columns());
+    let keys: Vec<TypedColumn<'_, str>> = columns
+        .filter_map(|(column, stored)| match stored {
+            CellColumn::Text(texts) if column.kind == ColumnKind::Key => Some(texts),
+            _ => None,
+        })
+        .collect();
     for row in 0..series.at.len() {
-        subjects.entry(subject_key(series, row)).or_default().push(row);
+        subjects.entry(subject_key(&keys, row)).or_default().push(row);
     }
     subjects
 }
@@ -410,47 +418,47 @@ fn track_sources<'a>(
     series: &'a Series,
     subjects: &'a IndexMap<String, Vec<usize>>,
 ) -> impl Iterator<Item = TrackSource<'a>> {
-    let columns = series.schema.columns.iter().zip(&series.columns);
+    let columns = series.schema.columns.iter().zip(series.table.cell_columns());
     let numbers = columns.filter(|(column, _)| column.kind != ColumnKind::Key);
     let pairs = numbers.flat_map(move |column| subjects.iter().map(move |subject| (column, subject)));
     let places = pairs.map(|((column, stored), (key, rows))| TrackSource { key, column, stored, rows });
     places.filter(TrackSource::has_numbers)
 }
 
-fn subject_key(series: &Series, row: usize) -> String {
-    let texts = series.schema.columns.iter().zip(&series.columns).filter_map(|(column, stored)| {
-        let ColumnData::Text(texts) = stored else { return None };
-        (column.kind == ColumnKind::Key).then(|| texts.get(row)?.as_deref())?
-    });
-    texts.collect::<Vec<_>>().join(" ")
+fn subject_key(keys: &[TypedColumn<'_, str>], row: usize) -> String {
+    keys.iter().filter_map(|column| column.get(row)).collect::<Vec<_>>().join(" ")
 }
 
 impl<'a> TrackSource<'a> {
     /// Whether there is a number at all; a text is none.
     fn has_numbers(&self) -> bool {
-        self.rows.iter().any(|row| match self.stored {
-            ColumnData::Int(values) => values.get(*row).is_some_and(Option::is_some),
-            ColumnData::Float(values) => values.get(*row).is_some_and(Option::is_some),
-            ColumnData::Text(_) => false,
-        })
+        self.rows.iter().any(|row| self.stored.number(*row).is_some())
     }
 
     fn values_by_tick(&self, spans: &RowRuns) -> TrackValues<'a> {
         let cells = match self.stored {
-            ColumnData::Int(values) => TrackCells::Int(value_at_ticks(values, self.rows, spans)),
-            ColumnData::Float(values) => TrackCells::Float(value_at_ticks(values, self.rows, spans)),
-            ColumnData::Text(_) => TrackCells::Int(Vec::new()),
+            CellColumn::Int(values) => {
+                TrackCells::Int(value_at_ticks(|row| values.get(row), self.rows, spans))
+            }
+            CellColumn::Float(values) => {
+                TrackCells::Float(value_at_ticks(|row| values.get(row), self.rows, spans))
+            }
+            _ => TrackCells::Int(Vec::new()),
         };
         TrackValues { key: self.key.to_owned(), column: self.column, cells }
     }
 }
 
 /// The number of each tick.
-fn value_at_ticks<T: Copy>(values: &[Option<T>], rows: &[usize], spans: &RowRuns) -> Vec<Option<T>> {
+fn value_at_ticks<T: Copy>(
+    value: impl Fn(usize) -> Option<T>,
+    rows: &[usize],
+    spans: &RowRuns,
+) -> Vec<Option<T>> {
     let mut picked = vec![None; spans.ticks.len()];
     for row in rows {
         let ticks = picked.get_mut(spans.ticks_of_row(*row)).unwrap_or_default();
-        ticks.fill(values.get(*row).copied().flatten());
+        ticks.fill(value(*row));
     }
     picked
 }
@@ -526,8 +534,9 @@ fn counter_steps<T: Copy + PartialOrd + Default>(
 
 #[cfg(test)]
 mod tests {
+    use perflab_model::TableCell;
     use perflab_model::column::ColumnSpec;
-    use perflab_model::series::{ColumnData, Series, SeriesSchema};
+    use perflab_model::series::{Series, SeriesSchema};
     use perflab_model::{Nanos, Unit};
 
     use super::*;
@@ -588,12 +597,12 @@ mod tests {
             interval: Nanos(1),
             columns,
         };
-        let names = ["a", "b", "a", "b"].map(|name| Some(name.to_owned())).to_vec();
-        let series = Series {
-            schema,
-            at: [0, 0, 9, 9].map(Nanos).to_vec(),
-            columns: vec![ColumnData::Text(names), ColumnData::Int(vec![Some(1), Some(2), Some(3), None])],
+        let row = |at, name: &str, number: Option<i64>| {
+            let number = number.map_or(TableCell::Missing, TableCell::Int);
+            (Nanos(at), vec![TableCell::Text(name.into()), number])
         };
+        let rows = [row(0, "a", Some(1)), row(0, "b", Some(2)), row(9, "a", Some(3)), row(9, "b", None)];
+        let series = Series::from_rows(schema, &rows);
         let spans = RowRuns::from_series(&series);
         let subjects = rows_by_subject(&spans.series);
         let tracks: Vec<_> = track_sources(&spans.series, &subjects)

@@ -20,13 +20,16 @@
 
 use std::collections::HashMap;
 
+use perflab_formats::kernel::slabinfo::SlabinfoRow;
+use perflab_formats::kernel::sysfs_slab::SlabCacheRow;
+use perflab_formats::tool::slabinfo_tool::SlabinfoToolRow;
 use perflab_model::Nanos;
 use perflab_model::series::{RowRuns, Series};
 use serde::Serialize;
 
 use crate::slab::cache_table::CacheOrder;
 use crate::slab::recording::{SlabError, SlabInput, non_empty, tick_weights};
-use crate::slab::recording_reader::{NameInterner, int_column, row_time, rows_in_time_order, text_column};
+use crate::slab::recording_reader::{NameNumbers, row_time, rows_in_time_order};
 use crate::slab::usage::{ExactRatio, saturating_product};
 
 /// What the notebook leaves out.
@@ -58,17 +61,15 @@ impl NotebookFrame {
         let hint = "import a folder that holds what the kernel's slabinfo tool printed";
         let none = SlabError::NoRows { monitor: "slabinfo-tool", hint };
         let series = non_empty(input.tool).ok_or(none)?;
-        let mut names = NameInterner::default();
+        let mut names = NameNumbers::new(series.column(SlabinfoToolRow::CACHE));
         let (mut ticks, mut rows) = (Vec::new(), Vec::new());
-        let name = text_column(series, "cache");
         let read = tool_row_reader(series, input.page_size().ok());
         for row in rows_in_time_order(series) {
             let now = row_time(series, row);
             if ticks.last() != Some(&now) {
                 ticks.push(now);
             }
-            let Some(name) = name.text(row) else { continue };
-            let number = names.intern(name);
+            let Some(number) = names.number(row) else { continue };
             rows.extend(read(row).map(|found| NotebookToolRow {
                 name: number,
                 tick: ticks.len() - 1,
@@ -112,10 +113,12 @@ fn tool_row_reader<'a>(
     series: &'a Series,
     page_size: Option<u64>,
 ) -> impl Fn(usize) -> Option<NotebookToolRow> + 'a {
-    let (percent, space) = (int_column(series, "efficiency_percent"), text_column(series, "space"));
-    let (objects, size) = (int_column(series, "objects"), int_column(series, "object_size"));
-    let (slabs, cpu, order) =
-        (int_column(series, "slabs"), int_column(series, "cpu"), int_column(series, "order"));
+    let (percent, space) =
+        (series.column(SlabinfoToolRow::EFFICIENCY_PERCENT), series.column(SlabinfoToolRow::SPACE));
+    let (objects, size) =
+        (series.column(SlabinfoToolRow::OBJECTS), series.column(SlabinfoToolRow::OBJECT_SIZE));
+    let (slabs, cpu) = (series.column(SlabinfoToolRow::SLABS), series.column(SlabinfoToolRow::CPU));
+    let order = series.column(SlabinfoToolRow::ORDER);
     move |row| {
         let exact = || {
             let all = slabs.count(row)?.checked_add(cpu.count(row)?)?;
@@ -124,11 +127,11 @@ fn tool_row_reader<'a>(
             let used = u128::from(objects.count(row)?) * u128::from(size.count(row)?);
             Some(ExactRatio::new(used, u128::from(all) * u128::from(bytes)))
         };
-        let text = space.text(row).unwrap_or_default();
+        let text = space.get(row).unwrap_or_default();
         Some(NotebookToolRow {
             name: 0,
             tick: 0,
-            percent: percent.integer(row)?,
+            percent: percent.get(row)?,
             kb: parse_kilobytes(text),
             is_mega: text.ends_with('M'),
             exact: exact(),
@@ -619,8 +622,8 @@ struct CacheOrders<'a>(Option<HashMap<&'a str, u64>>);
 impl<'a> CacheOrders<'a> {
     fn from_series(caches: Option<&'a Series>) -> Self {
         let read = |series: &'a Series| {
-            let (name, order) = (text_column(series, "cache"), int_column(series, "order"));
-            let pair = |row| Some((name.text(row)?, order.count(row)?));
+            let (name, order) = (series.column(SlabCacheRow::CACHE), series.column(SlabCacheRow::ORDER));
+            let pair = |row| Some((name.get(row)?, order.count(row)?));
             (0..series.at.len()).filter_map(pair).collect()
         };
         CacheOrders(non_empty(caches).map(read))
@@ -659,18 +662,18 @@ struct ProcEfficiencies {
 impl ProcEfficiencies {
     fn read(spans: &RowRuns, orders: &CacheOrders, page_size: Option<u64>) -> Self {
         let series = &spans.series;
-        let name = text_column(series, "cache");
-        let (active, total) = (int_column(series, "active_objs"), int_column(series, "num_objs"));
-        let (size, slabs) = (int_column(series, "objsize"), int_column(series, "num_slabs"));
-        let pages = int_column(series, "pagesperslab");
-        let (mut found, mut names) = (ProcEfficiencies::default(), NameInterner::default());
+        let name = series.column(SlabinfoRow::CACHE);
+        let (active, total) = (series.column(SlabinfoRow::ACTIVE_OBJS), series.column(SlabinfoRow::NUM_OBJS));
+        let (size, slabs) = (series.column(SlabinfoRow::OBJSIZE), series.column(SlabinfoRow::NUM_SLABS));
+        let pages = series.column(SlabinfoRow::PAGESPERSLAB);
+        let (mut found, mut names) = (ProcEfficiencies::default(), NameNumbers::new(name));
         let mut caches: Vec<ObservedCacheValue> = Vec::new();
         for row in 0..series.at.len() {
-            let fields = || Some((name.text(row)?, total.count(row)?, size.count(row)?, slabs.count(row)?));
+            let fields = || Some((name.get(row)?, total.count(row)?, size.count(row)?, slabs.count(row)?));
             let Some((name, total, size, slabs)) = fields() else { continue };
             let times = spans.ticks_of_row(row).len();
             let own_pages = pages.count(row).unwrap_or(0);
-            let number = names.intern(name);
+            let Some(number) = names.number(row) else { continue };
             if number == caches.len() {
                 caches.push(ObservedCacheValue {
                     order: orders.order_of_cache(name),

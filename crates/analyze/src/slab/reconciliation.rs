@@ -8,7 +8,7 @@ use perflab_model::series::Series;
 use serde::Serialize;
 
 use crate::slab::recording::{SlabError, SlabRecording, non_empty};
-use crate::slab::recording_reader::{IntColumn, int_column, row_time, rows_in_time_order};
+use crate::slab::recording_reader::{row_time, rows_in_time_order};
 use crate::slab::usage::{serialize_signed, serialize_unsigned};
 
 /// meminfo against the caches, tick by tick.
@@ -105,8 +105,8 @@ struct MeminfoSlabRow {
 }
 
 fn meminfo_slab_rows(meminfo: &Series) -> Vec<MeminfoSlabRow> {
-    let column = |name| -> IntColumn { int_column(meminfo, name) };
-    let (slab, reclaimable, unreclaimable) = (column("Slab"), column("SReclaimable"), column("SUnreclaim"));
+    let [slab, reclaimable, unreclaimable] =
+        ["Slab", "SReclaimable", "SUnreclaim"].map(|name| meminfo.named_column::<i64>(name));
     let reading = |row: usize| {
         Some(MeminfoSlabRow {
             at: row_time(meminfo, row),

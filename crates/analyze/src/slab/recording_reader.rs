@@ -12,8 +12,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
+use perflab_formats::kernel::slabinfo::SlabinfoRow;
+use perflab_formats::kernel::sysfs_slab::{SlabCacheRow, SlabExactRow};
+use perflab_formats::tool::slabinfo_tool::SlabinfoToolRow;
 use perflab_model::Nanos;
-use perflab_model::series::{ColumnData, RowRuns, Series};
+use perflab_model::series::{RowRuns, Series};
+use perflab_model::table::TypedColumn;
 
 use crate::slab::recording::{
     CacheAttributes, SlabCache, SlabError, SlabInput, SlabRecording, SlabRow, SlabRowCounts, SlabRowFlags,
@@ -38,7 +42,7 @@ impl SlabInput<'_> {
     /// # Errors
     /// Nothing says it; scans disagree.
     pub fn page_size(&self) -> Result<u64, SlabError> {
-        let scans = self.caches.map(|series| (series.at.len(), int_column(series, "page_size")));
+        let scans = self.caches.map(|series| (series.at.len(), series.column(SlabCacheRow::PAGE_SIZE)));
         let sizes = scans.iter().flat_map(|(rows, sizes)| (0..*rows).filter_map(|row| sizes.count(row)));
         let known: BTreeSet<u64> = sizes.filter(|size| *size > 0).collect();
         match known.first() {
@@ -270,41 +274,31 @@ impl CacheNaming {
     }
 }
 
-/// Names, numbered in the order of first sight.
-#[derive(Default)]
-pub(crate) struct NameInterner {
+/// The texts of a column, numbered in the order of first sight.
+pub(crate) struct NameNumbers<'a> {
+    column: TypedColumn<'a, str>,
+    /// By the text's number in the column.
+    numbers: Vec<Option<usize>>,
     names: Vec<String>,
-    numbers: HashMap<String, usize>,
-    /// The number that followed each number when it was last seen.
-    next: Vec<usize>,
-    last: usize,
 }
 
-impl NameInterner {
-    /// The number of a name: a guess from what followed the name before, hashed only where that is wrong.
-    pub(crate) fn intern(&mut self, name: &str) -> usize {
-        let guess = self.next.get(self.last).copied();
-        let fits = guess.filter(|guess| self.names.get(*guess).is_some_and(|known| known == name));
-        let number = fits.unwrap_or_else(|| self.find_or_add(name));
-        if let Some(next) = self.next.get_mut(self.last) {
-            *next = number;
-        }
-        self.last = number;
-        number
+impl<'a> NameNumbers<'a> {
+    /// Of a column, before any row.
+    pub(crate) fn new(column: TypedColumn<'a, str>) -> Self {
+        NameNumbers { column, numbers: vec![None; column.texts().count()], names: Vec::new() }
     }
 
-    fn find_or_add(&mut self, name: &str) -> usize {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
+    /// The number of a row's text; nothing where it is missing.
+    pub(crate) fn number(&mut self, row: usize) -> Option<usize> {
+        let number = self.numbers.get_mut(self.column.text_number(row)?)?;
+        if number.is_none() {
+            *number = Some(self.names.len());
+            self.names.push(self.column.get(row)?.into());
         }
-        let number = self.names.len();
-        self.numbers.insert(name.into(), number);
-        self.names.push(name.into());
-        self.next.push(0);
-        number
+        *number
     }
 
-    /// All names, by number.
+    /// All texts that were numbered, by number.
     pub(crate) fn into_names(self) -> Vec<String> {
         self.names
     }
@@ -323,42 +317,51 @@ struct RecordedCounts {
 
 /// The columns of the counts, and of the layout where the series has it.
 struct SlabColumns<'a> {
-    name: TextColumn<'a>,
-    flags: TextColumn<'a>,
+    name: TypedColumn<'a, str>,
+    flags: TypedColumn<'a, str>,
     /// Only rows of all nodes together are read.
-    node: IntColumn<'a>,
-    objects: IntColumn<'a>,
-    total_objects: IntColumn<'a>,
-    slabs: IntColumn<'a>,
-    layout: Option<[IntColumn<'a>; 3]>,
+    node: TypedColumn<'a, i64>,
+    objects: TypedColumn<'a, i64>,
+    total_objects: TypedColumn<'a, i64>,
+    slabs: TypedColumn<'a, i64>,
+    layout: Option<[TypedColumn<'a, i64>; 3]>,
 }
 
 impl<'a> SlabColumns<'a> {
     /// The columns of `slabinfo`.
     fn from_slabinfo(series: &'a Series) -> Self {
-        let layout = ["objsize", "objperslab", "pagesperslab"].map(|name| int_column(series, name));
-        Self::from_columns(series, ["active_objs", "num_objs", "num_slabs"], Some(layout))
+        let layout = [SlabinfoRow::OBJSIZE, SlabinfoRow::OBJPERSLAB, SlabinfoRow::PAGESPERSLAB];
+        SlabColumns {
+            name: series.column(SlabinfoRow::CACHE),
+            flags: series.column(SlabinfoRow::FLAGS),
+            node: TypedColumn::absent(),
+            objects: series.column(SlabinfoRow::ACTIVE_OBJS),
+            total_objects: series.column(SlabinfoRow::NUM_OBJS),
+            slabs: series.column(SlabinfoRow::NUM_SLABS),
+            layout: Some(layout.map(|column| series.column(column))),
+        }
     }
 
     /// The columns of `slab-exact`; the layout is in the attributes.
     fn from_exact(series: &'a Series) -> Self {
-        Self::from_columns(series, ["objects", "total_objects", "slabs"], None)
-    }
-
-    fn from_columns(series: &'a Series, counts: [&str; 3], layout: Option<[IntColumn<'a>; 3]>) -> Self {
-        let [objects, total_objects, slabs] = counts.map(|name| int_column(series, name));
-        let (name, flags, node) =
-            (text_column(series, "cache"), text_column(series, "flags"), int_column(series, "node"));
-        SlabColumns { name, flags, node, objects, total_objects, slabs, layout }
+        SlabColumns {
+            name: series.column(SlabExactRow::CACHE),
+            flags: series.column(SlabExactRow::FLAGS),
+            node: series.column(SlabExactRow::NODE),
+            objects: series.column(SlabExactRow::OBJECTS),
+            total_objects: series.column(SlabExactRow::TOTAL_OBJECTS),
+            slabs: series.column(SlabExactRow::SLABS),
+            layout: None,
+        }
     }
 
     /// Whether the row stands for a cache, and not for one node of it.
     fn is_cache_row(&self, row: usize) -> bool {
-        self.node.integer(row).is_none_or(|node| node < 0)
+        self.node.get(row).is_none_or(|node| node < 0)
     }
 
     fn cache_name(&self, row: usize) -> Option<&'a str> {
-        self.name.text(row)
+        self.name.get(row)
     }
 
     /// The counts of a row; nothing where one is missing.
@@ -378,7 +381,7 @@ impl<'a> SlabColumns<'a> {
             slab_size,
             objs_per_slab,
             pages_per_slab,
-            flags: self.flags.text(row).map(SlabRowFlags::parse).unwrap_or_default(),
+            flags: self.flags.get(row).map(SlabRowFlags::parse).unwrap_or_default(),
         })
     }
 }
@@ -387,52 +390,6 @@ impl<'a> SlabColumns<'a> {
 fn slab_layout(attributes: &CacheAttributes) -> Option<[u64; 3]> {
     let order = u32::try_from(attributes.order?).ok()?;
     Some([attributes.slab_size?, attributes.objs_per_slab?, 1_u64.checked_shl(order)?])
-}
-
-/// A column of integers, perhaps absent.
-#[derive(Clone, Copy)]
-pub(crate) struct IntColumn<'a>(Option<&'a [Option<i64>]>);
-
-/// A column of texts, perhaps absent.
-#[derive(Clone, Copy)]
-pub(crate) struct TextColumn<'a>(Option<&'a [Option<String>]>);
-
-impl IntColumn<'_> {
-    /// The count in a row; nothing where it is missing or below zero.
-    pub(crate) fn count(&self, row: usize) -> Option<u64> {
-        u64::try_from(self.integer(row)?).ok()
-    }
-
-    /// The number in a row.
-    pub(crate) fn integer(&self, row: usize) -> Option<i64> {
-        *self.0?.get(row)?
-    }
-}
-
-impl<'a> TextColumn<'a> {
-    /// The text in a row.
-    pub(crate) fn text(&self, row: usize) -> Option<&'a str> {
-        self.0?.get(row)?.as_deref()
-    }
-}
-
-fn find_column<'a>(series: &'a Series, name: &str) -> Option<&'a ColumnData> {
-    let number = series.schema.columns.iter().position(|column| column.name == name)?;
-    series.columns.get(number)
-}
-
-pub(crate) fn int_column<'a>(series: &'a Series, name: &str) -> IntColumn<'a> {
-    IntColumn(match find_column(series, name) {
-        Some(ColumnData::Int(values)) => Some(values),
-        _ => None,
-    })
-}
-
-pub(crate) fn text_column<'a>(series: &'a Series, name: &str) -> TextColumn<'a> {
-    TextColumn(match find_column(series, name) {
-        Some(ColumnData::Text(values)) => Some(values),
-        _ => None,
-    })
 }
 
 /// Row numbers in order of time; of equal times, as recorded.
@@ -460,19 +417,30 @@ impl HeldSlabs {
     pub(crate) fn read(exact: Option<&Series>, tool: Option<&Series>) -> Self {
         let mut held = HeldSlabs::default();
         match (exact, tool) {
-            (Some(exact), _) => held.add_series(exact, "cpu_slabs"),
-            (None, Some(tool)) => held.add_series(tool, "cpu"),
+            (Some(exact), _) => {
+                let (name, count) =
+                    (exact.column(SlabExactRow::CACHE), exact.column(SlabExactRow::CPU_SLABS));
+                held.add_series(exact, name, count, exact.column(SlabExactRow::NODE));
+            }
+            (None, Some(tool)) => {
+                let (name, count) = (tool.column(SlabinfoToolRow::CACHE), tool.column(SlabinfoToolRow::CPU));
+                held.add_series(tool, name, count, TypedColumn::absent());
+            }
             (None, None) => {}
         }
         held
     }
 
-    fn add_series(&mut self, series: &Series, column: &str) {
-        let (name, count, node) =
-            (text_column(series, "cache"), int_column(series, column), int_column(series, "node"));
+    fn add_series(
+        &mut self,
+        series: &Series,
+        name: TypedColumn<'_, str>,
+        count: TypedColumn<'_, i64>,
+        node: TypedColumn<'_, i64>,
+    ) {
         for row in rows_in_time_order(series) {
-            let all_nodes = node.integer(row).is_none_or(|node| node < 0);
-            let (Some(name), Some(count), true) = (name.text(row), count.count(row), all_nodes) else {
+            let all_nodes = node.get(row).is_none_or(|node| node < 0);
+            let (Some(name), Some(count), true) = (name.get(row), count.count(row), all_nodes) else {
                 continue;
             };
             match self.by_name.get_mut(name) {
@@ -510,9 +478,9 @@ impl AttributeScans {
     }
 
     fn add_series(&mut self, series: &Series) {
-        let (name, read) = (text_column(series, "cache"), attribute_reader(series));
+        let (name, read) = (series.column(SlabCacheRow::CACHE), attribute_reader(series));
         for row in rows_in_time_order(series) {
-            let Some(name) = name.text(row) else { continue };
+            let Some(name) = name.get(row) else { continue };
             let scan = (row_time(series, row), read(row));
             match self.by_name.get_mut(name) {
                 Some(scans) => scans.push(scan),
@@ -523,14 +491,21 @@ impl AttributeScans {
 
     /// The first row of each name says what does not change.
     fn fill_from_tool(&mut self, tool: &Series) {
-        let (name, read, flags) =
-            (text_column(tool, "cache"), attribute_reader(tool), text_column(tool, "flags_tool"));
+        let (name, flags) = (tool.column(SlabinfoToolRow::CACHE), tool.column(SlabinfoToolRow::FLAGS));
+        let (size, order) = (tool.column(SlabinfoToolRow::OBJECT_SIZE), tool.column(SlabinfoToolRow::ORDER));
+        let objs_per_slab = tool.column(SlabinfoToolRow::OBJS_PER_SLAB);
         let mut seen = HashSet::new();
         for row in rows_in_time_order(tool) {
-            let Some(name) = name.text(row).filter(|name| seen.insert(*name)) else { continue };
+            let Some(name) = name.get(row).filter(|name| seen.insert(*name)) else { continue };
             // `a`: the tool read 1 in reclaim_account.
-            let reclaimable = flags.text(row).map(|flags| flags.contains('a'));
-            let found = CacheAttributes { reclaimable, ..read(row) };
+            let reclaimable = flags.get(row).map(|flags| flags.contains('a'));
+            let found = CacheAttributes {
+                object_size: size.count(row).filter(|size| *size > 0),
+                objs_per_slab: objs_per_slab.count(row),
+                order: order.count(row),
+                reclaimable,
+                ..CacheAttributes::default()
+            };
             match self.by_name.get_mut(name) {
                 Some(scans) => scans.iter_mut().for_each(|(_, scan)| scan.fill_missing(&found)),
                 None => drop(self.by_name.insert(name.into(), vec![(row_time(tool, row), found)])),
@@ -555,12 +530,13 @@ impl CacheAttributes {
 }
 
 fn attribute_reader<'a>(series: &'a Series) -> impl Fn(usize) -> CacheAttributes + 'a {
-    let int = |name| int_column(series, name);
-    let (object, slab, objs, order) =
-        (int("object_size"), int("slab_size"), int("objs_per_slab"), int("order"));
-    let (align, page, reclaim) = (int("align"), int("page_size"), int("reclaim_account"));
-    let (cpu_partial, sheaf) = (int("cpu_partial"), int("sheaf_capacity"));
-    let (directory, aliases) = (text_column(series, "directory"), text_column(series, "aliases"));
+    let (object, slab) = (series.column(SlabCacheRow::OBJECT_SIZE), series.column(SlabCacheRow::SLAB_SIZE));
+    let (objs, order) = (series.column(SlabCacheRow::OBJS_PER_SLAB), series.column(SlabCacheRow::ORDER));
+    let (align, page) = (series.column(SlabCacheRow::ALIGN), series.column(SlabCacheRow::PAGE_SIZE));
+    let reclaim = series.column(SlabCacheRow::RECLAIM_ACCOUNT);
+    let cpu_partial = series.column(SlabCacheRow::CPU_PARTIAL);
+    let sheaf = series.column(SlabCacheRow::SHEAF_CAPACITY);
+    let (directory, aliases) = (series.column(SlabCacheRow::DIRECTORY), series.column(SlabCacheRow::ALIASES));
     move |row| CacheAttributes {
         object_size: object.count(row).filter(|size| *size > 0),
         slab_size: slab.count(row).filter(|size| *size > 0),
@@ -568,8 +544,8 @@ fn attribute_reader<'a>(series: &'a Series) -> impl Fn(usize) -> CacheAttributes
         order: order.count(row),
         align: align.count(row),
         page_size: page.count(row).filter(|size| *size > 0),
-        directory: directory.text(row).map(Into::into),
-        members: aliases.text(row).map(parse_members).unwrap_or_default(),
+        directory: directory.get(row).map(Into::into),
+        members: aliases.get(row).map(parse_members).unwrap_or_default(),
         reclaimable: reclaim.count(row).map(|flag| flag > 0),
         cpu_partial: cpu_partial.count(row),
         sheaf_capacity: sheaf.count(row),
@@ -598,14 +574,21 @@ fn attributes_at(
 
 #[cfg(test)]
 mod tests {
+    use perflab_model::TableBuilder;
+    use perflab_model::{ColumnSpec, TableCell};
+
     use super::*;
 
     #[test]
     fn numbers_are_those_of_first_sight_in_any_order() {
-        let mut interner = NameInterner::default();
-        let numbers: Vec<usize> =
-            ["a", "b", "a", "c", "b", "b", "a", "d"].iter().map(|name| interner.intern(name)).collect();
-        assert_eq!(numbers, [0, 1, 0, 2, 1, 1, 0, 3]);
-        assert_eq!(interner.into_names(), ["a", "b", "c", "d"]);
+        let mut builder = TableBuilder::new(vec![ColumnSpec::key("cache")].into());
+        for name in ["z", "a", "b", "a", "c", "b", "b", "a", "d"] {
+            builder.push_cells(&[TableCell::Text(name.into())]);
+        }
+        let table = builder.finish();
+        let mut names = NameNumbers::new(table.column("cache").unwrap());
+        let numbers: Vec<Option<usize>> = (1..10).map(|row| names.number(row)).collect();
+        assert_eq!(numbers, [Some(0), Some(1), Some(0), Some(2), Some(1), Some(1), Some(0), Some(3), None]);
+        assert_eq!(names.into_names(), ["a", "b", "c", "d"]);
     }
 }

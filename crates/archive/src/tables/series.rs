@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflab_model::column::{ColumnKind, ColumnType, stored_columns};
-use perflab_model::series::{ColumnData, RowRuns, Series, SeriesGap, SeriesSchema};
-use perflab_model::table::{StoredValue, TypedColumn};
+use perflab_model::series::{RowRuns, RowRunsBuilder, Series, SeriesGap, SeriesSchema};
+use perflab_model::table::StoredValue;
 use perflab_model::{
     CellRow, ColumnRef, ColumnSpec, DeclaredColumn, LatestTicks, Nanos, RowSchema, RunEvent, RunEventKind,
-    TableCell, TypedTable,
+    TableBuilder,
 };
 
 use crate::error::ArchiveError;
@@ -38,6 +38,9 @@ impl RowSchema for TickRow {
 
 impl TickRow {
     const TIME: ColumnRef<Self, i64> = ColumnRef::named("time_ns");
+
+    /// The columns that every series has.
+    const READ: &[&str] = &[Self::TIME.name()];
 }
 
 const MONITOR_KEY: &str = "perflab.monitor";
@@ -214,25 +217,45 @@ pub(crate) fn list_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
 /// Reads the table of `monitor`, by its stored name.
 pub(crate) fn read_series(run: &Path, monitor: &str) -> Result<Series, ArchiveError> {
     let (table, schema) = open_series(run, monitor)?;
-    let mut series = Series::empty(schema);
-    for rows in table.read_whole_rows(table.row_groups(), &[TickRow::TIME.name()])? {
-        append_series_rows(&mut series, &rows?);
+    let (mut at, mut whole) = (Vec::new(), TableBuilder::new(schema.columns.clone().into()));
+    for part in read_series_parts(&table, &schema)? {
+        let part = part?;
+        let columns = part.table.cell_columns();
+        for row in 0..part.at.len() {
+            for (index, column) in columns.iter().enumerate() {
+                column.get(row).into_iter().for_each(|value| whole.set(index, value));
+            }
+            whole.end_row();
+        }
+        at.extend(part.at);
     }
-    Ok(series)
+    Ok(Series { schema, at, table: whole.finish() })
 }
 
 /// The same, each row once for all ticks at which it stood, in memory for these and a row group.
 pub(crate) fn read_series_spans(run: &Path, monitor: &str) -> Result<RowRuns, ArchiveError> {
     let (table, schema) = open_series(run, monitor)?;
-    let mut spans = RowRuns::new(schema.clone());
-    for rows in table.read_whole_rows(table.row_groups(), &[TickRow::TIME.name()])? {
-        let mut part = Series::empty(schema.clone());
-        append_series_rows(&mut part, &rows?);
-        if spans.extend(&part).is_err() {
+    let mut runs = RowRunsBuilder::new(schema.clone());
+    for part in read_series_parts(&table, &schema)? {
+        if runs.extend(&part?).is_err() {
             return Ok(RowRuns::from_series(&read_series(run, monitor)?));
         }
     }
-    Ok(spans)
+    Ok(runs.finish())
+}
+
+/// The series, a row group at a time.
+fn read_series_parts(
+    table: &ParquetReader,
+    schema: &SeriesSchema,
+) -> Result<impl Iterator<Item = Result<Series, ArchiveError>>, ArchiveError> {
+    let parts = table.read_whole_rows::<TickRow>(table.row_groups(), TickRow::READ)?;
+    Ok(parts.map(|rows| {
+        let rows = rows?;
+        let at = rows.column(TickRow::TIME).values().iter().copied().map(from_stored_nanos).collect();
+        let table = rows.table().without_column(TickRow::TIME.name());
+        Ok(Series { schema: schema.clone(), at, table })
+    }))
 }
 
 fn open_series(run: &Path, monitor: &str) -> Result<(ParquetReader, SeriesSchema), ArchiveError> {
@@ -246,25 +269,6 @@ fn open_series(run: &Path, monitor: &str) -> Result<(ParquetReader, SeriesSchema
         columns: columns.map(|column| ColumnSpec { meaning: String::new(), ..column.clone() }).collect(),
     };
     Ok((table, schema))
-}
-
-fn append_series_rows(series: &mut Series, rows: &TypedTable<TickRow>) {
-    series.at.extend(rows.column(TickRow::TIME).values().iter().copied().map(from_stored_nanos));
-    for (column, data) in series.schema.columns.iter().zip(&mut series.columns) {
-        let (table, name) = (rows.table(), column.name.as_str());
-        match data {
-            ColumnData::Int(cells) => {
-                cells.extend(table.column::<i64>(name).into_iter().flat_map(TypedColumn::iter))
-            }
-            ColumnData::Float(cells) => {
-                cells.extend(table.column::<f64>(name).into_iter().flat_map(TypedColumn::iter))
-            }
-            ColumnData::Text(cells) => {
-                let texts = table.column::<str>(name).into_iter().flat_map(TypedColumn::iter);
-                cells.extend(texts.map(|text| text.map(str::to_owned)));
-            }
-        }
-    }
 }
 
 /// The monitors of a journal, sorted.
@@ -283,7 +287,7 @@ pub(crate) fn read_journal_series(
     journal: JournalReader,
     monitor: &str,
 ) -> Result<Option<Series>, ArchiveError> {
-    let (mut series, mut latest): (Option<Series>, _) = (None, LatestTicks::default());
+    let (mut series, mut latest): (Option<GatheredSeries>, _) = (None, LatestTicks::default());
     let mut events = journal.select_kinds(&[kind::SERIES_OPENED, kind::ROWS, kind::CHANGED]);
     let mut damaged = 0;
     while let Some(event) = events.next() {
@@ -295,39 +299,49 @@ pub(crate) fn read_journal_series(
             (RunEvent { what: RunEventKind::SeriesOpened(schema), .. }, None)
                 if schema.monitor == monitor =>
             {
-                series = Some(Series::empty(schema));
+                series = Some(GatheredSeries::new(schema));
             }
             (event, Some(series)) => {
                 let at = event.at;
                 let tick = latest.apply(event).filter(|(of, _)| *of == monitor);
-                tick.into_iter().flat_map(|(_, rows)| rows).for_each(|row| push_series_row(series, at, row));
+                tick.into_iter().flat_map(|(_, rows)| rows).for_each(|row| series.push_row(at, row));
             }
             _ => {}
         }
     }
-    Ok(series)
+    Ok(series.map(GatheredSeries::finish))
 }
 
-fn push_series_row(series: &mut Series, at: Nanos, row: &CellRow) {
-    if row.len() != series.columns.len() {
-        return;
+/// A series of a journal, row by row.
+struct GatheredSeries {
+    schema: SeriesSchema,
+    at: Vec<Nanos>,
+    table: TableBuilder,
+}
+
+impl GatheredSeries {
+    fn new(schema: SeriesSchema) -> Self {
+        let table = TableBuilder::new(schema.columns.clone().into());
+        GatheredSeries { schema, at: Vec::new(), table }
     }
-    series.at.push(at);
-    for (column, cell) in series.columns.iter_mut().zip(row) {
-        match (column, cell) {
-            (ColumnData::Int(cells), TableCell::Int(n)) => cells.push(Some(*n)),
-            (ColumnData::Float(cells), TableCell::Float(n)) => cells.push(Some(*n)),
-            (ColumnData::Float(cells), TableCell::Int(n)) => cells.push(Some(*n as f64)),
-            (ColumnData::Text(cells), TableCell::Text(text)) => cells.push(Some(text.clone())),
-            (ColumnData::Int(cells), _) => cells.push(None),
-            (ColumnData::Float(cells), _) => cells.push(None),
-            (ColumnData::Text(cells), _) => cells.push(None),
+
+    /// Takes a row, unless it has another number of cells than the schema has columns.
+    fn push_row(&mut self, at: Nanos, row: &CellRow) {
+        if row.len() == self.schema.columns.len() {
+            self.at.push(at);
+            self.table.push_cells(row);
         }
+    }
+
+    fn finish(mut self) -> Series {
+        Series { schema: self.schema, at: self.at, table: self.table.finish() }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use perflab_model::TableCell;
+
     use super::*;
 
     fn write_old_import(run: &Path) {

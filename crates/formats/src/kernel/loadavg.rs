@@ -1,6 +1,6 @@
 //! `/proc/loadavg`: one row of the load averages and of how many scheduling entities there are and run now.
 
-use perflab_model::{CellRow, DeclaredColumn, RowSchema};
+use perflab_model::{CellRow, ColumnRef, DeclaredColumn, RowSchema};
 
 use crate::column::{describe_mismatch, fill_row};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
@@ -34,6 +34,17 @@ impl RowSchema for LoadavgRow {
         DeclaredColumn::gauge("running", "threads"),
         DeclaredColumn::gauge("total", "threads"),
     ];
+}
+
+impl LoadavgRow {
+    /// Over a minute.
+    pub const LOAD_1: ColumnRef<Self, f64> = ColumnRef::named("load_1");
+
+    /// Over five minutes.
+    pub const LOAD_5: ColumnRef<Self, f64> = ColumnRef::named("load_5");
+
+    /// Over fifteen minutes.
+    pub const LOAD_15: ColumnRef<Self, f64> = ColumnRef::named("load_15");
 }
 
 /// Every line is a reading: five words, the fourth with a slash.

@@ -1,7 +1,7 @@
 //! `/proc/pressure/*`: one row a resource and kind of stall (Documentation/accounting/psi.rst). `some`: at least one
 //! task waits; `full`: all that could run do. The files need CONFIG_PSI, and psi=1 where it is off by default.
 
-use perflab_model::{CellRow, DeclaredColumn, RowSchema, TableCell};
+use perflab_model::{CellRow, ColumnRef, DeclaredColumn, RowSchema, TableCell};
 
 use crate::column::{describe_mismatch, parse_cell};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
@@ -36,6 +36,17 @@ impl RowSchema for PressureRow {
         DeclaredColumn::float("avg300", "percent"),
         DeclaredColumn::counter("total_ns", "ns").scaled(1000),
     ];
+}
+
+impl PressureRow {
+    /// Over ten seconds, in per cent.
+    pub const AVG10: ColumnRef<Self, f64> = ColumnRef::named("avg10");
+
+    /// Over a minute, in per cent.
+    pub const AVG60: ColumnRef<Self, f64> = ColumnRef::named("avg60");
+
+    /// Over five minutes, in per cent.
+    pub const AVG300: ColumnRef<Self, f64> = ColumnRef::named("avg300");
 }
 
 /// Each with its file; `irq` came with 6.1 and needs CONFIG_IRQ_TIME_ACCOUNTING.

@@ -32,6 +32,24 @@ impl SlabinfoToolRow {
     /// The cache.
     pub const CACHE: ColumnRef<Self, str> = ColumnRef::named("cache");
 
+    /// Objects in use.
+    pub const OBJECTS: ColumnRef<Self, i64> = ColumnRef::named("objects");
+
+    /// Bytes that the creator of the cache asked for.
+    pub const OBJECT_SIZE: ColumnRef<Self, i64> = ColumnRef::named("object_size");
+
+    /// Bytes of its slabs, as the tool prints them: `1.2M`.
+    pub const SPACE: ColumnRef<Self, str> = ColumnRef::named("space");
+
+    /// Slabs that no CPU holds.
+    pub const SLABS: ColumnRef<Self, i64> = ColumnRef::named("slabs");
+
+    /// Objects of a slab.
+    pub const OBJS_PER_SLAB: ColumnRef<Self, i64> = ColumnRef::named("objs_per_slab");
+
+    /// Binary logarithm of the pages of a slab.
+    pub const ORDER: ColumnRef<Self, i64> = ColumnRef::named("order");
+
     /// Slabs that CPUs hold.
     pub const CPU: ColumnRef<Self, i64> = ColumnRef::named("cpu");
 

@@ -11,7 +11,6 @@ use perflab_archive::{Archive, RunDir, new_run_id};
 use perflab_import::{FileReport, ImportError, ImportOptions, ImportSource as _, open_import};
 use perflab_model::RunEventKind;
 use perflab_model::run::RunWarning;
-use perflab_model::series::{ColumnData, Series};
 use tempfile::TempDir;
 
 pub const MEMBERS: [&str; 8] =
@@ -128,21 +127,12 @@ pub fn warning_messages(imported: &ImportOutcome) -> Vec<&str> {
     imported.warnings.iter().map(|warning| warning.message.as_str()).collect()
 }
 
-pub fn find_column<'a>(series: &'a Series, name: &str) -> &'a ColumnData {
-    let place = series.schema.columns.iter().position(|column| column.name == name).unwrap();
-    &series.columns[place]
-}
-
 pub fn int_cells(run: &RunDir, monitor: &str, name: &str) -> Vec<Option<i64>> {
-    let ColumnData::Int(cells) = find_column(&run.read_series(monitor).unwrap(), name).clone() else {
-        panic!("{name} is no integer")
-    };
-    cells
+    run.read_series(monitor).unwrap().table.column::<i64>(name).unwrap().iter().collect()
 }
 
 pub fn text_cells(run: &RunDir, monitor: &str, name: &str) -> Vec<String> {
-    let ColumnData::Text(cells) = find_column(&run.read_series(monitor).unwrap(), name).clone() else {
-        panic!("{name} is no text")
-    };
-    cells.into_iter().map(Option::unwrap_or_default).collect()
+    let series = run.read_series(monitor).unwrap();
+    let cells = series.table.column::<str>(name).unwrap();
+    cells.iter().map(|cell| cell.unwrap_or_default().to_owned()).collect()
 }

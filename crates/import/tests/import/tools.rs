@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use perflab_import::detect_importer;
 use perflab_model::{Direction, RunRecord, Sample};
 
-use super::bench::{ImportOutcome, ImportTestArchive, find_column, text_cells, warning_messages};
+use super::bench::{ImportOutcome, ImportTestArchive, text_cells, warning_messages};
 
 fn recorded_output(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/tools").join(name)
@@ -107,10 +107,8 @@ fn perf_stat_of_intervals() {
     let (imported, record) = import_recorded(&bench, "perf-stat-interval.json", "perf-stat");
     let series = imported.run.read_series("perf-stat").unwrap();
     assert_eq!(text_cells(&imported.run, "perf-stat", "event").len(), 8);
-    let perflab_model::series::ColumnData::Float(values) = find_column(&series, "value") else {
-        panic!("a number")
-    };
-    assert_eq!(values[1], Some(78.0));
+    let values = series.named_column::<f64>("value");
+    assert_eq!(values.get(1), Some(78.0));
     assert_eq!((series.at[2].0 - series.at[0].0) / 1_000_000, 100);
     assert!(record.samples.is_empty());
     let (imported, _) = import_recorded(&bench, "perf-stat-interval.csv", "perf-stat");
@@ -309,12 +307,10 @@ fn sar() {
     assert_eq!(imported.run.list_monitors().unwrap(), ["sar-cpu", "sar-disk", "sar-memory", "sar-net"]);
     let series = imported.run.read_series("sar-cpu").unwrap();
     assert_eq!(series.at.len(), 3);
-    let perflab_model::series::ColumnData::Float(user) = find_column(&series, "user") else {
-        panic!("a number")
-    };
+    let user = series.named_column::<f64>("user");
     let theirs = read_recorded_json("sar.json");
     let statistics = &theirs["sysstat"]["hosts"][0]["statistics"];
-    assert_eq!(user[0], statistics[0]["cpu-load"][0]["user"].as_f64());
+    assert_eq!(user.get(0), statistics[0]["cpu-load"][0]["user"].as_f64());
     assert!(text_cells(&imported.run, "sar-disk", "disk-device").contains(&"vda".into()));
     assert_eq!(record.manifest.target, "vm");
 }

@@ -11,9 +11,9 @@ use perflab_analyze::slab::{
     self, CacheOrder, CacheTableOptions, SlabFacts, SlabInput, SlabRecording, SlabUsage,
 };
 use perflab_formats::kernel::meminfo::find_meminfo_field;
-use perflab_model::column::ColumnType;
-use perflab_model::series::{ColumnData, RowRuns, Series};
-use perflab_model::{Bytes, CellRow, Nanos, TableCell};
+use perflab_formats::kernel::slabinfo::SlabinfoRow;
+use perflab_model::series::{RowRuns, Series};
+use perflab_model::{Bytes, CellRow, Nanos};
 use perflab_observe::{Monitor, Root};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
 use perflab_present::slab as present;
@@ -129,50 +129,15 @@ impl LiveSlab {
 }
 
 fn cache_names(series: &Series) -> Vec<String> {
-    match series.columns.first() {
-        Some(ColumnData::Text(names)) => names.iter().flatten().cloned().collect(),
-        _ => Vec::new(),
-    }
+    series.column(SlabinfoRow::CACHE).iter().flatten().map(str::to_owned).collect()
 }
 
 fn read_one_tick(monitor: &mut dyn Monitor) -> Result<Series, Failure> {
     let mut rows = Vec::new();
     monitor.read_rows(&mut rows)?;
-    let schema = monitor.schema().clone();
-    let columns = schema.columns.iter().enumerate();
-    let columns = columns.map(|(index, column)| gather_column(&rows, index, column.stored)).collect();
     // Attributes of a later scan hold for earlier rows too, so one moment is enough for all.
-    Ok(Series { schema, at: vec![Nanos(1); rows.len()], columns })
-}
-
-fn gather_column(rows: &[CellRow], index: usize, stored: ColumnType) -> ColumnData {
-    let cells = rows.iter().map(|row| row.get(index));
-    match stored {
-        ColumnType::Int | ColumnType::Int32 | ColumnType::Boolean => ColumnData::Int(
-            cells
-                .map(|cell| match cell {
-                    Some(TableCell::Int(value)) => Some(*value),
-                    _ => None,
-                })
-                .collect(),
-        ),
-        ColumnType::Float => ColumnData::Float(
-            cells
-                .map(|cell| match cell {
-                    Some(TableCell::Float(value)) => Some(*value),
-                    _ => None,
-                })
-                .collect(),
-        ),
-        ColumnType::Text => ColumnData::Text(
-            cells
-                .map(|cell| match cell {
-                    Some(TableCell::Text(text)) => Some(text.clone()),
-                    _ => None,
-                })
-                .collect(),
-        ),
-    }
+    let rows: Vec<(Nanos, CellRow)> = rows.into_iter().map(|row| (Nanos(1), row)).collect();
+    Ok(Series::from_rows(monitor.schema().clone(), &rows))
 }
 
 const KEYS: &str =
@@ -615,8 +580,9 @@ fn signed_bytes(bytes: u128) -> i128 {
 #[cfg(test)]
 mod tests {
     use perflab_analyze::slab::{SlabFacts, SlabInput};
-    use perflab_model::Nanos;
-    use perflab_model::series::{ColumnData, Series, SeriesSchema};
+    use perflab_model::column::stored_columns;
+    use perflab_model::series::{Series, SeriesSchema};
+    use perflab_model::{Nanos, RowSchema};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::widgets::TableState;
@@ -626,30 +592,25 @@ mod tests {
     /// A reading of three caches with so many slabs of one page.
     fn three_cache_reading(slabs: [i64; 3]) -> SlabRecording {
         let names = ["dentry", "filp", "vm_area_struct"];
-        let int = |values: Vec<i64>| ColumnData::Int(values.into_iter().map(Some).collect());
-        let columns = [
-            ("cache", ColumnData::Text(names.iter().map(|name| Some((*name).to_owned())).collect())),
-            ("active_objs", int(slabs.iter().map(|slabs| slabs * 9).collect())),
-            ("num_objs", int(slabs.iter().map(|slabs| slabs * 10).collect())),
-            ("objsize", int(vec![400, 300, 200])),
-            ("objperslab", int(vec![10; 3])),
-            ("pagesperslab", int(vec![1; 3])),
-            ("num_slabs", int(slabs.to_vec())),
-        ];
-        let (declared, columns): (Vec<_>, Vec<_>) = columns
-            .into_iter()
-            .map(|(name, data)| match &data {
-                ColumnData::Text(_) => (perflab_model::ColumnSpec::key(name), data),
-                _ => (perflab_model::ColumnSpec::gauge(name, "1"), data),
-            })
-            .unzip();
+        let row = |(name, slabs, size): (&str, i64, i64)| {
+            let mut row = SlabinfoRow::missing_row();
+            SlabinfoRow::CACHE.set(&mut row, name);
+            SlabinfoRow::ACTIVE_OBJS.set(&mut row, slabs * 9);
+            SlabinfoRow::NUM_OBJS.set(&mut row, slabs * 10);
+            SlabinfoRow::OBJSIZE.set(&mut row, size);
+            SlabinfoRow::OBJPERSLAB.set(&mut row, 10);
+            SlabinfoRow::PAGESPERSLAB.set(&mut row, 1);
+            SlabinfoRow::NUM_SLABS.set(&mut row, slabs);
+            (Nanos(1), row)
+        };
         let schema = SeriesSchema {
             monitor: "slabinfo".into(),
             source: String::new(),
             interval: Nanos(1),
-            columns: declared,
+            columns: stored_columns(SlabinfoRow::COLUMNS),
         };
-        let series = Series { schema, at: vec![Nanos(1); 3], columns };
+        let rows = [0, 1, 2].map(|at| row((names[at], slabs[at], [400, 300, 200][at])));
+        let series = Series::from_rows(schema, &rows);
         let system = SlabFacts { page_size: Some(4096), cpus: Some(2), nodes: Some(1) };
         SlabRecording::read(&SlabInput {
             slabinfo: Some(&perflab_model::series::RowRuns::from_series(&series)),

@@ -43,7 +43,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "perflab-workload",
         ],
     ),
-    ("perflab-analyze", &["perflab-model", "perflab-stats"]),
+    ("perflab-analyze", &["perflab-formats", "perflab-model", "perflab-stats"]),
     ("perflab-present", &["perflab-analyze", "perflab-model"]),
 ];
 

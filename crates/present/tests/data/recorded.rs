@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use perflab_model::column::ColumnSpec;
+use perflab_model::column::{CellRow, ColumnSpec, TableCell};
 use perflab_model::plan::{RunPlan, Slot};
 use perflab_model::run::RunWarning;
 use perflab_model::run::{ClockAnchor, Overhead, RunStatus};
-use perflab_model::series::{ColumnData, RowRuns, Series, SeriesGap, SeriesSchema};
+use perflab_model::series::{RowRuns, Series, SeriesGap, SeriesSchema};
 use perflab_model::{
     Case, Direction, Facts, IterationRecord, Manifest, Nanos, Outcome, RunRecord, Sample, Scalar, Study, Unit,
 };
@@ -204,27 +204,27 @@ fn recorded_series() -> Vec<Series> {
 
 fn read_series_table(monitor: &str) -> Series {
     let (header, rows) = read_csv_rows(&format!("{monitor}.csv"));
-    let at = rows.iter().map(|row| Nanos(parse_cell(row, 0))).collect();
     let columns: Vec<ColumnSpec> = header.iter().skip(1).map(|name| monitor_column(monitor, name)).collect();
-    let cells = |(i, column): (usize, &ColumnSpec)| column_cells(&rows, i + 1, column);
-    let columns_data = columns.iter().enumerate().map(cells).collect();
+    let cells = |row: &Vec<String>| {
+        let words = row.iter().skip(1).zip(&columns);
+        (Nanos(parse_cell(row, 0)), words.map(|(word, column)| table_cell(word, column)).collect())
+    };
+    let rows: Vec<(Nanos, CellRow)> = rows.iter().map(cells).collect();
     let schema = SeriesSchema {
         monitor: monitor.into(),
         source: format!("/proc/{monitor}"),
         interval: Nanos(100_000_000),
         columns,
     };
-    Series { schema, at, columns: columns_data }
+    Series::from_rows(schema, &rows)
 }
 
-fn column_cells(rows: &[Vec<String>], at: usize, column: &ColumnSpec) -> ColumnData {
+fn table_cell(word: &str, column: &ColumnSpec) -> TableCell {
     use perflab_model::column::ColumnType;
     match column.stored {
-        ColumnType::Int | ColumnType::Int32 | ColumnType::Boolean => {
-            ColumnData::Int(rows.iter().map(|row| row[at].parse().ok()).collect())
-        }
-        ColumnType::Float => ColumnData::Float(rows.iter().map(|row| row[at].parse().ok()).collect()),
-        ColumnType::Text => ColumnData::Text(rows.iter().map(|row| Some(row[at].clone())).collect()),
+        ColumnType::Float => word.parse().map_or(TableCell::Missing, TableCell::Float),
+        ColumnType::Text => TableCell::Text(word.into()),
+        _ => word.parse().map_or(TableCell::Missing, TableCell::Int),
     }
 }
 

@@ -225,20 +225,15 @@ fn what_is_missing_is_an_error_that_helps() {
     assert!(read(&SlabInput::default()).starts_with("no rows of `slabinfo` in this run"));
     let without = SlabInput { slabinfo: Some(&slabinfo), ..SlabInput::default() };
     assert!(read(&without).starts_with("page size unknown"));
-    let mut mixed = make_cache_series(4096, &[(0, "a", 64, 64, None, "")]);
-    let other = make_cache_series(16_384, &[(1, "a", 64, 64, None, "")]);
-    mixed.at.extend(&other.at);
-    for (ours, theirs) in mixed.columns.iter_mut().zip(other.columns) {
-        match (ours, theirs) {
-            (perflab_model::series::ColumnData::Int(a), perflab_model::series::ColumnData::Int(b)) => {
-                a.extend(b)
-            }
-            (perflab_model::series::ColumnData::Text(a), perflab_model::series::ColumnData::Text(b)) => {
-                a.extend(b)
-            }
-            _ => unreachable!(),
-        }
-    }
+    let scans =
+        [(4096, 0), (16_384, 1)].map(|(size, at)| make_cache_series(size, &[(at, "a", 64, 64, None, "")]));
+    let rows: Vec<(perflab_model::Nanos, perflab_model::CellRow)> = scans
+        .iter()
+        .map(|scan| {
+            (scan.at[0], (0..scan.schema.columns.len()).map(|column| scan.table.cell(0, column)).collect())
+        })
+        .collect();
+    let mixed = perflab_model::series::Series::from_rows(scans[0].schema.clone(), &rows);
     let mixed = SlabInput {
         slabinfo: Some(&slabinfo),
         caches: Some(&mixed),

@@ -1,32 +1,12 @@
 //! Makes series for tests, as monitors and importers do: columns by name, one row a line.
 
 use perflab_analyze::slab::{SlabFacts, SlabInput, SlabRecording};
-use perflab_model::column::ColumnType;
-use perflab_model::series::{ColumnData, RowRuns, Series};
+use perflab_model::series::{RowRuns, Series};
 use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema, TableCell};
 
 pub fn make_series(monitor: &str, columns: Vec<ColumnSpec>, rows: Vec<(Nanos, CellRow)>) -> Series {
-    let column = |number: usize, column: &ColumnSpec| {
-        let cells = rows.iter().map(|(_, row)| &row[number]);
-        match column.stored {
-            ColumnType::Int => ColumnData::Int(cells.map(int_value).collect()),
-            ColumnType::Float | ColumnType::Int32 | ColumnType::Boolean => {
-                unreachable!("not among slab columns")
-            }
-            ColumnType::Text => ColumnData::Text(cells.map(text_value).collect()),
-        }
-    };
-    let data = columns.iter().enumerate().map(|(number, c)| column(number, c)).collect();
     let schema = SeriesSchema { monitor: monitor.into(), source: "test".into(), interval: Nanos(0), columns };
-    Series { schema, at: rows.iter().map(|(at, _)| *at).collect(), columns: data }
-}
-
-fn int_value(cell: &TableCell) -> Option<i64> {
-    if let TableCell::Int(value) = cell { Some(*value) } else { None }
-}
-
-fn text_value(cell: &TableCell) -> Option<String> {
-    if let TableCell::Text(value) = cell { Some(value.clone()) } else { None }
+    Series::from_rows(schema, &rows)
 }
 
 pub fn int_columns(names: &[&str]) -> Vec<ColumnSpec> {
