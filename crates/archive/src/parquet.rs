@@ -463,11 +463,11 @@ impl ParquetReader {
         index: usize,
     ) -> Result<ArrayRef, ParquetError>
     where
-        S::T: Copy,
+        PrimitiveArray<A>: From<Vec<S::T>>,
     {
         let (values, levels) = self.read_raw_values::<S>(group, index)?;
         if levels.is_empty() {
-            return Ok(Arc::new(PrimitiveArray::<A>::from_iter_values(values)));
+            return Ok(Arc::new(PrimitiveArray::<A>::from(values)));
         }
         let mut values = values.into_iter();
         let cells = levels.iter().map(|level| if *level > 0 { values.next() } else { None });

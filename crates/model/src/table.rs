@@ -393,8 +393,8 @@ impl<'a> TypedColumn<'a, str> {
     /// What each text is made into, once for as often as it occurs; nothing where it is missing.
     pub fn map_texts<U: Clone>(self, make: impl FnMut(&'a str) -> U) -> impl Iterator<Item = Option<U>> {
         let made: Vec<U> = self.texts().map(make).collect();
-        let rows = 0..self.array.map_or(0, Array::len);
-        rows.map(move |row| made.get(self.text_number(row)?).cloned())
+        let keys = self.array.map(|array| array.keys().iter());
+        keys.into_iter().flatten().map(move |key| made.get(usize::try_from(key?).ok()?).cloned())
     }
 }
 

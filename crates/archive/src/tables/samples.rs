@@ -270,26 +270,29 @@ fn append_samples(samples: &mut Vec<Sample>, rows: &TypedTable<SampleRow>, manif
     let mut units = rows.column(SampleRow::UNIT).map_texts(Unit::new);
     let mut directions = rows.column(SampleRow::DIRECTION).map_texts(parse_direction);
     let mut targets = read_targets(rows, manifest);
-    let (boots, cases) = (rows.column(SampleRow::BOOT), rows.column(SampleRow::CASE));
-    let (iterations, values) = (rows.column(SampleRow::ITERATION), rows.column(SampleRow::VALUE));
+    // All of these have a value in every row.
+    let mut cases = rows.column(SampleRow::CASE).values().iter();
+    let mut iterations = rows.column(SampleRow::ITERATION).values().iter();
+    let mut values = rows.column(SampleRow::VALUE).values().iter();
     let primaries = rows.column(SampleRow::PRIMARY);
-    let (starts, ends) = (rows.column(SampleRow::START), rows.column(SampleRow::END));
-    let sample = |row: usize| {
+    let mut starts = rows.column(SampleRow::START).values().iter();
+    let mut ends = rows.column(SampleRow::END).values().iter();
+    let sample = |(row, boot): (usize, &i32)| {
         Some(Sample {
-            boot: to_index(boots.get(row)?),
+            boot: to_index(*boot),
             target: targets.next()?,
-            case: to_index(cases.get(row)?),
-            iteration: to_index(iterations.get(row)?),
+            case: to_index(*cases.next()?),
+            iteration: to_index(*iterations.next()?),
             metric: metrics.next()??,
-            value: values.get(row)?,
+            value: *values.next()?,
             unit: units.next()??,
             direction: directions.next()??,
             primary: primaries.get(row)?,
-            start: from_stored_nanos(starts.get(row)?),
-            end: from_stored_nanos(ends.get(row)?),
+            start: from_stored_nanos(*starts.next()?),
+            end: from_stored_nanos(*ends.next()?),
         })
     };
-    samples.extend((0..rows.row_count()).map_while(sample));
+    samples.extend(rows.column(SampleRow::BOOT).values().iter().enumerate().map_while(sample));
 }
 
 /// An index is stored signed, as most readers expect.

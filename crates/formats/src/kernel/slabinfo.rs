@@ -19,7 +19,7 @@
 use std::collections::HashMap;
 
 use perflab_model::column::stored_columns;
-use perflab_model::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema};
+use perflab_model::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
 
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 use crate::kernel::slab_counts::{
@@ -108,6 +108,18 @@ const NUMBERS: [ColumnRef<SlabinfoRow, i64>; 7] = [
     SlabinfoRow::NUM_SLABS,
 ];
 
+/// A row is filled in the order of its columns, which is cheaper than one by one: cache, ordinal, numbers, flags.
+const _: () = {
+    assert!(SlabinfoRow::CACHE.index() == 0 && SlabinfoRow::ORDINAL.index() == 1);
+    let mut number = 0;
+    while number < NUMBERS.len() {
+        assert!(NUMBERS[number].index() == 2 + number);
+        number += 1;
+    }
+    assert!(SlabinfoRow::FLAGS.index() == 2 + NUMBERS.len());
+    assert!(SlabinfoRow::COLUMNS.len() == 3 + NUMBERS.len());
+};
+
 /// The numbers of a line in its order; nothing where one was cut or is none.
 pub type SlabinfoNumbers = [Option<u64>; NUMBERS.len()];
 
@@ -168,13 +180,10 @@ impl<'a> SlabinfoLine<'a> {
     }
 
     fn to_flagged_row(self, ordinal: i64, flags: &str) -> CellRow {
-        let mut row = SlabinfoRow::missing_row();
-        SlabinfoRow::CACHE.set(&mut row, self.name);
-        SlabinfoRow::ORDINAL.set(&mut row, ordinal);
-        for (column, number) in NUMBERS.into_iter().zip(self.numbers) {
-            column.set(&mut row, number.and_then(|number| i64::try_from(number).ok()));
-        }
-        SlabinfoRow::FLAGS.set(&mut row, flags);
+        let mut row = CellRow::with_capacity(SlabinfoRow::COLUMNS.len());
+        row.extend([TableCell::Text(self.name.into()), TableCell::Int(ordinal)]);
+        row.extend(self.numbers.map(count_cell));
+        row.push(TableCell::Text(flags.into()));
         row
     }
 }
@@ -205,6 +214,11 @@ impl SlabinfoLine<'_> {
             slabs: slabs?,
         })
     }
+}
+
+/// The cell of a count; what does not fit is missing.
+fn count_cell(count: Option<u64>) -> TableCell {
+    count.and_then(|count| i64::try_from(count).ok()).map_or(TableCell::Missing, TableCell::Int)
 }
 
 /// A count: an unsigned number. The kernel subtracts two that it did not read at once, so it may print one below zero, as a very
@@ -583,7 +597,6 @@ impl EarlierCounts {
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::TableCell;
     use proptest::prelude::*;
 
     use super::*;
