@@ -109,5 +109,8 @@ pub use sample_size::plan_sample_sizes;
 pub use slab::notebook::{
     notebook_cache, notebook_proc_histogram, notebook_timeline, notebook_tool_histogram,
 };
-pub use startup_2007::{HistoricalClaim, PublishedStartup, STARTUPS_OF_2007, claims_of_2007};
+pub use startup_2007::{
+    ClaimFigures, ClaimOf2007, ClaimStatus, HistoricalClaim, PublishedStartup, STARTUPS_OF_2007,
+    StartupRatio, claims_of_2007,
+};
 pub use statistic::SampleStatistic;

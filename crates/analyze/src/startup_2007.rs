@@ -23,31 +23,65 @@ pub enum ClaimStatus {
     Unmeasured,
 }
 
-/// One shape.
+/// What was seen in 2007.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimOf2007 {
+    /// A startup that is read ahead takes less time than one that is not.
+    ReadingAhead,
+    /// Reading ahead takes less time than what the application reads ahead by itself, and that less than nothing.
+    OwnReadingAhead,
+    /// Reading all before the start takes less time than reading beside it.
+    SyncBeforeAsync,
+    /// Names and inodes have a share of the gain.
+    Metadata,
+    /// Major faults nearly vanish with sync, most of them with async.
+    MajorFaults,
+    /// The first startup learns, the second traces, the third gains.
+    StartupsNeeded,
+}
+
+/// One claim, and whether it holds here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoricalClaim {
     /// What was seen in 2007.
-    pub claim: &'static str,
-    /// Its figures.
-    pub then: &'static str,
+    pub claim: ClaimOf2007,
     /// Whether it is seen here.
     pub status: ClaimStatus,
     /// The figures here.
-    pub now: String,
-    /// Why it fails, or is not measured; empty where nothing needs to be said.
-    pub why: &'static str,
+    pub figures: ClaimFigures,
+    /// Whether the application reads ahead by itself.
+    pub reads_ahead_itself: bool,
 }
 
-impl ClaimStatus {
-    /// In words.
-    pub fn text(self) -> &'static str {
-        match self {
-            ClaimStatus::Holds => "holds",
-            ClaimStatus::Fails => "does not hold",
-            ClaimStatus::Unclear => "is unclear",
-            ClaimStatus::Unmeasured => "is not measured",
-        }
-    }
+/// What a claim is held against.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClaimFigures {
+    /// Nothing was measured.
+    None,
+    /// One kind of startup against another.
+    Startups(StartupRatio),
+    /// Reading ahead against the application's own, and that against none.
+    TwoSteps(StartupRatio, StartupRatio),
+    /// Major faults of a startup.
+    MajorFaults {
+        /// With nothing read ahead.
+        none: f64,
+        /// Read beside the start.
+        beside: f64,
+        /// Read before the start.
+        before: f64,
+    },
+}
+
+/// One kind of startup against another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartupRatio {
+    /// Medians of both, in seconds.
+    pub seconds: (f64, f64),
+    /// Hodges and Lehmann's ratio of the first to the second; absent where it could not be computed.
+    pub ratio: Option<f64>,
+    /// Its interval; absent where there are too few startups.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// What was seen in 2007, and whether it is here; nothing where it is not the workload of the catalogue that started the
@@ -56,32 +90,28 @@ pub fn claims_of_2007(of: &StartupApplication) -> Vec<HistoricalClaim> {
     if !of.is_from_catalogue {
         return Vec::new();
     }
+    let claim = |claim, (status, figures)| HistoricalClaim {
+        claim,
+        status,
+        figures,
+        reads_ahead_itself: of.reads_ahead_itself(),
+    };
+    let compare = |one: (&str, &str), other: (&str, &str)| {
+        compare_startups(of.find_samples(one.0, one.1, false), of.find_samples(other.0, other.1, false))
+    };
+    // How many startups it takes is not a question of time: it is how the mode works.
+    let by_design = (ClaimStatus::Unmeasured, ClaimFigures::None);
     vec![
-        gain_claim(of),
-        own_prefetch_claim(of),
-        prefetch_order_claim(of),
-        metadata_claim(of),
-        page_fault_claim(of),
-        startups_needed_claim(),
+        claim(ClaimOf2007::ReadingAhead, compare(("sync", "3"), ("none", "3"))),
+        claim(ClaimOf2007::OwnReadingAhead, compare_own_prefetch(of)),
+        claim(ClaimOf2007::SyncBeforeAsync, compare(("sync", "3"), ("async", "3"))),
+        claim(ClaimOf2007::Metadata, compare(("none", "1"), ("none", "3"))),
+        claim(ClaimOf2007::MajorFaults, compare_major_faults(of)),
+        claim(ClaimOf2007::StartupsNeeded, by_design),
     ]
 }
 
-fn gain_claim(of: &StartupApplication) -> HistoricalClaim {
-    let (status, now) =
-        compare_startups(of.find_samples("sync", "3", false), of.find_samples("none", "3", false));
-    HistoricalClaim {
-        claim: "reading ahead before nothing",
-        then: "10.78 s against 12.99 s (tests 2 and 3)",
-        status,
-        now,
-        why: explain_status(
-            status,
-            "a start that is bound by its own work, or by few large files, has little to gain",
-        ),
-    }
-}
-
-fn own_prefetch_claim(of: &StartupApplication) -> HistoricalClaim {
+fn compare_own_prefetch(of: &StartupApplication) -> (ClaimStatus, ClaimFigures) {
     let ahead = compare_startups(of.find_samples("async", "3", false), of.find_samples("none", "3", true));
     let own = compare_startups(of.find_samples("none", "3", true), of.find_samples("none", "3", false));
     let status = match (ahead.0, own.0) {
@@ -90,109 +120,44 @@ fn own_prefetch_claim(of: &StartupApplication) -> HistoricalClaim {
         (ClaimStatus::Fails, _) | (_, ClaimStatus::Fails) => ClaimStatus::Fails,
         _ => ClaimStatus::Unclear,
     };
-    let now = match status {
-        ClaimStatus::Unmeasured => String::new(),
-        _ => format!("ahead to own: {}; own to nothing: {}", ahead.1, own.1),
-    };
-    HistoricalClaim {
-        claim: "reading ahead before the application\u{2019}s own before nothing",
-        then: "11.01 s, 12.74 s, 14.38 s (test 8)",
-        status,
-        now,
-        why: match status {
-            ClaimStatus::Unmeasured if !of.reads_ahead_itself() => {
-                "this application reads nothing ahead by itself"
-            }
-            _ => explain_status(
-                status,
-                "today\u{2019}s own reads a few libraries whole, whose parts the kernel reads around anyway",
-            ),
-        },
-    }
-}
-
-fn prefetch_order_claim(of: &StartupApplication) -> HistoricalClaim {
-    let (status, now) =
-        compare_startups(of.find_samples("sync", "3", false), of.find_samples("async", "3", false));
-    let why = explain_status(
-        status,
-        "then files were read by number and metadata when they were met; with metadata first and files as they lie on the disk, \
-         reading beside the program loses nothing to it",
-    );
-    HistoricalClaim { claim: "sync before async", then: "10.78 s against 11.61 s (test 2)", status, now, why }
-}
-
-fn metadata_claim(of: &StartupApplication) -> HistoricalClaim {
-    let (status, now) =
-        compare_startups(of.find_samples("none", "1", false), of.find_samples("none", "3", false));
-    HistoricalClaim {
-        claim: "metadata have their share",
-        then: "drop 1 against drop 3: 9.29 s to 10.78 s sync, 14 % (test 2)",
-        status,
-        now,
-        why: explain_status(
-            status,
-            "few files, or a table of inodes that lies together, leave little to names and inodes",
-        ),
-    }
-}
-
-fn page_fault_claim(of: &StartupApplication) -> HistoricalClaim {
-    let count =
-        |prefetch| of.find_samples(prefetch, "3", false).and_then(|starts| starts.others.get("major-faults"));
-    let (status, now) = match [count("none"), count("async"), count("sync")] {
-        [Some(none), Some(beside), Some(sync)] => {
-            let holds = sync <= beside && beside < none && *sync < 0.2 * none;
-            let status = if holds { ClaimStatus::Holds } else { ClaimStatus::Fails };
-            (status, format!("none {none:.0}, async {beside:.0}, sync {sync:.0}"))
+    match (ahead.1, own.1) {
+        (ClaimFigures::Startups(ahead), ClaimFigures::Startups(own)) => {
+            (status, ClaimFigures::TwoSteps(ahead, own))
         }
-        _ => (ClaimStatus::Unmeasured, String::new()),
+        _ => (status, ClaimFigures::None),
+    }
+}
+
+fn compare_major_faults(of: &StartupApplication) -> (ClaimStatus, ClaimFigures) {
+    let count = |prefetch| {
+        of.find_samples(prefetch, "3", false).and_then(|starts| starts.others.get("major-faults")).copied()
     };
-    let why = explain_status(
-        status,
-        "what is only read, and not mapped, faults at no start; what the trace lacks faults at all",
-    );
-    HistoricalClaim {
-        claim: "major faults nearly vanish with sync, most of them with async",
-        then: "1049, 220 to 400, 6 (tests 2 and 3)",
-        status,
-        now,
-        why,
-    }
+    let [Some(none), Some(beside), Some(before)] = [count("none"), count("async"), count("sync")] else {
+        return (ClaimStatus::Unmeasured, ClaimFigures::None);
+    };
+    let holds = before <= beside && beside < none && before < 0.2 * none;
+    let status = if holds { ClaimStatus::Holds } else { ClaimStatus::Fails };
+    (status, ClaimFigures::MajorFaults { none, beside, before })
 }
 
-/// How many startups it takes is not a question of time: it is how the mode works.
-fn startups_needed_claim() -> HistoricalClaim {
-    HistoricalClaim {
-        claim: "the first start learns, the second traces, the third gains",
-        then: "by design (test 8)",
-        status: ClaimStatus::Unmeasured,
-        now: String::new(),
-        why: "here the first start traces and the second gains, as the study asks for it; `perflab prefetch daemon` looks first, as \
-              the module did",
-    }
-}
-
-const MISSING_STARTUPS: &str =
-    "the run has not all the starts that it compares (caches 3 and 1, reading ahead none, async and sync)";
-
-fn explain_status(status: ClaimStatus, reason: &'static str) -> &'static str {
-    match status {
-        ClaimStatus::Fails => reason,
-        ClaimStatus::Unmeasured => MISSING_STARTUPS,
-        ClaimStatus::Holds | ClaimStatus::Unclear => "",
-    }
-}
-
-/// Whether one way takes less time than another, and the ratio of both in words.
-fn compare_startups(one: Option<&StartupSamples>, other: Option<&StartupSamples>) -> (ClaimStatus, String) {
-    let (Some(one), Some(other)) = (one, other) else { return (ClaimStatus::Unmeasured, String::new()) };
-    let medians = |starts: &StartupSamples| starts.wall_time().map_or(starts.mean, |wall| wall.value);
-    let times = format!("{:.2} s to {:.2} s", medians(one), medians(other));
-    match hodges_lehmann_ratio(&other.walls, &one.walls, CONFIDENCE) {
-        Ok(ratio) => (claim_status(&ratio), format!("{times}, {}", describe_ratio(&ratio))),
-        Err(_) => (ClaimStatus::Unclear, times),
-    }
+/// Whether one kind of startup takes less time than another, and the ratio of both.
+fn compare_startups(
+    one: Option<&StartupSamples>,
+    other: Option<&StartupSamples>,
+) -> (ClaimStatus, ClaimFigures) {
+    let (Some(one), Some(other)) = (one, other) else {
+        return (ClaimStatus::Unmeasured, ClaimFigures::None);
+    };
+    let median = |starts: &StartupSamples| starts.wall_time().map_or(starts.mean, |wall| wall.value);
+    let ratio = hodges_lehmann_ratio(&other.walls, &one.walls, CONFIDENCE).ok();
+    let status = ratio.as_ref().map_or(ClaimStatus::Unclear, claim_status);
+    let interval = ratio.as_ref().and_then(|ratio| ratio.interval.as_ref());
+    let found = StartupRatio {
+        seconds: (median(one), median(other)),
+        ratio: ratio.as_ref().map(|ratio| ratio.value),
+        interval: interval.map(|interval| (interval.low, interval.high)),
+    };
+    (status, ClaimFigures::Startups(found))
 }
 
 fn claim_status(ratio: &IntervalEstimate) -> ClaimStatus {
@@ -200,16 +165,6 @@ fn claim_status(ratio: &IntervalEstimate) -> ClaimStatus {
         Some(interval) if interval.high < 1.0 => ClaimStatus::Holds,
         Some(interval) if interval.low > 1.0 => ClaimStatus::Fails,
         _ => ClaimStatus::Unclear,
-    }
-}
-
-fn describe_ratio(ratio: &IntervalEstimate) -> String {
-    let percent = |value: f64| format!("{:+.1}", (value - 1.0) * 100.0).replace('-', "\u{2212}");
-    match &ratio.interval {
-        Some(interval) => {
-            format!("{} % [{}, {}]", percent(ratio.value), percent(interval.low), percent(interval.high))
-        }
-        None => format!("{} %, too few starts for an interval", percent(ratio.value)),
     }
 }
 
@@ -265,8 +220,8 @@ mod tests {
     use crate::startup::startup_applications;
     use crate::startup::tests::startup_run;
 
-    fn status_of_claim(application: &StartupApplication, claim: &str) -> ClaimStatus {
-        claims_of_2007(application).into_iter().find(|shape| shape.claim.starts_with(claim)).unwrap().status
+    fn find_claim(application: &StartupApplication, claim: ClaimOf2007) -> HistoricalClaim {
+        claims_of_2007(application).into_iter().find(|one| one.claim == claim).unwrap()
     }
 
     #[test]
@@ -301,45 +256,44 @@ mod tests {
         }
         let found = startup_applications(&record);
         let [application] = &found[..] else { panic!("{found:?}") };
-        for claim in ["reading ahead before nothing", "sync before async", "metadata", "major faults"] {
-            assert_eq!(status_of_claim(application, claim), ClaimStatus::Holds, "{claim}");
+        for claim in [
+            ClaimOf2007::ReadingAhead,
+            ClaimOf2007::SyncBeforeAsync,
+            ClaimOf2007::Metadata,
+            ClaimOf2007::MajorFaults,
+        ] {
+            assert_eq!(find_claim(application, claim).status, ClaimStatus::Holds, "{claim:?}");
         }
-        assert_eq!(
-            status_of_claim(application, "reading ahead before the application"),
-            ClaimStatus::Unmeasured
-        );
+        assert_eq!(find_claim(application, ClaimOf2007::OwnReadingAhead).status, ClaimStatus::Unmeasured);
         let cold = application.find_samples("none", "3", false).unwrap();
         assert!((cold.wall_time().unwrap().value - 13.1).abs() < 0.2 && cold.deviation > 0.0, "{cold:?}");
     }
 
     #[test]
-    fn a_shape_that_is_turned_round_fails_with_its_reason_and_one_that_is_none_is_unclear() {
+    fn a_claim_that_is_turned_round_fails_with_its_figures_and_one_that_is_none_is_unclear() {
         let found =
             startup_applications(&startup_run(|prefetch, _| if prefetch == "sync" { 5.0 } else { 4.5 }));
-        assert_eq!(status_of_claim(&found[0], "sync before async"), ClaimStatus::Fails);
-        let shape =
-            claims_of_2007(&found[0]).into_iter().find(|shape| shape.claim == "sync before async").unwrap();
-        assert!(shape.now.contains("+11.1 % [") && shape.why.contains("metadata first"), "{shape:?}");
-        assert_eq!(status_of_claim(&found[0], "metadata"), ClaimStatus::Unclear);
+        let turned = find_claim(&found[0], ClaimOf2007::SyncBeforeAsync);
+        let ClaimFigures::Startups(StartupRatio { ratio: Some(ratio), interval: Some(_), .. }) =
+            &turned.figures
+        else {
+            panic!("{turned:?}")
+        };
+        assert_eq!(turned.status, ClaimStatus::Fails);
+        assert!((ratio - 1.111).abs() < 0.001, "{ratio}");
+        assert_eq!(find_claim(&found[0], ClaimOf2007::Metadata).status, ClaimStatus::Unclear);
     }
 
     #[test]
-    fn a_shape_that_is_not_measured_says_what_lacks() {
-        let why = |record: &RunRecord| {
-            let found = startup_applications(record);
-            let shape = claims_of_2007(&found[0])
-                .into_iter()
-                .find(|shape| shape.claim.contains("own before"))
-                .unwrap();
-            assert_eq!(shape.status, ClaimStatus::Unmeasured);
-            shape.why
-        };
+    fn a_claim_without_its_startups_is_not_measured() {
+        let own =
+            |record: &RunRecord| find_claim(&startup_applications(record)[0], ClaimOf2007::OwnReadingAhead);
         let mut record = startup_run(|_, _| 1.0);
-        assert!(why(&record).contains("reads nothing ahead by itself"));
+        assert_eq!((own(&record).status, own(&record).reads_ahead_itself), (ClaimStatus::Unmeasured, false));
         for case in &mut record.manifest.plan.cases {
             case.parameters.insert("own".into(), Scalar::Text("on".into()));
         }
-        assert!(why(&record).contains("has not all the starts"));
+        assert_eq!((own(&record).status, own(&record).reads_ahead_itself), (ClaimStatus::Unmeasured, true));
     }
 
     #[test]
