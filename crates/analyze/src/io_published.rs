@@ -5,7 +5,6 @@
 //! digit; [`PublishedDifference`] names it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 
 use perflab_model::PageSet;
 use perflab_model::error_class::{Classify, ErrorClass};
@@ -60,36 +59,6 @@ pub enum PublishedDifference {
     },
     /// Directories were told apart by asking the machine that the comparison ran on.
     DirectoriesTogether,
-}
-
-impl fmt::Display for PublishedDifference {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RequestsCounted { requests, blocks } => {
-                write!(to, "each request counts one, of whatever length: {requests} stand for {blocks} blocks of 4 KiB")
-            }
-            Self::UnitsMixed { sectors } => write!(
-                to,
-                "the map's offsets are blocks and the dump's pages were made sectors, and the two are held against each other: \
-                 block N counts as found where the dump has page N / {sectors}"
-            ),
-            Self::FirstBlockOfExtent => {
-                to.write_str("within an extent the offset does not go on: all of its blocks are taken for its first")
-            }
-            Self::ProgramsLeftOut { requests, programs } => write!(
-                to,
-                "names of programs may only have letters, digits and _: {requests} requests of {} are left out",
-                programs.join(", ")
-            ),
-            Self::DevicesIgnored { devices } => {
-                write!(to, "inodes of all {devices} file systems of the dump are taken for those of the mapped one")
-            }
-            Self::DirectoriesTogether => to.write_str(
-                "which of those missing are directories was asked of the machine that it ran on; a map does not tell, so they \
-                 stand together here",
-            ),
-        }
-    }
 }
 
 /// Why the figures of 2007 cannot be computed of a recording.

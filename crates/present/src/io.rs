@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use perflab_analyze::{
     BLOCK_STATUSES, BlockRead, BlockStatus, DirectoryUse, DiskRegion, FileIoUse, IoInterval,
-    PublishedCoverage, TraceCoverage,
+    PublishedCoverage, PublishedDifference, TraceCoverage,
 };
 use perflab_analyze::{remove_stacked_requests, trace_coverage};
 use perflab_model::io_trace::{DeviceNumber, IoEventKind, IoRecording, PAGE, SECTOR};
@@ -318,6 +318,35 @@ fn cumulative_bytes(coverage: &TraceCoverage, status: BlockStatus, times: &[f64]
         sum as f64
     };
     times.iter().map(until).collect()
+}
+
+/// How what 2007 counted differs from ours.
+#[must_use]
+pub fn describe_published_difference(difference: &PublishedDifference) -> String {
+    match difference {
+        PublishedDifference::RequestsCounted { requests, blocks } => {
+            format!("each request counts one, of whatever length: {requests} stand for {blocks} blocks of 4 KiB")
+        }
+        PublishedDifference::UnitsMixed { sectors } => format!(
+            "the map's offsets are blocks and the dump's pages were made sectors, and the two are compared with each other: \
+             block N counts as found where the dump has page N / {sectors}"
+        ),
+        PublishedDifference::FirstBlockOfExtent => {
+            "within an extent the offset does not go on: all of its blocks are taken for its first".into()
+        }
+        PublishedDifference::ProgramsLeftOut { requests, programs } => format!(
+            "names of programs may only have letters, digits and _: {requests} requests of {} are left out",
+            programs.join(", ")
+        ),
+        PublishedDifference::DevicesIgnored { devices } => {
+            format!("inodes of all {devices} file systems of the dump are taken for those of the mapped one")
+        }
+        PublishedDifference::DirectoriesTogether => {
+            "which of those missing are directories was asked of the machine that it ran on; a map does not tell, so they are \
+             counted together here"
+                .into()
+        }
+    }
 }
 
 /// What was read from disks, where it lay, and which of it a startup trace explains.

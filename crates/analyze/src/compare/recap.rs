@@ -22,7 +22,8 @@ pub struct ComparisonRecap {
     pub members: Vec<RecapMember>,
     /// The geometric mean of each candidate's gains; empty without a member.
     pub overall: Vec<RecapGain>,
-    /// Rows that are no members.
+    /// Rows that are no members; who writes JSON adds them with their reasons in words.
+    #[serde(skip)]
     pub left_out: Vec<RecapOmission>,
     /// Whether only primary metrics were asked.
     pub primary_only: bool,
@@ -51,14 +52,30 @@ pub struct RecapGain {
 }
 
 /// A row that is no member.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecapOmission {
     /// The case.
     pub subject: String,
     /// The metric.
     pub metric: String,
-    /// Why, as a sentence without a full stop.
-    pub reason: String,
+    /// Why.
+    pub reason: RecapOmissionReason,
+}
+
+/// Why a row has no gain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecapOmissionReason {
+    /// The metric has no better or worse.
+    NoDirection,
+    /// A side has no value.
+    NoValue {
+        /// Name of the candidate; none where it is the baseline.
+        candidate: Option<String>,
+    },
+    /// It was not measured on every side.
+    NotEverywhere,
+    /// Values are not above zero.
+    NotAboveZero,
 }
 
 /// The recap of a comparison: of its primary metrics, where it has any.
@@ -90,22 +107,23 @@ pub fn recap_comparison(comparison: &Comparison) -> ComparisonRecap {
 }
 
 /// The gain of every candidate, or why there is none.
-fn member_gains(rows: &[&VerdictRow], candidates: usize) -> Result<(Direction, Vec<RecapGain>), String> {
+fn member_gains(
+    rows: &[&VerdictRow],
+    candidates: usize,
+) -> Result<(Direction, Vec<RecapGain>), RecapOmissionReason> {
     let direction = rows.first().map_or(Direction::Neither, |row| row.direction);
     if direction == Direction::Neither {
-        return Err("has no better or worse".into());
+        return Err(RecapOmissionReason::NoDirection);
     }
     if let Some(row) = rows.iter().find(|row| row.change.is_none()) {
-        let side = if row.baseline.is_none() { "the baseline" } else { row.candidate_name.as_str() };
-        return Err(format!("has no value on {side}"));
+        let candidate = row.baseline.is_some().then(|| row.candidate_name.clone());
+        return Err(RecapOmissionReason::NoValue { candidate });
     }
     if rows.len() < candidates {
-        return Err("was not measured on every side".into());
+        return Err(RecapOmissionReason::NotEverywhere);
     }
     let found: Option<Vec<RecapGain>> = rows.iter().map(|row| row_gain(row, direction)).collect();
-    found
-        .map(|gains| (direction, gains))
-        .ok_or_else(|| "has values that are not above zero, so no ratio".into())
+    found.map(|gains| (direction, gains)).ok_or(RecapOmissionReason::NotAboveZero)
 }
 
 fn row_gain(row: &VerdictRow, direction: Direction) -> Option<RecapGain> {

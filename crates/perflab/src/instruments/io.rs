@@ -25,7 +25,8 @@ use perflab_prefetch::trace_dump::{is_page_dump, read_page_dump};
 use perflab_present::chart::Scene;
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
 use perflab_present::io::{
-    self, CoverageNames, blocks_grid, coverage_grid, published_grid, read_classes_chart, read_positions_chart,
+    self, CoverageNames, blocks_grid, coverage_grid, describe_published_difference, published_grid,
+    read_classes_chart, read_positions_chart,
 };
 
 use crate::app::{self, App};
@@ -371,10 +372,9 @@ pub fn show_coverage(context: &App, args: &CoverageArgs) -> Result<Exit, Failure
     if let Some(published) = published {
         context.print_grid(&published_grid(&published, &found))?;
         note_file_coverage(context, &published, &found);
-        published
-            .reasons
-            .iter()
-            .for_each(|reason| context.note(format!("why it differs from ours: {reason}")));
+        for difference in &published.reasons {
+            context.note(format!("why it differs from ours: {}", describe_published_difference(difference)));
+        }
         return Ok(Exit::Fine);
     }
     context.print_grid(&if args.blocks { blocks_grid(&found) } else { coverage_grid(&found) })?;

@@ -35,6 +35,51 @@ pub struct CommandOutput {
     pub err: String,
 }
 
+impl CommandOutput {
+    /// stderr for a snapshot: without ids of runs and names of temporary folders, which differ from run to run.
+    pub fn stable_err(&self) -> String {
+        mask_unstable(&self.err)
+    }
+
+    /// stdout for a snapshot.
+    pub fn stable_out(&self) -> String {
+        mask_unstable(&self.out)
+    }
+}
+
+/// Lines that measure this machine, or this instant.
+const UNSTABLE_LINES: [&str; 3] = ["in memory before: ", "perflab's own cost: ", "begun "];
+
+/// Puts RUN for the id of a run, or the beginning of one, TMP for the name of a temporary folder, and VERSION for perflab's;
+/// leaves out lines that measure.
+fn mask_unstable(text: &str) -> String {
+    let is_stable = |line: &&str| !UNSTABLE_LINES.iter().any(|start| line.starts_with(start));
+    let text = text.split_inclusive('\n').filter(is_stable).collect::<String>();
+    let text = text
+        .replace(concat!("perflab ", env!("CARGO_PKG_VERSION")), "perflab VERSION")
+        .replace(env!("CARGO_MANIFEST_DIR"), "CRATE");
+    let mut masked = String::new();
+    let is_of_word = |c: char| c.is_ascii_alphanumeric();
+    let mut rest = text.as_str();
+    while let Some(start) = rest.find(is_of_word) {
+        let (before, word) = rest.split_at(start);
+        let (word, after) = word.split_at(word.find(|c| !is_of_word(c)).unwrap_or(word.len()));
+        let is_upper = |c: char| c.is_ascii_digit() || c.is_ascii_uppercase();
+        let is_id = word.len() >= 4 && word.starts_with("01") && word.chars().all(is_upper);
+        let is_folder = before.ends_with("/.") && word.len() == 9 && word.starts_with("tmp");
+        masked.push_str(before);
+        masked.push_str(if is_id {
+            "RUN"
+        } else if is_folder {
+            "TMP"
+        } else {
+            word
+        });
+        rest = after;
+    }
+    masked + rest
+}
+
 impl Sandbox {
     pub fn new() -> Self {
         let home = tempfile::tempdir().unwrap();

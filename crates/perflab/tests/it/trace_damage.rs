@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use optrace::{MOST_DEPTH, MOST_NUMBERS, Trace, TraceOptions, Vocabulary};
+use serde_json::Value;
 
 use crate::laboratory::{CommandOutput, Sandbox, skip_test, to_command_output};
 
@@ -39,8 +40,10 @@ fn find_blocks(bytes: &[u8], kind: u64) -> Vec<usize> {
 }
 
 /// What `trace causes` says of a run that must be readable.
-fn causes_of_label(laboratory: &Sandbox, label: &str) -> String {
-    laboratory.run_successfully(&["trace", "causes", label]).out
+/// What the tracer reported, as `trace causes` has it. The table for people must come, too.
+fn summary_of_label(laboratory: &Sandbox, label: &str) -> Value {
+    laboratory.run_successfully(&["trace", "causes", label]);
+    laboratory.run_json(&["trace", "causes", label])["result"]["summary"].take()
 }
 
 fn assert_fails(said: &CommandOutput, code: i32, wanted: &[&str]) {
@@ -62,16 +65,16 @@ fn the_sound_part_of_a_trace_cut_short_is_read() {
         "{}",
         said.err
     );
-    let out = causes_of_label(&laboratory, "half");
-    assert!(out.contains("The trace is not whole: at byte"), "{out}");
-    assert!(out.contains("What is before that is used"), "{out}");
+    let summary = summary_of_label(&laboratory, "half");
+    assert!(summary["cut"].is_string() && summary["operations"].as_u64() > Some(0), "{summary}");
     laboratory.run_successfully(&["trace", "show", "half", "--top", "3"]);
     laboratory.run_successfully(&["trace", "plot", "half", "-o", "half.png"]);
 
     let end = *find_blocks(&bytes, 4).first().unwrap();
     let said = import_changed_trace(&laboratory, "endless", &bytes[..end]);
-    assert!(said.code == Some(0) && said.err.contains("60000 operations of 1 threads"), "{}", said.err);
-    assert!(said.err.contains("not whole") && said.err.contains("the program died"), "{}", said.err);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let summary = summary_of_label(&laboratory, "endless");
+    assert!(summary["cut"].is_string() && summary["operations"] == 60_000, "{summary}");
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn a_program_that_is_killed_leaves_what_it_did() {
     assert!(said.err.contains("not whole") && said.err.contains(" operations of 1 threads"), "{}", said.err);
     // How many of them were still in its memory is a matter of the instant: none where it had just handed over a chunk.
     // optrace's own tests hold that none is lost.
-    assert!(causes_of_label(&laboratory, "killed").contains("The trace is not whole"));
+    assert!(summary_of_label(&laboratory, "killed")["cut"].is_string());
 }
 
 #[test]
@@ -145,17 +148,13 @@ fn operations_whose_clock_runs_backwards_are_counted_and_left_out() {
         bytes[start + 32..start + 40].copy_from_slice(&1_u64.to_le_bytes());
     }
     assert_eq!(import_changed_trace(&laboratory, "back", &bytes).code, Some(0));
-    let out = causes_of_label(&laboratory, "back");
-    assert!(
-        out.contains(&format!("In {} operations the clock ran backwards; they are left out", starts.len())),
-        "{out}"
-    );
+    assert_eq!(summary_of_label(&laboratory, "back")["backwards"], starts.len());
     // The whole clock set back: the instants that tie it to the kernel's, too.
     for start in &starts {
         bytes[start + 16..start + 24].copy_from_slice(&1_u64.to_le_bytes());
     }
     assert_eq!(import_changed_trace(&laboratory, "far", &bytes).code, Some(0));
-    causes_of_label(&laboratory, "far");
+    summary_of_label(&laboratory, "far");
     laboratory.run_successfully(&["trace", "plot", "far", "-o", "far.svg"]);
     laboratory.run_successfully(&["trace", "compare", "back", "far"]);
 }
@@ -170,23 +169,20 @@ fn counts_that_cannot_be_are_damage() {
         bytes
     };
     let end = find_blocks(&sound, 4)[0] + 32;
-    assert!(!causes_of_bytes(&laboratory, "sound", &sound).contains("not whole"));
+    assert_eq!(summary_of_bytes(&laboratory, "sound", &sound)["cut"], Value::Null);
     // Of operations, those lost, waits, the kernel's events, forks, begins and what became of them.
     for (number, count) in
         [(0, 2001), (1, 1), (2, 1 << 60), (4, 1 << 60), (5, 1 << 60), (6, u64::MAX), (7, 3), (8, 3)]
     {
-        let out = causes_of_bytes(&laboratory, &format!("told-{number}"), &changed(end + 8 * number, count));
-        assert!(
-            out.contains("The trace is not whole: at byte") && out.contains("2,000 operations"),
-            "{number}: {out}"
-        );
+        let bytes = changed(end + 8 * number, count);
+        let summary = summary_of_bytes(&laboratory, &format!("told-{number}"), &bytes);
+        assert!(summary["cut"].is_string() && summary["operations"] == 2000, "{number}: {summary}");
     }
     // A lane that is opened twice has its operations once.
     let lane = find_blocks(&sound, 3)[0];
     let twice = [&sound[..lane], &sound[lane..lane + 56], &sound[lane..]].concat();
     assert_eq!(read_word(&sound, lane + 8), 24);
-    let out = causes_of_bytes(&laboratory, "twice", &twice);
-    assert!(out.contains("2,000 operations"), "{out}");
+    assert_eq!(summary_of_bytes(&laboratory, "twice", &twice)["operations"], 2000);
     // Clocks and costs that cannot be are no trace.
     for (at, value) in [(6, 1e300), (6, 0.0), (7, 1e300), (9, -5.0_f64)] {
         let said = import_changed_trace(&laboratory, "clock", &changed(8 * at, value.to_bits()));
@@ -194,10 +190,10 @@ fn counts_that_cannot_be_are_damage() {
     }
 }
 
-fn causes_of_bytes(laboratory: &Sandbox, label: &str, bytes: &[u8]) -> String {
+fn summary_of_bytes(laboratory: &Sandbox, label: &str, bytes: &[u8]) -> Value {
     let said = import_changed_trace(laboratory, label, bytes);
     assert_eq!(said.code, Some(0), "{}", said.err);
-    causes_of_label(laboratory, label)
+    summary_of_label(laboratory, label)
 }
 
 /// A trace of a program of the test's own.
@@ -226,11 +222,8 @@ fn more_spans_and_numbers_than_the_limits_are_said() {
         (0..many).for_each(|_| recorder.number(0, n));
     });
     laboratory.run_successfully(&["import", "deep.trace", "--label", "deep"]);
-    let out = causes_of_label(&laboratory, "deep");
-    assert!(
-        out.contains("3,000 operations") && out.contains("60 operations had more spans or numbers"),
-        "{out}"
-    );
+    let summary = summary_of_label(&laboratory, "deep");
+    assert_eq!((&summary["operations"], &summary["beyond"]), (&3000.into(), &60.into()), "{summary}");
 
     let path = laboratory.path("crooked.trace");
     record_own_trace(&path, |recorder, n| {
@@ -239,8 +232,7 @@ fn more_spans_and_numbers_than_the_limits_are_said() {
         }
     });
     laboratory.run_successfully(&["import", "crooked.trace", "--label", "crooked"]);
-    let out = causes_of_label(&laboratory, "crooked");
-    assert!(out.contains("In 300 operations `leave` and `enter` did not match"), "{out}");
+    assert_eq!(summary_of_label(&laboratory, "crooked")["unbalanced"], 300);
 }
 
 /// Runs a command behind a seccomp filter that answers perf_event_open with EACCES, as containers do.
@@ -274,8 +266,8 @@ fn where_perf_events_are_refused_the_setting_is_named() {
     let said = run_refused(&laboratory, &[&["trace", "run", "--label", "blind", "--"], &load[..]].concat());
     assert_eq!(said.code, Some(0), "operations are timed without the kernel: {}", said.err);
     assert!(said.err.contains("3000 operations of 1 threads, 0 lost"), "{}", said.err);
-    let out = causes_of_label(&laboratory, "blind");
-    assert!(out.contains("page faults and time off the CPU are not known"), "{out}");
+    let out = laboratory.run_successfully(&["trace", "causes", "blind"]).out;
+    assert!(summary_of_label(&laboratory, "blind")["refused"].is_i64(), "{out}");
     assert!(out.contains("kernel.perf_event_paranoid") && out.contains("seccomp"), "{out}");
 
     let said =

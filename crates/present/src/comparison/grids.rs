@@ -3,10 +3,11 @@
 //! A sample without a statistic has an empty cell; rows that are not members of a mean, and pairs without a row, are
 //! named.
 
-use perflab_analyze::compare::recap::RecapGain;
+use perflab_analyze::compare::recap::{RecapGain, RecapOmission, RecapOmissionReason};
 use perflab_analyze::interaction::EffectRow;
 use perflab_analyze::{Comparison, ComparisonRecap, InteractionTable, SampleStatistic, VerdictRow};
 use perflab_model::quantity::{UnitScale, format_digits, format_probability};
+use serde::Serialize;
 
 use crate::comparison::row_text::{RowText, change_title, format_change, shorten_name, side_names};
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
@@ -93,7 +94,7 @@ pub fn render_gains(
     width: Option<usize>,
 ) -> Result<String, GridError> {
     if format == OutputFormat::Json {
-        return Ok(serde_json::to_string_pretty(recap)? + "\n");
+        return Ok(serde_json::to_string_pretty(&RecapDocument::new(recap))? + "\n");
     }
     let people = format == OutputFormat::Table || format == OutputFormat::Markdown;
     let table = if people { gain_grid(recap) } else { gain_record_grid(recap) };
@@ -160,11 +161,48 @@ fn gain_notes(recap: &ComparisonRecap) -> Vec<String> {
     if recap.members.is_empty() {
         notes.push("no geometric mean: no metric has a gain on every side".into());
     }
-    let left_out = |one: &perflab_analyze::compare::recap::RecapOmission| {
-        format!("left out: {}, {} {}", one.subject, one.metric, one.reason)
+    let left_out = |one: &RecapOmission| {
+        format!("left out: {}, {} {}", one.subject, one.metric, describe_omission_reason(&one.reason))
     };
     notes.extend(recap.left_out.iter().map(left_out));
     notes
+}
+
+fn describe_omission_reason(reason: &RecapOmissionReason) -> String {
+    match reason {
+        RecapOmissionReason::NoDirection => "has no better or worse".into(),
+        RecapOmissionReason::NoValue { candidate } => {
+            format!("has no value on {}", candidate.as_deref().unwrap_or("the baseline"))
+        }
+        RecapOmissionReason::NotEverywhere => "was not measured on every side".into(),
+        RecapOmissionReason::NotAboveZero => "has values that are not above zero, so no ratio".into(),
+    }
+}
+
+/// A recap as JSON, with the reasons of omissions in words.
+#[derive(Serialize)]
+struct RecapDocument<'a> {
+    #[serde(flatten)]
+    recap: &'a ComparisonRecap,
+    left_out: Vec<RecapOmissionDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct RecapOmissionDocument<'a> {
+    subject: &'a str,
+    metric: &'a str,
+    reason: String,
+}
+
+impl<'a> RecapDocument<'a> {
+    fn new(recap: &'a ComparisonRecap) -> Self {
+        let document = |one: &'a RecapOmission| RecapOmissionDocument {
+            subject: &one.subject,
+            metric: &one.metric,
+            reason: describe_omission_reason(&one.reason),
+        };
+        RecapDocument { recap, left_out: recap.left_out.iter().map(document).collect() }
+    }
 }
 
 /// Effects and interactions.
