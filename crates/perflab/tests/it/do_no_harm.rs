@@ -254,7 +254,7 @@ fn undo_ends_the_workload_of_a_killed_run() {
     send_signal(&child, Signal::KILL);
     child.wait().unwrap();
     let told = laboratory.run(&["undo"]);
-    insta::assert_snapshot!("undo_ends_the_workload_of_a_killed_run_1", told.stable_err());
+    assert!(told.err.contains("processes of killed runs"), "{}", told.err);
 }
 
 #[test]

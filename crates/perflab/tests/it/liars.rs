@@ -85,7 +85,7 @@ fn a_target_whose_clock_no_machine_has_is_given_up_for_that() {
 fn a_profile_that_no_target_can_have_is_not_stored() {
     let laboratory = Sandbox::new();
     let ended = run_against_lying_agent(&laboratory, "stacks");
-    insta::assert_snapshot!("a_profile_that_no_target_can_have_is_not_stored_1", ended.stable_err());
+    assert!(ended.err.contains("as none can"), "{}", ended.err);
     assert_eq!(ended.code, Some(4), "{}", ended.err);
     assert!(laboratory.run(&["flame", "shares"]).err.contains("has no call stacks"));
 }
