@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::{OFlags, fstatfs};
+use rustix::fs::{OFlags, fstatfs, statfs};
 
 /// File systems of the kernel's own, and the names there of files that tell of what is yet to come, or of as much as an address
 /// can name.
@@ -16,6 +16,8 @@ const ENDLESS: [(u64, &str); 3] = [(0x9fa0, "kmsg"), (0x9fa0, "pagemap"), (0x747
 
 /// Why a pipe, a socket or a device is not read.
 pub const ENDLESS_KIND: &str = "it is a pipe, a socket or a device";
+
+const ENDLESS_FILE: &str = "the kernel writes it for ever: write what it gives to a file, and take that";
 
 /// Opens a regular file for reading.
 ///
@@ -29,10 +31,27 @@ pub fn open_finite_file(path: &Path) -> io::Result<File> {
     match kind {
         _ if kind.is_dir() => Err(io::Error::other("it is a folder")),
         _ if !kind.is_file() => Err(io::Error::other(ENDLESS_KIND)),
-        _ if is_endless(&file, path) => Err(io::Error::other(
-            "the kernel writes it for ever: write what it gives to a file, and take that",
-        )),
+        _ if fstatfs(&file).is_ok_and(|system| is_endless(system.f_type as u64, path)) => {
+            Err(io::Error::other(ENDLESS_FILE))
+        }
         _ => Ok(file),
+    }
+}
+
+/// Refuses what would be waited for, or read, for ever, unopened. A folder is fine, and what is not there or cannot be looked
+/// at is told by whoever opens it.
+///
+/// # Errors
+/// What it is.
+pub fn refuse_endless(path: &Path) -> io::Result<()> {
+    let Ok(about) = path.metadata() else { return Ok(()) };
+    match about.file_type() {
+        kind if kind.is_dir() => Ok(()),
+        kind if !kind.is_file() => Err(io::Error::other(ENDLESS_KIND)),
+        _ if statfs(path).is_ok_and(|system| is_endless(system.f_type as u64, path)) => {
+            Err(io::Error::other(ENDLESS_FILE))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -51,8 +70,8 @@ pub fn read_finite_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn is_endless(file: &File, path: &Path) -> bool {
-    let Ok(system) = fstatfs(file).map(|found| found.f_type as u64) else { return false };
+/// Whether a path on that file system is one of [`ENDLESS`].
+fn is_endless(system: u64, path: &Path) -> bool {
     let names: Vec<&str> =
         ENDLESS.iter().filter(|(magic, _)| *magic == system).map(|(_, name)| *name).collect();
     if names.is_empty() {
@@ -102,11 +121,13 @@ mod tests {
         let pages = Path::new("/proc/self/pagemap");
         for path in [fifo.as_path(), home.path(), Path::new("/dev/zero"), &link, pages] {
             assert!(open_finite_file(path).is_err(), "{}", path.display());
+            assert_eq!(refuse_endless(path).is_ok(), path.is_dir(), "{}", path.display());
         }
         let file = home.path().join("file");
         std::fs::write(&file, "four").unwrap();
         assert_eq!(read_finite_file(&file, 4).unwrap(), b"four");
         assert!(read_finite_file(&file, 3).is_err());
+        assert!(refuse_endless(&file).is_ok() && refuse_endless(&home.path().join("none")).is_ok());
         assert!(open_finite_file(Path::new("/proc/self/status")).is_ok());
     }
 

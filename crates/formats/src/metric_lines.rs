@@ -3,6 +3,7 @@
 //! An imported log is asked line by line, so that each line is accounted for; an execution's output is asked line by
 //! line where the rule has a head or reads a table, and as a whole else ([`crate::metric_extraction`]).
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use regex::{Captures, Match};
 
 use crate::finite_number::{parse_clock_time, parse_finite_number};
@@ -45,6 +46,19 @@ pub enum LineFindError {
     /// No metric can be called so.
     #[error("`{0}` is no name for a metric")]
     NoName(String),
+}
+
+impl Classify for LineFindError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            LineFindError::NotANumber(_)
+            | LineFindError::OutOfRange { .. }
+            | LineFindError::CutOff(_)
+            | LineFindError::OtherCells { .. }
+            | LineFindError::OpenQuote
+            | LineFindError::NoName(_) => ErrorClass::WorkloadFailed,
+        }
+    }
 }
 
 /// What a head says of the lines below it.

@@ -42,6 +42,16 @@ pub enum GuestError {
         /// as it was written
         text: String,
     },
+    /// A size of the guest's is none.
+    #[error("guest {name}: {key}: {source}")]
+    NoSize {
+        /// the guest
+        name: String,
+        /// which of its sizes: `memory`, `nodes[0].memory`
+        key: String,
+        /// what is wrong with it
+        source: perflab_model::quantity::QuantityError,
+    },
     /// The host cannot give the guest a vsock device.
     #[error("guest {name} cannot have vsock: {reason}; leave `channel` out for virtio-serial")]
     NoVsock {
@@ -156,7 +166,9 @@ impl Classify for GuestError {
             | GuestError::NoShare { .. }
             | GuestError::NoVsock { .. }
             | GuestError::TooSmall { .. } => ErrorClass::Environment,
-            GuestError::NoRoot { .. } | GuestError::NotRunning { .. } => ErrorClass::Usage,
+            GuestError::NoRoot { .. } | GuestError::NoSize { .. } | GuestError::NotRunning { .. } => {
+                ErrorClass::Usage
+            }
             GuestError::Stopped { .. } => ErrorClass::WorkloadFailed,
             GuestError::Start { .. }
             | GuestError::Died { .. }

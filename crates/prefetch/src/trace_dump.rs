@@ -11,7 +11,7 @@ use std::path::Path;
 use perflab_model::io_trace::{DeviceNumber, PageRange};
 
 use crate::error::PrefetchError;
-use crate::trace_store::read_regular_file;
+use crate::trace_store::read_prefetch_file;
 
 const MAGIC: &[u8] = b"PFCH";
 
@@ -55,7 +55,7 @@ pub fn is_page_dump(path: &Path) -> bool {
 /// # Errors
 /// A file that cannot be read, of another version, or cut within a record.
 pub fn read_page_dump(path: &Path) -> Result<PageDump, PrefetchError> {
-    let bytes = read_regular_file(path).map_err(PrefetchError::io_error("read", path))?;
+    let bytes = read_prefetch_file(path).map_err(PrefetchError::io_error("read", path))?;
     if !bytes.starts_with(MAGIC) {
         return Ok(parse_text_dump(&String::from_utf8_lossy(&bytes)));
     }

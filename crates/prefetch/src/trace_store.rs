@@ -8,13 +8,11 @@
 //! `user-UID` below.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use perflab_observe::own_directories;
-use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::PrefetchError;
@@ -36,7 +34,7 @@ const LONGEST: usize = 256 << 20;
 /// # Errors
 /// A file that is missing, foreign, damaged or newer, each named as such.
 pub fn read_trace_file(path: &Path) -> Result<ProgramTraces, PrefetchError> {
-    let bytes = read_regular_file(path).map_err(PrefetchError::io_error("read", path))?;
+    let bytes = read_prefetch_file(path).map_err(PrefetchError::io_error("read", path))?;
     let damaged = |reason: &str| PrefetchError::Damaged { path: path.into(), reason: reason.into() };
     if !bytes.starts_with(MAGIC.as_bytes()) {
         return Err(PrefetchError::Foreign { path: path.into(), magic: MAGIC });
@@ -56,20 +54,8 @@ pub fn read_trace_file(path: &Path) -> Result<ProgramTraces, PrefetchError> {
 }
 
 /// Reads a file whole; a pipe would be waited for, and a device read for ever.
-pub(crate) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is a folder, a pipe, a socket or a device"));
-    }
-    let mut bytes = Vec::new();
-    file.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > LONGEST {
-        return Err(io::Error::other(format!(
-            "it is longer than the {LONGEST} bytes that are read of such a file"
-        )));
-    }
-    Ok(bytes)
+pub(crate) fn read_prefetch_file(path: &Path) -> io::Result<Vec<u8>> {
+    perflab_files::read_finite_file(path, LONGEST as u64)
 }
 
 /// Writes a trace.
@@ -344,7 +330,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("long");
         std::fs::File::create(&path).unwrap().set_len(LONGEST as u64 + 1).unwrap();
-        assert!(read_regular_file(&path).is_err());
+        assert!(read_prefetch_file(&path).is_err());
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! From a path to a profile, whatever its format.
 
-use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
-use rustix::fs::OFlags;
+use perflab_files::open_finite_file;
 
 use crate::imported_profile::{ImportedProfile, StacksError};
 use crate::recorded_machine::SymbolOptions;
@@ -80,7 +78,7 @@ pub fn read_profile_file(
     format: Option<ProfileFormat>,
     options: &SymbolOptions,
 ) -> Result<ImportedProfile, StacksError> {
-    let bytes = read_finite_profile(path).map_err(StacksError::io(path))?;
+    let bytes = read_profile_bytes(path).map_err(StacksError::io(path))?;
     if bytes.is_empty() {
         return Err(StacksError::bad_format(path, None, "it is empty: there is no profile in it"));
     }
@@ -111,17 +109,11 @@ pub fn read_profile_file(
     Ok(reading.finish())
 }
 
-/// Reads a file whole; what may be waited for or read for ever is none.
-fn read_finite_profile(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file =
-        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    let about = file.metadata()?;
-    if !about.is_file() {
-        let reason =
-            "it is a folder, a pipe, a socket or a device: write what it gives to a file, and import that";
-        return Err(io::Error::other(reason));
-    }
+/// What the file holds as it is opened: one that grows is not followed.
+fn read_profile_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open_finite_file(path)?;
+    let length = file.metadata()?.len();
     let mut bytes = Vec::new();
-    file.by_ref().take(about.len()).read_to_end(&mut bytes)?;
+    file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

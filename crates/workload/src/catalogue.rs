@@ -36,11 +36,21 @@ pub enum CatalogueError {
         source: std::io::Error,
     },
     /// A folder without a definition is most likely a slip.
-    #[error("{}: no definition in it; a definition is a file NAME.toml", path.display())]
+    #[error("{}: no definition in it; a definition is a file NAME.toml{}", path.display(), studies_note(studies))]
     NoDefinition {
         /// the folder
         path: PathBuf,
+        /// the names of studies in it
+        studies: Vec<String>,
     },
+}
+
+fn studies_note(studies: &[String]) -> String {
+    match studies {
+        [] => String::new(),
+        [one] => format!(", and {one} is a study"),
+        several => format!(", and {} are studies", several.join(", ")),
+    }
 }
 
 impl Classify for CatalogueError {
@@ -82,7 +92,7 @@ impl Catalogue {
         self.sources.get(name)
     }
 
-    /// Adds all `*.toml` of a folder. A name that is known already is replaced: the user's file wins.
+    /// Adds all `*.toml` of a folder; studies may lie beside them. A name that is known already is replaced: the user's file wins.
     pub fn extend_from_folder(&mut self, directory: &Path) -> Result<(), CatalogueError> {
         let refused = |source| CatalogueError::Read { path: directory.into(), source };
         let entries: Result<Vec<_>, _> = fs::read_dir(directory).map_err(refused)?.collect();
@@ -90,10 +100,21 @@ impl Catalogue {
             entries.map_err(refused)?.into_iter().map(|entry| entry.path()).collect();
         files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
         files.sort();
-        if files.is_empty() {
-            return Err(CatalogueError::NoDefinition { path: directory.into() });
+        let mut studies = Vec::new();
+        let count = files.len();
+        for path in files {
+            let text = fs::read_to_string(&path)
+                .map_err(|source| CatalogueError::Read { path: path.clone(), source })?;
+            if is_study(&text) {
+                studies.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+            } else {
+                self.add(&TomlSource::new(path.display().to_string(), text))?;
+            }
         }
-        files.iter().try_for_each(|path| self.extend_file(path))
+        if studies.len() == count {
+            return Err(CatalogueError::NoDefinition { path: directory.into(), studies });
+        }
+        Ok(())
     }
 
     /// The definition of that name.
@@ -120,16 +141,16 @@ impl Catalogue {
         self.definitions.values()
     }
 
-    fn extend_file(&mut self, path: &Path) -> Result<(), CatalogueError> {
-        let text =
-            fs::read_to_string(path).map_err(|source| CatalogueError::Read { path: path.into(), source })?;
-        Ok(self.add(&TomlSource::new(path.display().to_string(), text))?)
-    }
-
     fn add(&mut self, source: &TomlSource) -> Result<(), Problems> {
         let definition = WorkloadDefinition::read(source)?;
         self.sources.insert(definition.name.clone(), source.clone());
         self.definitions.insert_sorted(definition.name.clone(), definition);
         Ok(())
     }
+}
+
+/// Whether a file is a study: it uses workloads, and says of none what to run.
+fn is_study(text: &str) -> bool {
+    let table = text.parse::<toml::Table>();
+    table.is_ok_and(|table| table.contains_key("workload") && !table.contains_key("argv"))
 }

@@ -62,6 +62,22 @@ fn a_folder_adds_and_replaces() {
 }
 
 #[test]
+fn studies_may_lie_beside_definitions() {
+    let study = "title = \"s\"\n[workload.fio]\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("night.toml"), study).unwrap();
+    let mut all = Catalogue::embedded().unwrap();
+    let known = all.names().count();
+    let error = all.extend_from_folder(folder.path()).unwrap_err().to_string();
+    assert!(error.ends_with("and night.toml is a study"), "{error}");
+    let own = "title = \"a\"\nmeasures = \"b\"\nargv = [\"true\"]\n[[metric]]\nname = \"time\"\nunit = \"s\"\n\
+               direction = \"lower\"\ntime = \"wall\"\n";
+    std::fs::write(folder.path().join("own.toml"), own).unwrap();
+    all.extend_from_folder(folder.path()).unwrap();
+    assert_eq!(all.names().count(), known + 1);
+}
+
+#[test]
 fn a_folder_that_is_wrong_says_where() {
     let mut all = Catalogue::embedded().unwrap();
     let error = all.extend_from_folder("/no/such/folder".as_ref()).unwrap_err().to_string();

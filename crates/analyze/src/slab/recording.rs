@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use perflab_formats::kernel::slab_counts::{CountConsistency, SlabCounts};
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::series::{RowRuns, Series};
 use perflab_model::{Nanos, RunRecord};
@@ -229,7 +230,14 @@ impl SlabRow {
     pub(crate) fn with_count_flags(mut self) -> Self {
         let room = wide_product(self.slabs, self.objs_per_slab);
         let total = u128::from(self.total_objects);
-        self.flags.torn |= self.objects > self.total_objects || total > room;
+        let counts = SlabCounts {
+            in_use: self.objects,
+            objects: self.total_objects,
+            per_slab: self.objs_per_slab,
+            active_slabs: None,
+            slabs: self.slabs,
+        };
+        self.flags.torn |= matches!(counts.consistency(), CountConsistency::Torn(_));
         self.flags.smaller_slabs = total < room;
         self
     }

@@ -74,14 +74,14 @@ pub(crate) fn guest_machine(name: &str, target: &TargetSpec) -> Result<GuestMach
     machine.load = target.load.clone();
     machine.append = target.append.clone();
     machine.root = guest_root_source(target)?;
-    machine.nodes = target.nodes.iter().map(guest_numa_node).collect();
+    machine.nodes = guest_numa_nodes(name, &target.nodes)?;
     let (cpus, memory) = match machine.nodes.as_slice() {
-        [] => (target.cpus, parse_byte_size(target.memory.as_deref())),
+        [] => (target.cpus, parse_byte_size(name, "memory", target.memory.as_deref())?),
         nodes => (Some(nodes.iter().map(|node| node.cpus).sum()), Some(total_memory(nodes))),
     };
     machine.cpus = cpus.unwrap_or(machine.cpus);
     machine.memory = memory.unwrap_or(machine.memory);
-    machine.huge_pages = parse_byte_size(target.huge_pages.as_deref());
+    machine.huge_pages = parse_byte_size(name, "huge_pages", target.huge_pages.as_deref())?;
     machine.model = target.cpu_model.clone();
     machine.accelerator = match target.accelerator {
         None => AcceleratorRequest::Best,
@@ -105,16 +105,17 @@ fn guest_root_source(target: &TargetSpec) -> Result<GuestRootSource, GuestError>
     Ok(root)
 }
 
-fn parse_byte_size(text: Option<&str>) -> Option<Bytes> {
-    text.and_then(|text| Bytes::parse(text).ok())
+fn parse_byte_size(name: &str, key: &str, text: Option<&str>) -> Result<Option<Bytes>, GuestError> {
+    let size = text.map(Bytes::parse).transpose();
+    size.map_err(|source| GuestError::NoSize { name: name.into(), key: key.into(), source })
 }
 
-fn guest_numa_node(node: &NumaNodeSpec) -> GuestNumaNode {
-    GuestNumaNode {
-        cpus: node.cpus,
-        memory: parse_byte_size(Some(&node.memory)).unwrap_or(Bytes(0)),
-        host: node.host,
-    }
+fn guest_numa_nodes(name: &str, nodes: &[NumaNodeSpec]) -> Result<Vec<GuestNumaNode>, GuestError> {
+    let node = |(index, node): (usize, &NumaNodeSpec)| {
+        let memory = parse_byte_size(name, &format!("nodes[{index}].memory"), Some(&node.memory))?;
+        Ok(GuestNumaNode { cpus: node.cpus, memory: memory.unwrap_or_default(), host: node.host })
+    };
+    nodes.iter().enumerate().map(node).collect()
 }
 
 fn total_memory(nodes: &[GuestNumaNode]) -> Bytes {

@@ -87,9 +87,7 @@ impl KernelFile {
             _ => vec![("", self.source)],
         }
     }
-}
 
-impl KernelFile {
     /// Whether a line is the first of such a text, or so made that it is of no other.
     pub fn is_begun_by(&self, line: &str) -> bool {
         match self.layout {

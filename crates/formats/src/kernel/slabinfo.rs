@@ -317,6 +317,16 @@ fn is_slabinfo_line(text: &str) -> bool {
     is_head || [TUNABLES, SLABDATA].iter().any(|mark| text.contains(mark))
 }
 
+/// Whether a line is a row of counts, whatever came before it: a name, and the numbers up to objects of a slab. Rows of other files
+/// may hold as many numbers, but a cache's name ends with no colon.
+pub fn is_slabinfo_row(text: &str) -> bool {
+    let line = SlabinfoLine::parse(TextLine { number: 1, text, whole: true });
+    line.is_ok_and(|line| {
+        let [of_objects @ .., _, _, _] = line.numbers;
+        !line.name.ends_with(':') && of_objects.iter().all(Option::is_some)
+    })
+}
+
 /// What a line of slabinfo is: the version begins it, the names of its columns are a comment.
 ///
 /// # Errors

@@ -67,8 +67,10 @@ impl StatRow {
 /// `cpu  1 2 3`, the first line, is of all CPUs.
 fn stat_role(line: &str) -> Result<LineRole, String> {
     let mut words = line.split_ascii_whitespace();
-    let is_total =
-        words.next() == Some("cpu") && words.next().is_some_and(|word| word.parse::<u64>().is_ok());
+    // Its four oldest states; the line `cpu` of /proc/cgroups has three numbers.
+    let is_total = words.next() == Some("cpu")
+        && words.clone().count() >= 4
+        && words.take(4).all(|word| word.parse::<u64>().is_ok());
     Ok(if is_total { LineRole::HeadRow } else { LineRole::Row })
 }
 

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use perflab_formats::kernel::slab_counts::{LoggedMachine, MachinePageSize};
-use perflab_formats::kernel::slabinfo::SlabinfoParser;
+use perflab_formats::kernel::slabinfo::{SlabinfoParser, is_slabinfo_row};
 use perflab_formats::kernel::sysfs_slab::{SLAB_CACHES, SlabCacheRow};
 use perflab_formats::kernel::{KernelFile, KernelFileLayout, open_log_parser, recognise_kernel_file};
 use perflab_formats::reading_parser::{LineOutcome, ReadingParser, TextLine};
@@ -39,11 +39,14 @@ const LOOKED_AT: usize = 20;
 /// Whether the first lines of a file are those of a log: any text has words and numbers, and a row of slabinfo little more,
 /// so that something else must speak for it. Nothing but comments may be one.
 fn is_kernel_dump(lines: &[String]) -> bool {
-    let is_marked = |text: &str| {
-        text.starts_with("time:") || recognise_kernel_file(text).is_some() || is_slabinfo_tool_head(text)
-    };
+    let is_marked = |text: &str| recognise_kernel_file(text).is_some() || is_slabinfo_tool_head(text);
+    let is_time = |text: &str| text.starts_with("time:");
     let texts = || lines.iter().map(|line| line.trim_ascii_end());
-    texts().any(is_marked) || texts().all(|text| text.is_empty() || text.starts_with('#'))
+    // Dumps of a file that is not known have times too.
+    let is_bare_slabinfo = || texts().any(is_time) && texts().any(is_slabinfo_row);
+    texts().any(is_marked)
+        || is_bare_slabinfo()
+        || texts().all(|text| text.is_empty() || text.starts_with('#') || is_time(text))
 }
 
 /// The events of a log.

@@ -47,3 +47,28 @@ fn loads_and_stalls_are_read_too() {
     assert_eq!(text_cells(&run, "pressure", "resource"), ["memory"; 4]);
     assert_eq!(int_cells(&run, "pressure", "total_ns")[..2], [Some(7000), Some(2000)]);
 }
+
+/// They have times and words and numbers, as dumps of slabinfo without heads do.
+#[test]
+fn dumps_of_files_that_are_not_read_are_none_of_others() {
+    let bench = ImportTestArchive::new();
+    let counts = "9 8 7 6 5 4 3 2";
+    for (name, text) in [
+        (
+            "interrupts",
+            format!(
+                "           CPU0 CPU1\n 24: {counts}  IO-APIC   5-edge ACPI:Ged\nNMI: {counts} Non-maskable\n"
+            ),
+        ),
+        ("softirqs", format!("           CPU0 CPU1\n  HI: {counts}\n")),
+        ("cgroups", "#subsys_name hierarchy num_cgroups enabled\ncpuset 0 100 1\ncpu 0 100 1\n".to_owned()),
+    ] {
+        for times in [true, false] {
+            let time = |second: u32| if times { format!("time: 170000000{second}\n") } else { String::new() };
+            let log = format!("{}{text}{}{text}", time(1), time(2));
+            assert!(bench.refusal_of(&bench.write_file(name, log)).contains("looks like none"), "{name}");
+        }
+    }
+    let bare = "time: 1700000001\ndentry 10 42 192 21 1\ntime: 1700000002\ndentry 11 42 192 21 1\n";
+    assert_eq!(bench.import(&bench.write_file("bare", bare)).run.list_monitors().unwrap(), ["slabinfo"]);
+}

@@ -2,16 +2,15 @@
 
 use std::ffi::OsString;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use perflab_analyze::Gate;
 use perflab_analyze::slab::what_if::LayoutChange;
 use perflab_analyze::slab::{
-    self, CacheOrder, CacheTableOptions, SlabCompareOptions, SlabComparison, SlabFacts, SlabGrowthOptions,
-    SlabInput, SlabRecording, SlabRepetition, SlabRow, SlabSide,
+    self, CacheOrder, CacheTableOptions, SlabCompareOptions, SlabComparison, SlabGrowthOptions,
+    SlabRecording, SlabRepetition, SlabRow, SlabSide,
 };
 use perflab_archive::{Archive, RunDir};
-use perflab_model::series::{RowRuns, Series};
-use perflab_model::{Bytes, Nanos, Outcome, RunRecord};
+use perflab_model::{Bytes, Nanos, RunRecord};
 use perflab_present::comparison::{OutputFormat, SlabComparisonDocument};
 use perflab_present::diagnostics::diagnostic_summaries;
 use perflab_present::method_text::describe_method;
@@ -20,7 +19,12 @@ use serde::Serialize;
 
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
+use crate::instruments::slab_args::{
+    CACHE_BARS, NotebookMethod, ROWS, SlabHistogramArgs, SlabSceneKind, SlabShowArgs, SlabTimelineArgs,
+    SlabTopArgs, WITHOUT_ROOT, grid_width,
+};
 use crate::instruments::slab_notebook;
+use crate::instruments::stored_slab_run::{StoredSlabRun, read_stored_slab_run};
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
 use crate::verb::Verb;
@@ -83,107 +87,6 @@ pub struct SlabRecordArgs {
     pub command: Vec<OsString>,
 }
 
-/// Whose numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum NotebookMethod {
-    /// exact ratios of sums
-    #[default]
-    Exact,
-    /// those of the 2019 notebook beside ours, and why they differ
-    Notebook,
-}
-
-/// `perflab slab show`
-#[derive(Debug, Args)]
-pub struct SlabShowArgs {
-    /// The run
-    #[arg(default_value = "@latest")]
-    pub run: String,
-    /// Which caches come first (default: wasted; with --method notebook: unweighted)
-    #[arg(long, value_name = "ORDER", value_parser = app::named_parser::<CacheOrder>())]
-    pub by: Option<CacheOrder>,
-    /// How many caches (default: 20; with --method notebook: 30; in a picture: 15)
-    #[arg(long, value_name = "N")]
-    pub top: Option<usize>,
-    /// Which numbers
-    #[arg(long, value_enum, default_value_t)]
-    pub method: NotebookMethod,
-    /// Show every column, however narrow the terminal
-    #[arg(long)]
-    pub wide: bool,
-    /// Draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
-    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
-    pub output: Option<OutputPath>,
-}
-
-/// `perflab slab timeline`
-#[derive(Debug, Args)]
-pub struct SlabTimelineArgs {
-    /// The run
-    #[arg(default_value = "@latest")]
-    pub run: String,
-    /// Only this cache (any of its names)
-    #[arg(long, value_name = "NAME")]
-    pub cache: Option<String>,
-    /// Show the growth of each cache (baseline, peak, retained, slope) in place of ticks
-    #[arg(long)]
-    pub growth: bool,
-    /// What to draw (default: bytes)
-    #[arg(long, value_enum, requires = "output", conflicts_with = "growth")]
-    pub picture: Option<SlabSceneKind>,
-    /// With --growth: show every column, however narrow the terminal
-    #[arg(long, requires = "growth")]
-    pub wide: bool,
-    /// Which numbers
-    #[arg(long, value_enum, default_value_t)]
-    pub method: NotebookMethod,
-    /// Draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
-    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
-    pub output: Option<OutputPath>,
-}
-
-/// The pictures of a timeline.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum SlabSceneKind {
-    /// slab bytes, stacked by cache
-    #[default]
-    Bytes,
-    /// waste, stacked by kind
-    Waste,
-    /// overall efficiency, packing, alignment and occupancy
-    Efficiency,
-}
-
-/// What the notebook's histograms are made of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum NotebookSource {
-    /// what the kernel's slabinfo tool printed (its first picture)
-    #[default]
-    Tool,
-    /// /proc/slabinfo (its last picture)
-    Proc,
-}
-
-/// `perflab slab histogram`
-#[derive(Debug, Args)]
-pub struct SlabHistogramArgs {
-    /// The run
-    #[arg(default_value = "@latest")]
-    pub run: String,
-    /// How many bars (default: 20)
-    #[arg(long, value_name = "N")]
-    pub bins: Option<usize>,
-    /// With --method notebook: which of its two histograms (default: tool)
-    #[arg(long, value_enum)]
-    pub of: Option<NotebookSource>,
-    /// Which numbers
-    #[arg(long, value_enum, default_value_t)]
-    pub method: NotebookMethod,
-    /// Draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
-    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
-    pub output: Option<OutputPath>,
-}
-
 /// `perflab slab compare`
 #[derive(Debug, Args)]
 pub struct SlabCompareArgs {
@@ -200,20 +103,6 @@ pub struct SlabCompareArgs {
     #[arg(long)]
     pub all: bool,
     /// Draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
-    #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
-    pub output: Option<OutputPath>,
-}
-
-/// `perflab slab top`
-#[derive(Debug, Args)]
-pub struct SlabTopArgs {
-    /// Time between readings
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub every: Nanos,
-    /// Which caches come first
-    #[arg(long, value_name = "ORDER", value_parser = app::named_parser::<CacheOrder>(), default_value = "bytes")]
-    pub by: CacheOrder,
-    /// Take one snapshot and draw it into FILE.svg or FILE.png, or as SVG on standard output (-)
     #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]
     pub output: Option<OutputPath>,
 }
@@ -250,13 +139,6 @@ pub fn run_slab_verb(context: &App, verb: &SlabVerb) -> Result<Exit, Failure> {
         SlabVerb::WhatIf(args) => show_what_if(context, args),
     }
 }
-
-/// What root adds; printed where it is missing.
-pub(crate) const WITHOUT_ROOT: &str = "\
-without root, only totals are recorded (Slab, SReclaimable and SUnreclaim of /proc/meminfo, /proc/vmstat).
-As root, perflab also records: every cache's objects, slabs and bytes (/proc/slabinfo, mode 0400), and object
-sizes, alignment, merged names and exact counts (/sys/kernel/slab). Efficiency, waste and growth of each cache
-need them: `sudo perflab slab record …`";
 
 /// Attributes change seldom, and exact counts walk lists under a lock: once a second is often enough.
 const SLOW: &str = "1s";
@@ -311,8 +193,6 @@ fn slab_monitors(every: Nanos, is_root: bool) -> String {
 
 /// Rows of the table, and bars of the picture, where no other number is requested.
 const TOP: usize = 20;
-
-pub(crate) const CACHE_BARS: usize = 15;
 
 /// Totals and the worst caches of a run.
 pub fn show_slab_caches(context: &App, args: &SlabShowArgs) -> Result<Exit, Failure> {
@@ -375,19 +255,6 @@ fn note_column_meanings(context: &App) {
         present::notebook_column_names().map(|(ours, theirs)| format!("{ours} = {theirs}")).collect();
     context.note(format!("the notebook's names (in brackets the slabinfo tool's): {}", names.join("; ")));
 }
-
-/// What eighty columns have room for, unless the terminal has more or all is requested; programs get everything.
-pub fn grid_width(context: &App, is_all_wanted: bool) -> present::GridWidth {
-    let has_room = context.width.is_some_and(|columns| columns >= 150);
-    if is_all_wanted || has_room || context.format != OutputFormat::Table {
-        present::GridWidth::Wide
-    } else {
-        present::GridWidth::Narrow
-    }
-}
-
-/// Rows that people read; programs get all.
-pub(crate) const ROWS: usize = 24;
 
 /// Caches with a colour of their own.
 pub(crate) const LAYERS: usize = 7;
@@ -671,72 +538,4 @@ fn layouts_of_cache(
         }
     }
     Ok(found)
-}
-
-/// A run's record and those of its series that tell of slabs.
-#[derive(Debug)]
-pub struct StoredSlabRun {
-    /// what was done
-    pub record: RunRecord,
-    slabinfo: Option<RowRuns>,
-    series: Vec<Series>,
-}
-
-/// The long one, of which each row is held once for all ticks at which it stood.
-const SLABINFO: &str = "slabinfo";
-
-const MONITORS: [&str; 4] = ["slab-caches", "slab-exact", "slabinfo-tool", "meminfo"];
-
-impl StoredSlabRun {
-    /// Reads them.
-    pub fn read(run: &RunDir) -> Result<Self, Failure> {
-        let there = run.list_monitors()?;
-        let slabinfo = there
-            .iter()
-            .any(|monitor| monitor == SLABINFO)
-            .then(|| run.read_series_spans(SLABINFO))
-            .transpose()?;
-        let requested = MONITORS.iter().filter(|name| there.iter().any(|monitor| monitor == *name));
-        let series = requested.map(|name| run.read_series(name)).collect::<Result<Vec<_>, _>>()?;
-        Ok(StoredSlabRun { record: run.read_record()?, slabinfo, series })
-    }
-
-    /// Says which iterations did not end well: their slabs are those of something else than was asked for.
-    pub fn note_failures(&self, context: &App) {
-        let id = self.record.manifest.id.as_str();
-        let bad = self.record.iterations.iter().filter(|iteration| iteration.outcome != Outcome::Ok);
-        let bad: Vec<_> = bad.collect();
-        let Some(first) = bad.first() else { return };
-        let why = first.outcome.failure_reason().unwrap_or_default();
-        let (count, all, slot) = (bad.len(), self.record.iterations.len(), first.slot);
-        context.note(format!(
-            "warning: {count} of {all} iterations of run {id} did not end well (slot {slot}: {why}); `perflab show {id} --output {slot}` prints its output"
-        ));
-    }
-
-    /// What the analysis is made of.
-    pub fn analysis_input(&self) -> SlabInput<'_> {
-        let of = |name: &str| self.series.iter().find(|series| series.schema.monitor == name);
-        SlabInput {
-            slabinfo: self.slabinfo.as_ref(),
-            caches: of("slab-caches"),
-            exact: of("slab-exact"),
-            meminfo: of("meminfo"),
-            tool: of("slabinfo-tool"),
-            system: SlabFacts::from_record(&self.record),
-            record: Some(&self.record),
-        }
-    }
-
-    /// The rows, each with its attributes.
-    pub fn read_recording(&self) -> Result<SlabRecording, Failure> {
-        Ok(SlabRecording::read(&self.analysis_input())?)
-    }
-}
-
-/// The run that a selector names, read.
-pub fn read_stored_slab_run(context: &App, run: &str) -> Result<StoredSlabRun, Failure> {
-    let stored = StoredSlabRun::read(&crate::selection::select_run(&context.archive()?, run)?)?;
-    stored.note_failures(context);
-    Ok(stored)
 }

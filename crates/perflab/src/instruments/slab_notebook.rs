@@ -9,9 +9,8 @@ use perflab_present::slab::notebook::{
 
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
-use crate::instruments::slab::{
-    NotebookSource, SlabHistogramArgs, SlabShowArgs, SlabTimelineArgs, StoredSlabRun,
-};
+use crate::instruments::slab_args::{NotebookSource, SlabHistogramArgs, SlabShowArgs, SlabTimelineArgs};
+use crate::instruments::stored_slab_run::StoredSlabRun;
 
 /// Rows of the notebook's table, where no other number is requested.
 const LOWEST: usize = 30;
@@ -59,7 +58,7 @@ pub fn show_notebook_timeline(
         .into());
     }
     let most = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown)
-        .then_some(crate::instruments::slab::ROWS);
+        .then_some(crate::instruments::slab_args::ROWS);
     let input = stored.analysis_input();
     let plot = args.output.as_ref();
     if let Some(name) = &args.cache {

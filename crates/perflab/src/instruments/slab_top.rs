@@ -26,7 +26,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
-use crate::instruments::slab::SlabTopArgs;
+use crate::instruments::slab_args::{CACHE_BARS, SlabTopArgs, WITHOUT_ROOT, grid_width};
 use perflab_model::quantity::format_share;
 
 /// Watches the caches until q; prints one snapshot where nobody could watch.
@@ -52,18 +52,16 @@ fn print_snapshot(context: &App, mut live: LiveSlab, args: &SlabTopArgs) -> Resu
     let result = slab::cache_table(&recording, &CacheTableOptions::default());
     let order = args.by;
     app::print_result(context, &result, || {
-        present::show_grid(&result, order, usize::MAX, crate::instruments::slab::grid_width(context, false))
+        present::show_grid(&result, order, usize::MAX, grid_width(context, false))
     })?;
-    app::write_scene(context, args.output.as_ref(), || {
-        present::show_figure(&result, order, crate::instruments::slab::CACHE_BARS)
-    })?;
+    app::write_scene(context, args.output.as_ref(), || present::show_figure(&result, order, CACHE_BARS))?;
     app::note_row_counts(context, &result.rows);
     Ok(Exit::Fine)
 }
 
 /// What everybody may read.
 fn print_slab_totals(context: &App) -> Result<Exit, Failure> {
-    stderr_line!("warning: {}", crate::instruments::slab::WITHOUT_ROOT);
+    stderr_line!("warning: {}", WITHOUT_ROOT);
     let text = context.root.read("/proc/meminfo")?;
     let mut grid = Grid::new([GridColumn::left("meminfo"), GridColumn::right("size")]);
     for name in ["Slab", "SReclaimable", "SUnreclaim"] {

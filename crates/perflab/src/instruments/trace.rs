@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
@@ -17,20 +16,21 @@ use perflab_archive::RunDir;
 use perflab_model::operation::{
     OPERATION_TRACER, OperationColumns, OperationTraceSummary, TracedIteration, iterations_with_operations,
 };
-use perflab_model::{Nanos, Ratio, RunStatus};
+use perflab_model::{Ratio, RunStatus};
 use perflab_present::chart::PALETTE;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::operations::{
     OperationSceneOptions, ScaleKind, causes_grid, changes_grid, common_time_range, operation_conclusions,
     operation_scene, probe_conclusions, slowest_grid,
 };
-use serde_json::json;
 
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
+use crate::instruments::trace_summary::print_trace_summary;
+use crate::instruments::watched_process::AttachArgs;
 use crate::measure::command_study::{self, CommandStudy};
 use crate::output_path::OutputPath;
-use crate::quantities::{parse_quantile_share, parse_slowdown};
+use crate::quantities::parse_quantile_share;
 use crate::verb::Verb;
 
 /// Find what makes single operations of a program slow
@@ -78,55 +78,6 @@ pub struct TraceRecordArgs {
     pub label: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
-}
-
-/// `perflab trace attach`
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-BEGIN and END are places: a FUNCTION (as in the symbol table, as in the source, or its last name if
-only one has it), an address 0x1234 as linked, or a USDT probe PROVIDER:PROBE, of the program or of
-a library that it links or has mapped; FILE:PLACE names the file (a path, or libc.so.6). A function
-ends where it returns unless an end is given; a USDT probe `x_begin` (`x_entry`, `x_start`) ends at
-`x_end` (`x_return`, `x_done`) or at `x`, and may be filtered: PROVIDER:PROBE[arg2==\"f\" && arg3>5].
-Spans nest: a span inside an operation is a cause, its time its own, without spans inside it.
-Operations do not nest: give the inner one as a span.
-Examples:
-  perflab trace attach --list --program ./server
-  perflab trace attach --operation insert --span malloc --span reap=reap_begin,reap_end -- ./tree
-  perflab trace attach --operation slablist:add_begin --span slablist:reap_begin --pid 1234
-
-Each event costs some microseconds, which is measured here and printed before: a program that can be
-changed is better linked with optrace (`perflab trace run`), at some tens of nanoseconds. Every
-process that runs the file pays meanwhile; only the one that was asked for is recorded. It needs
-root or CAP_PERFMON.")]
-pub struct AttachArgs {
-    /// An operation: where it begins and where it ends (repeatable)
-    #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
-    pub operation: Vec<String>,
-    /// What happens inside an operation, and may be a cause: where it begins and ends (repeatable)
-    #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
-    pub span: Vec<String>,
-    /// The file to probe if it is not the program itself: one of its libraries
-    #[arg(long, value_name = "FILE")]
-    pub program: Option<PathBuf>,
-    /// List the functions and USDT probes, and do nothing else
-    #[arg(long)]
-    pub list: bool,
-    /// Watch this process until it ends, until ^C, or for the time given by --for
-    #[arg(short = 'p', long, value_name = "PID", conflicts_with = "command")]
-    pub pid: Option<i32>,
-    /// How much slower the program may become; beyond that, it is watched for part of the time
-    #[arg(long, value_name = "PERCENT", default_value = "50%", value_parser = parse_slowdown)]
-    pub max_slowdown: Ratio,
-    /// Watch for this long
-    #[arg(long = "for", value_name = "TIME")]
-    pub duration: Option<Nanos>,
-    /// A name for the run; runs that share a label are repetitions of one another
-    #[arg(long)]
-    pub label: Option<String>,
-    /// The program and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -267,48 +218,6 @@ pub fn record_trace(context: &App, args: &TraceRecordArgs) -> Result<Exit, Failu
         print_trace_summary(context, &found)?;
     }
     Ok(if status == RunStatus::Finished { Exit::Fine } else { Exit::WORKLOAD_FAILED })
-}
-
-/// Says what a tracer brought, and what to do with it.
-pub fn print_trace_summary(context: &App, found: &RunDir) -> Result<(), Failure> {
-    context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
-    let traced = found.read_trace_summaries(OPERATION_TRACER)?;
-    if context.format == OutputFormat::Json {
-        let counts = |summary: &OperationTraceSummary| json!({ "slot": summary.slot, "operations": summary.operations, "lost": summary.lost });
-        context.print_json(
-            &json!({ "run": found.id(), "traced": traced.iter().map(counts).collect::<Vec<_>>() }),
-        )?;
-    }
-    note_operation_counts(context, found, &traced);
-    Ok(())
-}
-
-/// Says what was traced.
-pub fn note_trace_summaries(context: &App, found: &RunDir) -> Result<(), Failure> {
-    note_operation_counts(context, found, &found.read_trace_summaries(OPERATION_TRACER)?);
-    Ok(())
-}
-
-fn note_operation_counts(context: &App, found: &RunDir, traced: &[OperationTraceSummary]) {
-    for summary in traced {
-        let whole = summary.cut.as_ref().map_or(String::new(), |reason| format!("; not whole: {reason}"));
-        let parts = [
-            (summary.abandoned, "without an end"),
-            (summary.nested, "inside another"),
-            (summary.open, "open at the end"),
-            (summary.rescued, "of them recovered from the memory of a program that did not close its trace"),
-        ];
-        let parts: String = parts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!(", {count} {what}"))
-            .collect();
-        context.note(format!(
-            "{} operations of {} threads, {} lost{parts}{whole}",
-            summary.operations, summary.threads, summary.lost
-        ));
-    }
-    context.note(format!("`perflab trace causes {}` explains the slow ones", found.short_id()));
 }
 
 fn not_linked_error(words: &[String]) -> UsageError {

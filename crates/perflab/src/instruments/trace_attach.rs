@@ -2,7 +2,6 @@
 //! probes.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,8 +20,8 @@ use serde_json::json;
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::instruments::probed_binary::{ProbeSites, ProgramBinaries};
-use crate::instruments::trace::{AttachArgs, print_trace_summary};
-use crate::instruments::watched_process::{WatchSlowdown, WatchedProcess};
+use crate::instruments::trace_summary::print_trace_summary;
+use crate::instruments::watched_process::{AttachArgs, WatchSlowdown, WatchedProcess, find_command};
 use crate::keep::imported_runs::record_source;
 use crate::measure::run;
 use perflab_model::quantity::{format_quantity, format_share};
@@ -177,14 +176,6 @@ fn find_program_file(args: &AttachArgs) -> Result<PathBuf, Failure> {
         )
         .into()),
     }
-}
-
-/// As a shell finds a command.
-pub(crate) fn find_command(command: &OsStr) -> Result<PathBuf, Failure> {
-    if command == "perflab" {
-        return std::env::current_exe().context("cannot find perflab's own binary");
-    }
-    Ok(perflab_prefetch::trace_store::find_program_path(command)?)
 }
 
 fn list_probe_points(context: &App, program: &ProbedProgram) -> Result<Exit, Failure> {

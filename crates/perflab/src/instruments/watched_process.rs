@@ -4,19 +4,19 @@
 //! The estimate is what the probes cost of the CPU time that the program took. Where that would exceed the bound, the
 //! program is watched for a share of the time only.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use perflab_formats::kernel::process::ProcessStat;
 
 use crate::failure::{Failure, FailureContext as _, UnexpectedError};
-use crate::instruments::trace::AttachArgs;
-use crate::instruments::trace_attach::find_command;
 use crate::measure::command_study;
-use perflab_model::Ratio;
+use crate::quantities::parse_slowdown;
 use perflab_model::quantity::format_quantity;
+use perflab_model::{Nanos, Ratio};
 
 /// What the probes may cost beyond the bound before they are taken off: so long each time is watched at least.
 const LEAST: Duration = Duration::from_millis(100);
@@ -137,6 +137,55 @@ fn slowdown_text(spent: f64, own: f64) -> String {
     }
 }
 
+/// `perflab trace attach`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+BEGIN and END are places: a FUNCTION (as in the symbol table, as in the source, or its last name if
+only one has it), an address 0x1234 as linked, or a USDT probe PROVIDER:PROBE, of the program or of
+a library that it links or has mapped; FILE:PLACE names the file (a path, or libc.so.6). A function
+ends where it returns unless an end is given; a USDT probe `x_begin` (`x_entry`, `x_start`) ends at
+`x_end` (`x_return`, `x_done`) or at `x`, and may be filtered: PROVIDER:PROBE[arg2==\"f\" && arg3>5].
+Spans nest: a span inside an operation is a cause, its time its own, without spans inside it.
+Operations do not nest: give the inner one as a span.
+Examples:
+  perflab trace attach --list --program ./server
+  perflab trace attach --operation insert --span malloc --span reap=reap_begin,reap_end -- ./tree
+  perflab trace attach --operation slablist:add_begin --span slablist:reap_begin --pid 1234
+
+Each event costs some microseconds, which is measured here and printed before: a program that can be
+changed is better linked with optrace (`perflab trace run`), at some tens of nanoseconds. Every
+process that runs the file pays meanwhile; only the one that was asked for is recorded. It needs
+root or CAP_PERFMON.")]
+pub struct AttachArgs {
+    /// An operation: where it begins and where it ends (repeatable)
+    #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
+    pub operation: Vec<String>,
+    /// What happens inside an operation, and may be a cause: where it begins and ends (repeatable)
+    #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
+    pub span: Vec<String>,
+    /// The file to probe if it is not the program itself: one of its libraries
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+    /// List the functions and USDT probes, and do nothing else
+    #[arg(long)]
+    pub list: bool,
+    /// Watch this process until it ends, until ^C, or for the time given by --for
+    #[arg(short = 'p', long, value_name = "PID", conflicts_with = "command")]
+    pub pid: Option<i32>,
+    /// How much slower the program may become; beyond that, it is watched for part of the time
+    #[arg(long, value_name = "PERCENT", default_value = "50%", value_parser = parse_slowdown)]
+    pub max_slowdown: Ratio,
+    /// Watch for this long
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// A name for the run; runs that share a label are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
 /// What is watched.
 pub struct WatchedProcess {
     /// As a person calls it.
@@ -247,6 +296,14 @@ fn foreign_process_end(pid: i32) -> (bool, String) {
 
 fn read_process_stat(pid: i32) -> Option<ProcessStat> {
     ProcessStat::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// As a shell finds a command.
+pub(crate) fn find_command(command: &OsStr) -> Result<PathBuf, Failure> {
+    if command == "perflab" {
+        return std::env::current_exe().context("cannot find perflab's own binary");
+    }
+    Ok(perflab_prefetch::trace_store::find_program_path(command)?)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use perflab_stats::median_with_interval;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
-use crate::instruments::trace::note_trace_summaries;
+use crate::instruments::trace_summary::note_trace_summaries;
 use crate::keep::imported_runs::{ImportOutcome, record_imports};
 use crate::output_path::OutputPath;
 use crate::selection;
@@ -83,14 +83,10 @@ fn look_at_path(path: &Path, kind: Option<&'static Importer>) -> Result<PathCont
 
 /// Refuses what may be waited for, or read, for ever. A path that is not there is reported by whoever opens it.
 pub fn refuse_endless(path: &Path) -> Result<(), UsageError> {
-    let is_finite = |found: std::fs::Metadata| found.is_file() || found.is_dir();
-    // Calls itself a regular file, and waits for the kernel to say something.
-    let is_log = std::fs::canonicalize(path).is_ok_and(|path| path == Path::new("/proc/kmsg"));
-    if !is_log && path.metadata().map_or(true, is_finite) {
-        return Ok(());
-    }
-    let what = format!("{}: it is a pipe, a socket or a device", path.display());
-    Err(UsageError::new(what, "write what it gives to a file, and import that"))
+    perflab_files::refuse_endless(path).map_err(|error| {
+        let what = format!("{}: {error}", path.display());
+        UsageError::new(what, "write what it gives to a file, and import that")
+    })
 }
 
 /// Makes a run of each result, and says what was taken of them.

@@ -31,57 +31,126 @@ pub struct ImportOutcome {
     pub warnings: Vec<RunWarning>,
 }
 
-/// What the runs of one call were made of: label and hash of the files, and the path that came first.
+/// Label and hash of what a run was made of.
+type ImportKey = (Option<String>, String);
+
+/// What the runs of one call were made of, with the place of the first path that holds it: threads come to them in any order,
+/// and the first path counts.
 #[derive(Default)]
-struct ImportedFiles(Mutex<HashMap<(Option<String>, String), PathBuf>>);
+struct ImportedFiles(Mutex<HashMap<ImportKey, usize>>);
 
 impl ImportedFiles {
-    /// The path that the same files came from before in this call; else `path` is the first.
-    fn claim(&self, label: Option<&str>, hash: &str, path: &Path) -> Option<PathBuf> {
-        let key = (label.map(String::from), hash.to_owned());
+    /// Notes that the path at `place` holds these files; gives the first place that is known to.
+    fn claim(&self, key: ImportKey, place: usize) -> usize {
         let mut claimed = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match claimed.get(&key) {
-            Some(first) => Some(first.clone()),
-            None => claimed.insert(key, path.into()),
-        }
+        let first = claimed.entry(key).or_insert(place);
+        *first = place.min(*first);
+        *first
     }
 }
 
-/// Makes a run in `archive` of what other tools wrote at `path`.
-///
-/// # Errors
-/// What cannot be understood, and what recording a run may fail with; no run is left behind then.
-fn record_import(
-    archive: &Archive,
-    path: &Path,
-    options: &ImportOptions,
-    files: &ImportedFiles,
-) -> Result<ImportOutcome, Failure> {
-    let (kind, mut source) = open_import(path, options)?;
-    let mut recorded = record_source(archive, &mut source)?;
-    let file_reports = source.file_reports();
-    let label = recorded.label.clone();
-    let twin = recorded.hash.take().and_then(|hash| {
-        let of_this_call = files.claim(label.as_deref(), &hash, path);
-        let twin = of_this_call.map(|twin| format!("the run of {}", twin.display()));
-        twin.or_else(|| Some(format!("run {}", find_earlier_import(archive, &hash, label.as_deref())?)))
-    });
-    if let (Some(twin), false, true) = (&twin, options.again, label.is_some()) {
-        return Err(already_imported_error(path, twin, label.as_deref()).into());
+/// One call's import of several results.
+struct ImportCall<'a> {
+    archive: &'a Archive,
+    results: &'a [(&'static Importer, PathBuf)],
+    /// one for each result, with the id of its run
+    options: Vec<ImportOptions>,
+    files: ImportedFiles,
+}
+
+/// What came of one result.
+struct ImportedResult {
+    outcome: Result<ImportOutcome, Failure>,
+    key: Option<ImportKey>,
+}
+
+impl ImportCall<'_> {
+    /// Makes a run of the result at `place`, unless an earlier one of this call is known to be of the same files, or a run is.
+    fn record(&self, place: usize) -> ImportedResult {
+        let mut key = None;
+        let outcome = self.try_record(place, &mut key);
+        ImportedResult { outcome, key }
     }
-    if let Some(twin) = twin {
-        let message = format!("{twin} was made of the very same files");
-        let advice = "compare runs of different measurements";
-        recorded.warnings.push(RunWarning { message, advice: advice.into() });
+
+    fn try_record(&self, place: usize, key: &mut Option<ImportKey>) -> Result<ImportOutcome, Failure> {
+        let none = || UnexpectedError(format!("there is no result {place} to import"));
+        let (_, path) = self.results.get(place).ok_or_else(none)?;
+        let options = self.options.get(place).ok_or_else(none)?;
+        let (kind, mut source) = open_import(path, options)?;
+        let mut recorded = record_source(self.archive, &mut source)?;
+        let file_reports = source.file_reports();
+        let label = recorded.label.clone();
+        *key = recorded.hash.take().map(|hash| (label.clone(), hash));
+        if let Some(key) = key {
+            let first = self.files.claim(key.clone(), place);
+            if first < place && self.refuses_twins(place, label.as_deref()) {
+                return Err(self.twin_error(place, first, label.as_deref()));
+            }
+            if let Some(run) = self.find_earlier_import(key) {
+                let twin = format!("run {run}");
+                if self.refuses_twins(place, label.as_deref()) {
+                    return Err(already_imported_error(path, &twin, label.as_deref()).into());
+                }
+                recorded.warnings.push(twin_warning(&twin));
+            }
+        }
+        Ok(ImportOutcome {
+            run: recorded.recorder.finish()?,
+            label,
+            path: path.clone(),
+            kind: kind.name,
+            file_reports,
+            warnings: recorded.warnings,
+        })
     }
-    Ok(ImportOutcome {
-        run: recorded.recorder.finish()?,
-        label,
-        path: path.into(),
-        kind: kind.name,
-        file_reports,
-        warnings: recorded.warnings,
-    })
+
+    /// Whether the same files under the same label count once.
+    fn refuses_twins(&self, place: usize, label: Option<&str>) -> bool {
+        label.is_some() && self.options.get(place).is_some_and(|options| !options.again)
+    }
+
+    fn path_at(&self, place: usize) -> &Path {
+        self.results.get(place).map_or(Path::new(""), |(_, path)| path)
+    }
+
+    fn twin_error(&self, place: usize, first: usize, label: Option<&str>) -> Failure {
+        let twin = format!("the run of {}", self.path_at(first).display());
+        already_imported_error(self.path_at(place), &twin, label).into()
+    }
+
+    /// The earlier run of that label that was made of the same files.
+    fn find_earlier_import(&self, (label, hash): &ImportKey) -> Option<String> {
+        let is_own = |entry: &ArchiveEntry| self.options.iter().any(|options| options.id == entry.id);
+        let same = |entry: &ArchiveEntry| {
+            !is_own(entry) && entry.summary.as_ref().is_ok_and(|summary| summary.label == *label)
+        };
+        let is_twin = |entry: &ArchiveEntry| {
+            self.archive.open_run(entry).manifest().is_ok_and(|manifest| {
+                manifest.facts.value(HASH_FACT).is_some_and(|known| known.to_string() == *hash)
+            })
+        };
+        self.archive.list_runs().ok()?.into_iter().filter(same).find(is_twin).map(|entry| entry.short)
+    }
+
+    /// Takes back a run whose files an earlier path of this call turned out to hold, too; says so where both stay.
+    fn settle_twin(&self, place: usize, result: ImportedResult) -> Result<ImportOutcome, Failure> {
+        let mut imported = result.outcome?;
+        let first = result.key.map_or(place, |key| self.files.claim(key, place));
+        if first == place {
+            return Ok(imported);
+        }
+        if self.refuses_twins(place, imported.label.as_deref()) {
+            self.archive.remove_run(imported.run.id())?;
+            return Err(self.twin_error(place, first, imported.label.as_deref()));
+        }
+        imported.warnings.push(twin_warning(&format!("the run of {}", self.path_at(first).display())));
+        Ok(imported)
+    }
+}
+
+fn twin_warning(twin: &str) -> RunWarning {
+    let message = format!("{twin} was made of the very same files");
+    RunWarning { message, advice: "compare runs of different measurements".into() }
 }
 
 /// A run whose events were all recorded, and that is not seen yet.
@@ -97,7 +166,7 @@ pub struct RecordedImport {
 /// Records the events of an import.
 ///
 /// # Errors
-/// As [`record_import`].
+/// What cannot be understood, and what recording a run may fail with; no run is left behind then.
 pub fn record_source(archive: &Archive, source: &mut dyn ImportSource) -> Result<RecordedImport, Failure> {
     let first = source.next().ok_or_else(|| UnexpectedError("there is nothing in it to import".into()))??;
     let RunEventKind::Began(manifest) = &first.what else {
@@ -126,17 +195,20 @@ pub fn record_imports(
     results: &[(&'static Importer, PathBuf)],
     options: &ImportOptions,
 ) -> Vec<Result<ImportOutcome, Failure>> {
-    let own: Vec<ImportOptions> = results
+    let options = results
         .iter()
         .map(|(kind, _)| ImportOptions { kind: Some(*kind), id: new_run_id(), ..options.clone() })
         .collect();
-    let (next, files) = (AtomicUsize::new(0), ImportedFiles::default());
+    let call = ImportCall { archive, results, options, files: ImportedFiles::default() };
+    let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let (Some((_, path)), Some(options)) = (results.get(at), own.get(at)) else { return done };
-            done.push((at, record_import(archive, path, options, &files)));
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            if place >= results.len() {
+                return done;
+            }
+            done.push((place, call.record(place)));
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(results.len());
@@ -148,20 +220,8 @@ pub fn record_imports(
         }
         done
     });
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, imported)| imported).collect()
-}
-
-/// The run of that label that was made of the same files.
-fn find_earlier_import(archive: &Archive, hash: &str, label: Option<&str>) -> Option<String> {
-    let same =
-        |entry: &ArchiveEntry| entry.summary.as_ref().is_ok_and(|summary| summary.label.as_deref() == label);
-    let is_twin = |entry: &ArchiveEntry| {
-        archive.open_run(entry).manifest().is_ok_and(|manifest| {
-            manifest.facts.value(HASH_FACT).is_some_and(|known| known.to_string() == hash)
-        })
-    };
-    archive.list_runs().ok()?.into_iter().filter(same).find(is_twin).map(|entry| entry.short)
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(place, result)| call.settle_twin(place, result)).collect()
 }
 
 fn already_imported_error(path: &Path, twin: &str, label: Option<&str>) -> UsageError {

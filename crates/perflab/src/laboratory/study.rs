@@ -38,8 +38,10 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
         let found = json!({ "study": name, "title": study.title, "cases": cases, "iterations": slots });
         return context.print_json(&found);
     }
+    let case_noun = if cases == 1 { "case" } else { "cases" };
+    let slot_noun = if slots == 1 { "iteration" } else { "iterations" };
     context.note(format!(
-        "{name} is good: \"{}\", {cases} cases, {slots} iterations with warm-ups",
+        "{name} is good: \"{}\", {cases} {case_noun}, {slots} {slot_noun} with warm-ups",
         study.title
     ));
     Ok(())

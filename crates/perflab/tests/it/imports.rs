@@ -149,6 +149,29 @@ fn a_path_that_is_named_twice_is_imported_once() {
     assert_eq!(runs(), 4);
 }
 
+/// Threads come to equal files in any order; the first path counts.
+#[test]
+fn of_equal_files_the_first_path_is_imported() {
+    let laboratory = Sandbox::new();
+    let file = write_fio_json(&laboratory, "f.json", "4k", 1000);
+    let names: Vec<String> = (1..=8).map(|number| format!("{number}.json")).collect();
+    for name in &names {
+        fs::copy(&file, laboratory.path(name)).unwrap();
+    }
+    let runs = || fs::read_dir(laboratory.path("archive/runs")).unwrap().count();
+    for round in 1..=4 {
+        let label = format!("l{round}");
+        let mut arguments = vec!["import"];
+        arguments.extend(names.iter().map(String::as_str));
+        arguments.extend(["--label", &label]);
+        let told = laboratory.run(&arguments);
+        assert_eq!((told.code, runs()), (Some(2), round), "{}", told.err);
+        let refused: Vec<bool> =
+            names.iter().map(|name| told.err.contains(&format!("error: {name}"))).collect();
+        assert_eq!(refused, [false, true, true, true, true, true, true, true], "{}", told.err);
+    }
+}
+
 #[test]
 fn what_is_not_read_of_a_folder_is_named() {
     let laboratory = Sandbox::new();
