@@ -3,6 +3,8 @@
 use clap::{Args, ValueEnum};
 use perflab_analyze::slab::CacheOrder;
 use perflab_model::Nanos;
+use perflab_present::comparison::OutputFormat;
+use perflab_present::slab as present;
 
 use crate::app::{self, App};
 use crate::output_path::OutputPath;
