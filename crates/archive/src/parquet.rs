@@ -502,7 +502,8 @@ impl ParquetReader {
         Ok((values, levels))
     }
 
-    fn damage(&self, reason: impl ToString) -> ArchiveError {
+    /// The error that something of the file is not as it should be.
+    pub(crate) fn damage(&self, reason: impl ToString) -> ArchiveError {
         ArchiveError::damaged(&self.path)(reason)
     }
 }

@@ -182,13 +182,18 @@ impl Table {
         }
     }
 
-    /// Without the column of that name.
-    #[must_use]
-    pub fn without_column(&self, name: &str) -> Self {
-        let kept = self.columns.iter().zip(&self.arrays).filter(|(column, _)| column.name != name);
-        let (columns, arrays): (Vec<_>, Vec<_>) =
-            kept.map(|(column, array)| (column.clone(), Arc::clone(array))).unzip();
-        Table { columns: columns.into(), arrays, rows: self.rows }
+    /// With these columns only, which are found by their names.
+    ///
+    /// # Errors
+    /// A column is not there, or of another type.
+    pub fn select(&self, columns: Arc<[ColumnSpec]>) -> Result<Self, SchemaMismatch> {
+        let find = |wanted: &ColumnSpec| {
+            let found = self.columns.iter().zip(&self.arrays).find(|(column, _)| column.name == wanted.name);
+            let array = found.map(|(_, array)| Arc::clone(array));
+            array.ok_or_else(|| SchemaMismatch::NoColumn { column: wanted.name.clone() })
+        };
+        let arrays = columns.iter().map(find).collect::<Result<_, _>>()?;
+        Table::new(columns, arrays, self.rows)
     }
 
     /// These rows, in that order; one may come several times.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use perflab_model::column::{ColumnKind, ColumnType, stored_columns};
 use perflab_model::series::{RowRuns, RowRunsBuilder, Series, SeriesGap, SeriesSchema};
@@ -217,8 +218,11 @@ pub(crate) fn list_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
 /// Reads the table of `monitor`, by its stored name.
 pub(crate) fn read_series(run: &Path, monitor: &str) -> Result<Series, ArchiveError> {
     let (table, schema) = open_series(run, monitor)?;
+    let mut parts = read_series_parts(&table, &schema)?;
+    let first = parts.next().unwrap_or_else(|| Ok(Series::empty(schema.clone())))?;
+    let Some(second) = parts.next() else { return Ok(first) };
     let (mut at, mut whole) = (Vec::new(), TableBuilder::new(schema.columns.clone().into()));
-    for part in read_series_parts(&table, &schema)? {
+    for part in [Ok(first), second].into_iter().chain(parts) {
         let part = part?;
         let columns = part.table.cell_columns();
         for row in 0..part.at.len() {
@@ -250,10 +254,11 @@ fn read_series_parts(
     schema: &SeriesSchema,
 ) -> Result<impl Iterator<Item = Result<Series, ArchiveError>>, ArchiveError> {
     let parts = table.read_whole_rows::<TickRow>(table.row_groups(), TickRow::READ)?;
-    Ok(parts.map(|rows| {
+    let columns: Arc<[ColumnSpec]> = schema.columns.clone().into();
+    Ok(parts.map(move |rows| {
         let rows = rows?;
         let at = rows.column(TickRow::TIME).values().iter().copied().map(from_stored_nanos).collect();
-        let table = rows.table().without_column(TickRow::TIME.name());
+        let table = rows.table().select(Arc::clone(&columns)).map_err(|error| table.damage(error))?;
         Ok(Series { schema: schema.clone(), at, table })
     }))
 }
