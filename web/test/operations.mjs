@@ -25,7 +25,7 @@ export async function operations({ test, shots, desktop, file }) {
       for (let y = 0; y < picture.height; y++) for (let x = 0; x < picture.width; x++) {
         const at = (y * picture.width + x) * 4;
         const [red, green, blue] = picture.data.slice(at, at + 3);
-        if (picture.data[at + 3] === 255 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) return { x: x / picture.width, y };
+        if (picture.data[at + 3] === 255 && Math.max(red, green, blue) - Math.min(red, green, blue) > 40) return { x: x / picture.width, y };
       }
       return undefined;
     });
