@@ -1,4 +1,4 @@
-//! The table of facts, a machine's facts as flat keys with the path each was read from, and what differs between
+//! A machine's facts as flat keys with the path each was read from, and what differs between
 //! two machines.
 
 use std::collections::BTreeMap;
@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Scalar;
+use crate::fact_table::{FactVolatility, fact_spec};
 
 /// One fact and where it was read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,9 +21,6 @@ pub struct Fact {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Facts(pub BTreeMap<String, Fact>);
-
-/// Facts that vary by themselves from run to run and so hardly ever explain a change.
-const VOLATILE: &[&str] = &["memory.available", "load.", "uptime", "time.", "disk.free.", "import."];
 
 impl Facts {
     /// Names that expressions may use, and the fact behind each.
@@ -87,7 +85,7 @@ pub struct FactChange<'a> {
 impl FactChange<'_> {
     /// Whether the fact varies by itself from run to run.
     pub fn is_volatile(&self) -> bool {
-        VOLATILE.iter().any(|prefix| self.key.starts_with(prefix))
+        fact_spec(self.key).volatility == FactVolatility::Varies
     }
 }
 

@@ -184,6 +184,14 @@ fn expressions_get_their_variables() {
 }
 
 #[test]
+fn every_fact_of_a_machine_is_declared() {
+    let facts = collect_facts(&Root::host(), None).unwrap();
+    let unknown: Vec<&String> =
+        facts.0.keys().filter(|key| perflab_model::fact_table::fact_spec(key).key.is_empty()).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
 fn facts_that_do_not_vary_are_the_same_twice() {
     let (first, second) =
         (collect_facts(&Root::host(), None).unwrap(), collect_facts(&Root::host(), None).unwrap());

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use perflab_analyze::PlanDifference;
+use perflab_model::fact_table::{FactUnit, fact_spec};
 use perflab_model::{Bytes, Facts, Scalar};
 
 use crate::grid::{Grid, GridCell, GridColumn};
@@ -98,13 +99,10 @@ fn differing_keys<'a>(facts: &[&'a Facts]) -> BTreeSet<&'a str> {
     others.iter().flat_map(|other| first.changes_to(other)).map(|difference| difference.key).collect()
 }
 
-/// Families of facts that are sizes in bytes.
-const SIZES: &[&str] = &["memory.", "cpu.cache."];
-
 /// Sizes are stored in bytes; people read them scaled.
 fn fact_value_text(key: &str, value: &Scalar) -> String {
     match value {
-        Scalar::Int(bytes) if SIZES.iter().any(|prefix| key.starts_with(prefix)) && *bytes >= 1024 => {
+        Scalar::Int(bytes) if fact_spec(key).unit == FactUnit::Bytes && *bytes >= 1024 => {
             format!("{} ({bytes})", Bytes(bytes.unsigned_abs()))
         }
         other => other.to_string(),

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use indexmap::IndexMap;
+use perflab_model::fact_table::{FACT_RANKS, FactWeight, ranked_fact_spec};
 use perflab_model::study::FactorKind;
 use perflab_model::{Case, Facts, Manifest, RunRecord, Scalar, TargetRecord};
 use serde::Serialize;
@@ -26,50 +27,21 @@ pub struct FactDifference {
     pub important: bool,
 }
 
-/// How likely a difference in a fact explains a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FactWeight {
-    /// It often does: rows are flagged.
-    Often,
-    /// It changes by itself from run to run, and does where it changed a lot.
-    Drifts,
-    /// It says when, where or from what a run was made, and hardly ever does.
-    Hardly,
-}
-
-/// Every kind of fact, the likeliest cause first; of those that fit a key the longest counts.
-#[rustfmt::skip]
-const FACT_WEIGHTS: &[(&str, FactWeight)] = &[
-    ("kernel.release", FactWeight::Often), ("kernel.cmdline", FactWeight::Often), ("mitigations.", FactWeight::Often),
-    ("cpu.model", FactWeight::Often), ("cpu.microcode", FactWeight::Often), ("cpu.", FactWeight::Often),
-    ("hypervisor.", FactWeight::Often), ("kernel.", FactWeight::Often), ("thp.", FactWeight::Often), ("numa.", FactWeight::Often),
-    ("memory.", FactWeight::Often), ("cgroup.", FactWeight::Often), ("sysctl.", FactWeight::Often),
-    ("reclaim.", FactWeight::Often), ("clocksource", FactWeight::Often), ("distribution.", FactWeight::Often),
-    ("disk.", FactWeight::Often), ("job.", FactWeight::Often), ("load.", FactWeight::Drifts), ("memory.available", FactWeight::Drifts), ("", FactWeight::Hardly),
-    // Other processes mount and unmount, and loop devices come and go.
-    ("disk.free.", FactWeight::Hardly), ("disk.loop", FactWeight::Hardly), ("disk.mount.", FactWeight::Hardly),
-    ("disk.mount./.", FactWeight::Often),
-    ("kernel.config.sha256", FactWeight::Hardly), ("job.run", FactWeight::Hardly), ("import.", FactWeight::Hardly),
-];
-
 /// As much of the larger one is a difference of a fact that drifts, where it explains anything.
 const LEAST_DRIFT: f64 = 0.5;
 
 /// Loads below this are an idle machine's.
 const IDLE_LOAD: f64 = 1.0;
 
-/// A fact's place among [`FACT_WEIGHTS`], behind all of them where its difference is none that matters, and whether it matters.
+/// A fact's rank among causes, behind all of them where its difference is none that matters, and whether it matters.
 fn rank_difference(difference: &perflab_model::facts::FactChange<'_>) -> (usize, bool) {
-    let fits = FACT_WEIGHTS.iter().enumerate().filter(|(_, (prefix, _))| difference.key.starts_with(prefix));
-    let Some((place, (_, weight))) = fits.max_by_key(|(_, (prefix, _))| prefix.len()) else {
-        return (FACT_WEIGHTS.len(), false);
-    };
-    let matters = match weight {
+    let (spec, rank) = ranked_fact_spec(difference.key);
+    let matters = match spec.weight {
         FactWeight::Often => true,
-        FactWeight::Drifts => has_drifted_far(difference.ours, difference.theirs),
+        FactWeight::WhenLarge => has_drifted_far(difference.ours, difference.theirs),
         FactWeight::Hardly => false,
     };
-    (if matters { place } else { FACT_WEIGHTS.len() + place }, matters)
+    (if matters { rank } else { FACT_RANKS + rank }, matters)
 }
 
 /// Whether a number changed by much of itself; one that is no number, or is not known on one side, did.

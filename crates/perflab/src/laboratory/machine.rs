@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use perflab_conduct::execution_records::{EndedExecutions, end_abandoned_executions};
 use perflab_disk::remove_dead_emulated_disks;
-use perflab_model::{Facts, Scalar};
+use perflab_model::Facts;
+use perflab_model::fact_table::{FactSpec, all_fact_specs};
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_present::facts::{fact_cell, machine_facts_grid};
@@ -110,7 +111,7 @@ pub fn check_machine(context: &App, args: &CheckArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     }
     let mut grid = Grid::new(["what", "found", "better", "why"].map(GridColumn::left));
-    for finding in FINDINGS.iter().filter_map(|rule| rule.apply(&facts)) {
+    for finding in all_fact_specs().filter_map(|spec| disturbance_row(spec, &facts)) {
         grid.add_row(finding);
     }
     context.print_grid(&grid)?;
@@ -118,65 +119,12 @@ pub fn check_machine(context: &App, args: &CheckArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// Something that disturbs measurements, and how to see it in the facts.
-struct DisturbanceRule {
-    fact: &'static str,
-    bad: fn(&Scalar) -> bool,
-    better: &'static str,
-    why: &'static str,
+/// What disturbs measurements, if this kind of fact has a value here that is not good.
+fn disturbance_row(spec: &FactSpec, facts: &Facts) -> Option<[GridCell; 4]> {
+    let (good, value) = (spec.good?, facts.value(spec.key)?);
+    let row = || [spec.key.into(), fact_cell(value), good.better.into(), good.why.into()];
+    (!good.holds_for(value)).then(row)
 }
-
-impl DisturbanceRule {
-    fn apply(&self, facts: &Facts) -> Option<[GridCell; 4]> {
-        let value = facts.value(self.fact)?;
-        (self.bad)(value).then(|| [self.fact.into(), fact_cell(value), self.better.into(), self.why.into()])
-    }
-}
-
-const FINDINGS: &[DisturbanceRule] = &[
-    DisturbanceRule {
-        fact: "cpu.governor",
-        bad: |value| value.to_string() != "performance",
-        better: "performance",
-        why: "the clock follows the load, so the first iterations are slower",
-    },
-    DisturbanceRule {
-        fact: "load.1",
-        bad: |value| value.as_number().is_some_and(|load| load > 0.5),
-        better: "below 0.5",
-        why: "something else is running",
-    },
-    DisturbanceRule {
-        fact: "clocksource.current",
-        bad: |value| !matches!(value.to_string().as_str(), "tsc" | "kvm-clock" | "arch_sys_counter"),
-        better: "tsc",
-        why: "reading the clock takes a slow system call",
-    },
-    DisturbanceRule {
-        fact: "load.steal_percent",
-        bad: |value| value.as_number().is_some_and(|steal| steal > 0.1),
-        better: "below 0.1",
-        why: "the hypervisor gives CPU time of this machine to others",
-    },
-    DisturbanceRule {
-        fact: "kernel.config.KASAN",
-        bad: |value| value.to_string() == "y",
-        better: "n",
-        why: "a debug kernel: its costs are not those of a production kernel",
-    },
-    DisturbanceRule {
-        fact: "hypervisor.present",
-        bad: |value| *value == Scalar::Bool(true),
-        better: "bare metal",
-        why: "neighbours and steal time are part of what is measured",
-    },
-    DisturbanceRule {
-        fact: "kernel.tainted",
-        bad: |value| value.as_number().is_some_and(|taint| taint != 0.0),
-        better: "0",
-        why: "out-of-tree modules or warnings: this is not a clean kernel",
-    },
-];
 
 /// List the monitors and what they record
 #[derive(Debug, Args)]
@@ -230,6 +178,8 @@ impl Verb for UndoArgs {
 
 #[cfg(test)]
 mod tests {
+    use perflab_model::Scalar;
+
     use super::*;
 
     #[test]
