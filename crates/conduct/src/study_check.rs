@@ -168,3 +168,23 @@ pub(crate) fn choose_primary_metrics(study: &Study, declared: Vec<Metric>) -> Ve
     };
     declared.into_iter().map(choose).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::study::TomlSource;
+    use perflab_model::{Direction, Unit};
+
+    use super::*;
+
+    #[test]
+    fn a_study_may_choose_a_metric_that_the_output_names() {
+        let text = "title = \"t\"\n[workload.fio]\n[metric.op-Close]\nprimary = true\n";
+        let study = TomlSource::new("s.toml", text).parse_study().unwrap();
+        let declared =
+            Metric { name: "op-*".into(), unit: Unit::new("ms"), direction: Direction::Lower, primary: true };
+        let chosen = choose_primary_metrics(&study, vec![declared]);
+        let chosen: Vec<(&str, bool)> =
+            chosen.iter().map(|metric| (metric.name.as_str(), metric.primary)).collect();
+        assert_eq!(chosen, [("op-Close", true), ("op-*", false)]);
+    }
+}

@@ -162,6 +162,14 @@ mod tests {
     }
 
     #[test]
+    fn a_size_that_is_none_is_named() {
+        let node = NumaNodeSpec { cpus: 1, memory: "much".into(), host: None };
+        let error = guest_numa_nodes("guest", &[node]).unwrap_err();
+        assert!(matches!(&error, GuestError::NoSize { key, .. } if key == "nodes[0].memory"), "{error}");
+        assert!(error.to_string().contains("much"), "{error}");
+    }
+
+    #[test]
     fn every_key_of_a_guest_comes_to_be_in_its_machine() {
         let words = "load = [\"xfs\"]\nappend = [\"mitigations=off\"]\nroot = \"DIR/root.qcow2:1\"\ncache = \"none\"\n\
                      pin = [1, 0]\nhuge-pages = \"2MiB\"\ncpu-model = \"EPYC\"\naccelerator = \"tcg\"\nchannel = \"vsock\"\n\
