@@ -15,7 +15,7 @@
 //! | [`event`] | the one stream that a run is |
 //! | [`metric`] | metric, unit, direction, and one sample |
 //! | [`series`] | what a monitor records |
-//! | [`column`], [`table`] | columns declared by the type of their rows, and cells; tables in memory, over Arrow's arrays |
+//! | [`mod@column`], [`table`] | columns declared by the type of their rows, and cells; tables in memory, over Arrow's arrays |
 //! | [`profile`], `stack` | sampled call stacks: frames, nodes, samples, what was lost |
 //! | [`operation`] | every operation of a traced program, with the spans inside it |
 //! | [`io_trace`], `page_set` | pages and disk requests of a process tree, and their files; sets of pages |

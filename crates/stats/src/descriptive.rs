@@ -220,3 +220,15 @@ fn best_count(n: usize, percent: f64) -> Result<usize, StatsError> {
     }
     Ok(((n as f64 * percent / 100.0) as usize).clamp(1, n))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of ten squares two are cut at each end: (4 + 9 + 16 + 25 + 36 + 49) / 6.
+    #[test]
+    fn a_trimmed_mean_cuts_its_share_at_each_end() {
+        let squares: Vec<f64> = (0..10).map(|n| f64::from(n * n)).collect();
+        assert!((trimmed_mean(&squares, 0.2).unwrap() - 139.0 / 6.0).abs() < 1e-12);
+    }
+}

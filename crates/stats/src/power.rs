@@ -166,3 +166,15 @@ impl PowerGoal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_lessen_the_noise_within_boots_alone() {
+        let noise = TwoLevelNoise { between: 3.0, within: 4.0 };
+        assert!((noise.boot_mean_sd(16) - 10.0_f64.sqrt()).abs() < 1e-12);
+        assert!((noise.boot_mean_sd(1) - 5.0).abs() < 1e-12);
+    }
+}

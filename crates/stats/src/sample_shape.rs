@@ -187,6 +187,16 @@ impl TukeyFences {
 mod tests {
     use super::*;
 
+    /// Quartiles of type 7 are 2.75 and 6.25.
+    #[test]
+    fn fences_exclude_what_lies_beyond_them() {
+        let fences = TukeyFences::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 1.5).unwrap();
+        assert_eq!((fences.low, fences.high), (-2.5, 11.5));
+        let inside = [-2.5, 0.0, 5.0, 11.5].map(|value| fences.excludes(value));
+        let beyond = [-2.6, 11.6, f64::INFINITY].map(|value| fences.excludes(value));
+        assert_eq!((inside, beyond), ([false; 4], [true; 3]));
+    }
+
     #[test]
     fn readings_of_a_coarse_clock_are_one_group() {
         let even: Vec<f64> = (0..5_000).map(|n| f64::from(n % 11) / 1_000.0 + 0.1).collect();

@@ -195,3 +195,28 @@ fn level_variances(observed: &[f64], repetitions: &[usize]) -> Vec<f64> {
     };
     observed.iter().zip(repetitions).map(own).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// √(18/2 · 4/1) = 6 iterations a boot; for a half width of one standard deviation of boots, t₆/√7 = 0.925 suffices and
+    /// t₅/√6 = 1.050 does not (Student's quantiles 2.447 and 2.571).
+    #[test]
+    fn repetitions_follow_their_costs_and_the_quantile_its_freedom() {
+        let levels = VarianceComponents {
+            mean: 10.0,
+            repetitions: vec![5, 5],
+            observed: vec![4.0, 1.8],
+            components: vec![4.0, 1.0],
+        };
+        assert_eq!(levels.best_repetitions(&[2.0, 18.0]).unwrap(), [Some(6)]);
+        let lone = VarianceComponents {
+            mean: 10.0,
+            repetitions: vec![5],
+            observed: vec![1.0],
+            components: vec![1.0],
+        };
+        assert_eq!(lone.needed_highest_repetitions(&[], 1.0, 0.95).unwrap(), Some(7));
+    }
+}
