@@ -78,7 +78,8 @@ pub mod stopping_rule;
 
 pub use compare::change::{ChangeInterval, ChangeScale, EstimationMethod, MetricChange, RepetitionLevel};
 pub use compare::comparison::{
-    ComparedRun, Comparison, SamplePoint, SampleValues, SideSummary, Verdict, VerdictRow,
+    ComparedRun, Comparison, SamplePoint, SampleValues, SideSummary, TailComparison, TailCount, Verdict,
+    VerdictRow,
 };
 pub use compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 pub use compare::failures::{FailureComparison, FailureCount, VerdictBasis};

@@ -1,4 +1,4 @@
-//! How often something happens on two sides: Fisher's exact test.
+//! How often something happens: Fisher's exact test of two sides, and what so many trials can miss.
 
 use statrs::function::factorial::ln_binomial;
 
@@ -62,9 +62,22 @@ pub fn fisher_exact(baseline: EventCount, candidate: EventCount) -> Result<Fishe
     Ok(FisherTest { p: unlikelier.min(1.0), at_most: at_most.min(1.0), at_least: at_least.min(1.0) })
 }
 
+/// The rarest share of trials of which at least one is among so many, with this confidence: 1 - (1 - confidence)^(1/n), about
+/// 3/n at 95 % (the rule of three; Hanley and Lippman-Hand, JAMA 249, 1983).
+#[must_use]
+pub fn rarest_visible_share(trials: usize, confidence: f64) -> f64 {
+    1.0 - (1.0 - confidence).powf(1.0 / trials.max(1) as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_many_trials_show_is_three_in_their_number() {
+        assert!((rarest_visible_share(30, 0.95) - 0.095).abs() < 5e-4);
+        assert!((rarest_visible_share(300, 0.95) - 0.01).abs() < 1e-4);
+    }
 
     fn test([baseline, candidate]: [(u64, u64); 2]) -> FisherTest {
         let count = |(events, trials)| EventCount { events, trials };

@@ -63,7 +63,7 @@ pub use descriptive::{
 };
 pub use error::StatsError;
 pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli};
-pub use fisher::{EventCount, FisherTest, fisher_exact};
+pub use fisher::{EventCount, FisherTest, fisher_exact, rarest_visible_share};
 pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
 pub use mann_whitney::{MannWhitney, PairwiseShifts, hodges_lehmann_ratio, mann_whitney, smallest_p};
 pub use power::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit};
+use perflab_stats::rarest_visible_share;
 use serde::{Serialize, Serializer};
 
 use crate::compare::change::{ChangeScale, EstimationMethod, MetricChange};
@@ -139,6 +140,12 @@ pub struct VerdictRow {
     /// How often the case failed on both sides; absent where it never did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures: Option<FailureComparison>,
+    /// Values far beyond the rest on the bad side; absent where neither side has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<TailComparison>,
+    /// Where nothing changed: bad iterations that are rarer than this share would not have shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen_share: Option<f64>,
     /// What the verdict stands on.
     #[serde(skip_serializing_if = "VerdictBasis::is_values")]
     pub basis: VerdictBasis,
@@ -157,6 +164,41 @@ pub struct SideSummary {
     pub failed: usize,
     /// Every value, in order of time.
     pub values: SampleValues,
+}
+
+/// How many values of a side lie beyond the fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TailCount {
+    /// Values beyond it.
+    pub beyond: usize,
+    /// All values.
+    pub of: usize,
+}
+
+impl TailCount {
+    /// The share of the values that lie beyond.
+    #[must_use]
+    pub fn share(self) -> f64 {
+        self.beyond as f64 / self.of.max(1) as f64
+    }
+}
+
+/// The bad tails of both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TailComparison {
+    /// Values beyond it, on the bad side, are far from the rest of both sides, in the row's unit: the farther of both sides'
+    /// outer fences (Tukey 1977), and farther than the margin.
+    pub fence: f64,
+    /// In the baseline.
+    pub baseline: TailCount,
+    /// In the candidate.
+    pub candidate: TailCount,
+    /// Two-sided p-value of "both have as many" (Fisher's exact test; shares of boots by Mann and Whitney's).
+    pub p: f64,
+    /// The p-value adjusted for all rows of the family that have such values.
+    pub q: f64,
+    /// What the middle of the values says.
+    pub middle: Verdict,
 }
 
 /// The values of a metric in a case on one side, held once for all rows in which they stand: fifty runs that are compared
@@ -264,6 +306,12 @@ impl VerdictRow {
         } else {
             self.verdict.word()
         }
+    }
+
+    /// Says what a row that is the same could not have seen.
+    pub(crate) fn tell_unseen_share(&mut self) {
+        let values = self.candidate.as_ref().map(|side| side.n).filter(|_| self.verdict == Verdict::Same);
+        self.unseen_share = values.map(|values| rarest_visible_share(values, 0.95));
     }
 
     /// The change as a fraction of the baseline, also where it was estimated in the metric's unit; absent

@@ -86,7 +86,7 @@ fn adjust_changed_p(family: &[f64], own: f64, changed: f64) -> f64 {
 
 /// Whether the values that are missing could have turned the verdict.
 fn could_turn(draft: &RowEstimate, family: &[f64], options: &AnalysisOptions) -> bool {
-    let Some(imputed) = &draft.imputed else { return false };
+    let Some(imputed) = draft.imputed.as_ref().filter(|_| draft.row.basis.is_values()) else { return false };
     let Some(change) = draft.row.change else { return false };
     let is_changed = draft.row.flags.contains(&RowFlag::Changed);
     match draft.row.verdict {

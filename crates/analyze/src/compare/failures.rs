@@ -48,6 +48,8 @@ pub enum VerdictBasis {
     Failures,
     /// nothing: iterations that failed could have turned what the values say
     MissingValues,
+    /// values far beyond the rest, of which one side has more
+    Tail,
 }
 
 impl VerdictBasis {
@@ -64,6 +66,7 @@ impl VerdictBasis {
             VerdictBasis::Values => "values",
             VerdictBasis::Failures => "failures",
             VerdictBasis::MissingValues => "missing-values",
+            VerdictBasis::Tail => "tail",
         }
     }
 }

@@ -102,10 +102,10 @@ impl GateRule {
         match self.term {
             GateTerm::Missing => row.flags.contains(&RowFlag::OneSided),
             GateTerm::Verdict(verdict) => {
-                // A change from a baseline of zero has no relative size, and is beyond any; so is failing more often.
+                // A change from a baseline of zero has no relative size, and is beyond any; so are failures and tails.
                 let size = row.relative_change().map_or(f64::INFINITY, f64::abs);
-                let fails = row.basis == VerdictBasis::Failures;
-                let beyond = self.beyond == 0.0 || fails || size > self.beyond;
+                let has_no_size = matches!(row.basis, VerdictBasis::Failures | VerdictBasis::Tail);
+                let beyond = self.beyond == 0.0 || has_no_size || size > self.beyond;
                 row.verdict_word() == verdict.word() && beyond
             }
         }

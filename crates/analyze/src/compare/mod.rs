@@ -10,6 +10,7 @@
 //! | `row_estimate`, `change` | the numbers of each row |
 //! | `verdict` | test families, verdicts, the power that an unclear row lacks |
 //! | `failures`, `missing_values`, `failure_verdict` | how often a case failed, what the missing values could have been, and the verdict that follows |
+//! | `tails`, `tail_verdict` | values far beyond the rest, and the verdict where one side has more |
 //! | `checks`, [`diagnostic`] | what is doubtful |
 //! | [`noise_card`] | what this machine shows where nothing changed |
 //! | [`run_differences`] | facts and parts of the plan that differ |
@@ -33,5 +34,7 @@ pub mod pipeline;
 pub mod recap;
 pub(crate) mod row_estimate;
 pub mod run_differences;
+pub(crate) mod tail_verdict;
+pub(crate) mod tails;
 pub(crate) mod twin_rows;
 pub(crate) mod verdict;

@@ -15,6 +15,7 @@ use crate::compare::failure_verdict::judge_failures;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::row_estimate::{RowEstimate, estimate_rows};
 use crate::compare::run_differences::{self, FactDifference};
+use crate::compare::tail_verdict::judge_tails;
 use crate::compare::verdict::{TestFamilySizes, set_verdicts};
 use crate::error::AnalyzeError;
 use crate::method_description::MethodDescription;
@@ -90,7 +91,9 @@ fn conclude_comparison(
         crate::compare::twin_rows::merge_twin_rows(&mut drafts);
     }
     let families = set_verdicts(&mut drafts, options);
+    judge_tails(&mut drafts, options);
     judge_failures(&mut drafts, options);
+    drafts.iter_mut().for_each(|draft| draft.row.tell_unseen_share());
     warnings.extend(families.too_many_rows.clone());
     warnings.extend(crate::compare::checks::check_aligned_sides(&index, &ours, &theirs, &drafts));
     warnings.extend(from_rows);

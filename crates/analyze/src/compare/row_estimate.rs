@@ -16,6 +16,7 @@ use crate::compare::experimental_unit::ComparisonUnits;
 use crate::compare::failures::{FailureComparison, VerdictBasis};
 use crate::compare::missing_values::{bad_end, count_failures, impute_failures, values_beyond};
 use crate::compare::options::AnalysisOptions;
+use crate::compare::tails::compare_tails;
 use crate::error::AnalyzeError;
 
 /// Fewest values a side that, being all equal on both, count as exact.
@@ -180,6 +181,8 @@ impl RowPosition<'_> {
                 count_failures(self.subject, self.candidate),
             ),
             basis: VerdictBasis::Values,
+            tail: None,
+            unseen_share: None,
         })
     }
 
@@ -223,6 +226,8 @@ impl RowPosition<'_> {
             [options.confidence, options.narrow_confidence()],
         )?;
         draft.row.method = Some(units.estimation_method());
+        draft.row.tail =
+            compare_tails(baseline, candidate, draft.row.direction, draft.row.margin, units.level)?;
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);
         draft.sd = found.sd;

@@ -9,3 +9,4 @@ mod false_alarms;
 mod gate;
 mod interaction;
 mod slab;
+mod tails;
