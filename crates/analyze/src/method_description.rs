@@ -19,6 +19,13 @@ pub enum MethodDescription {
         /// Confidence of the interval of a *better* or *worse*, such as 0.95.
         confidence: f64,
     },
+    /// What rows that are the same could not have seen.
+    UnseenTail {
+        /// Bad iterations that are rarer than this share.
+        share: f64,
+        /// Values of the candidate, in the row that has fewest.
+        values: usize,
+    },
     /// Benjamini and Hochberg's adjustment, each family by itself.
     FalseDiscoveryRate {
         /// Primary rows.

@@ -144,11 +144,19 @@ fn describe_methods(
         narrow_confidence: options.narrow_confidence(),
         confidence: options.confidence,
     });
+    notes.extend(unseen_tail(drafts));
     notes.push(MethodDescription::FalseDiscoveryRate {
         primary: families.primary,
         explanatory: families.explanatory,
     });
     notes
+}
+
+/// What the row with fewest values could not have seen, of those that are the same.
+fn unseen_tail(drafts: &[RowEstimate]) -> Option<MethodDescription> {
+    let of_row = |draft: &RowEstimate| Some((draft.row.unseen_share?, draft.row.candidate.as_ref()?.n));
+    let (share, values) = drafts.iter().filter_map(of_row).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(MethodDescription::UnseenTail { share, values })
 }
 
 /// Compares the levels of `factor` within runs (one, or repetitions of one another), the first level being the

@@ -2,7 +2,7 @@
 
 use perflab_analyze::{Comparison, RepetitionLevel, VerdictBasis, VerdictRow};
 
-use crate::comparison::row_text::{NOTHING, RowText, failures_text};
+use crate::comparison::row_text::{NOTHING, RowText, failures_text, tail_text};
 
 /// As many changes are named in a sentence.
 const MOST_NAMED: usize = 3;
@@ -78,9 +78,13 @@ fn name_changes(found: &[&VerdictRow], comparison: &Comparison) -> String {
         where_it_is.extend((comparison.candidates.len() > 1).then_some(row.candidate_name.as_str()));
         let place =
             if where_it_is.is_empty() { String::new() } else { format!(" ({})", where_it_is.join(", ")) };
-        let by_failures = failures_text(row, comparison).filter(|_| row.basis == VerdictBasis::Failures);
-        let change = match by_failures {
-            Some(failures) => format!(": {failures}"),
+        let counted = match row.basis {
+            VerdictBasis::Failures => failures_text(row, comparison),
+            VerdictBasis::Tail => tail_text(row, comparison),
+            VerdictBasis::Values | VerdictBasis::MissingValues => None,
+        };
+        let change = match counted {
+            Some(counted) => format!(": {counted}"),
             None if text.change == NOTHING => String::new(),
             None => format!(" {}", text.change),
         };

@@ -1,11 +1,13 @@
 //! One verdict row as texts: medians, change, verdict mark, repetitions, flags.
 
 use perflab_analyze::{
-    ChangeScale, Comparison, FailureCount, MetricChange, RowFlag, SideSummary, Verdict, VerdictBasis,
-    VerdictRow,
+    ChangeScale, Comparison, FailureCount, MetricChange, RowFlag, SideSummary, TailCount, Verdict,
+    VerdictBasis, VerdictRow,
 };
 
-use perflab_model::quantity::{UnitScale, decimals_for_width, format_probability, format_signed};
+use perflab_model::quantity::{
+    UnitScale, decimals_for_width, format_probability, format_quantity, format_signed,
+};
 
 /// One row, as people read it.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,16 +92,42 @@ pub fn format_change(change: MetricChange, unit: &str) -> String {
     row_change_text(change, &UnitScale::fitting(unit, largest))
 }
 
-/// Symbol and word.
+/// Symbol and words.
 fn verdict_text(row: &VerdictRow) -> String {
+    format!("{} {}", verdict_symbol(row.verdict_word()), verdict_words(row))
+}
+
+/// The verdict's word, with what it stands on where that is not the middle of the values.
+pub(crate) fn verdict_words(row: &VerdictRow) -> String {
     let word = row.verdict_word();
+    if let (VerdictBasis::Tail, Some(tail)) = (row.basis, row.tail) {
+        let end = match row.verdict {
+            Verdict::Better => "better tail",
+            Verdict::Unclear if tail.middle == Verdict::Same => "tail unclear",
+            _ => "worse tail",
+        };
+        return format!("{} middle, {end}", tail.middle.word());
+    }
     let basis = match (row.basis, row.verdict) {
         (VerdictBasis::Failures, Verdict::Worse) => " (fails more)",
         (VerdictBasis::Failures, _) => " (fails less)",
         (VerdictBasis::MissingValues, _) => " (failures)",
-        (VerdictBasis::Values, _) => "",
+        (VerdictBasis::Values | VerdictBasis::Tail, _) => "",
     };
-    format!("{} {word}{basis}", verdict_symbol(word))
+    format!("{word}{basis}")
+}
+
+/// `5 of 30 beyond 12.5 ms, 0 of 30 in old`: values far from the rest on the bad side; nothing where there are none.
+pub(crate) fn tail_text(row: &VerdictRow, comparison: &Comparison) -> Option<String> {
+    let tail = row.tail?;
+    let count = |side: TailCount| format!("{} of {}", side.beyond, side.of);
+    Some(format!(
+        "{} beyond {}, {} in {}",
+        count(tail.candidate),
+        format_quantity(tail.fence, &row.unit.0),
+        count(tail.baseline),
+        comparison.baseline
+    ))
 }
 
 /// `21 of 30 failed, 0 of 30 in old`: the candidate's failures beside the baseline's; nothing where nothing failed.

@@ -10,7 +10,7 @@ use perflab_model::quantity::{
 use serde::Serialize;
 
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
-use crate::comparison::row_text::{failures_text, verdict_symbol};
+use crate::comparison::row_text::{failures_text, tail_text, verdict_symbol, verdict_words};
 use crate::diagnostics::flag_footnote;
 
 /// Verdicts under the titles of their columns.
@@ -24,11 +24,14 @@ pub struct VerdictTable {
     rows: Vec<VerdictTableRow>,
 }
 
-/// A verdict as word and symbol; colour is the third sign, never the only one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// A verdict as words and symbol; colour is the third sign, never the only one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct VerdictMark {
+    /// What the row counts as.
     word: &'static str,
     symbol: char,
+    /// What people read: `same middle, worse tail`.
+    text: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,7 +79,7 @@ impl VerdictMark {
     /// A row's mark.
     pub(crate) fn from_row(row: &VerdictRow) -> Self {
         let word = row.verdict_word();
-        VerdictMark { word, symbol: verdict_symbol(word) }
+        VerdictMark { word, symbol: verdict_symbol(word), text: verdict_words(row) }
     }
 }
 
@@ -203,6 +206,7 @@ fn row_advice(row: &VerdictRow, comparison: &Comparison) -> String {
     match row.basis {
         VerdictBasis::Values => {}
         VerdictBasis::Failures => return failures,
+        VerdictBasis::Tail => return tail_text(row, comparison).unwrap_or_default(),
         VerdictBasis::MissingValues => return format!("{failures}: they could turn the verdict"),
     }
     let level = row.method.map_or("iterations", |method| match method.level {
