@@ -310,7 +310,8 @@ impl VerdictRow {
 
     /// Says what a row that is the same could not have seen.
     pub(crate) fn tell_unseen_share(&mut self) {
-        let values = self.candidate.as_ref().map(|side| side.n).filter(|_| self.verdict == Verdict::Same);
+        let has_bad_tail = self.verdict == Verdict::Same && self.direction != Direction::Neither;
+        let values = self.candidate.as_ref().map(|side| side.n).filter(|_| has_bad_tail);
         self.unseen_share = values.map(|values| rarest_visible_share(values, 0.95));
     }
 

@@ -152,10 +152,13 @@ fn describe_methods(
     notes
 }
 
-/// What the row with fewest values could not have seen, of those that are the same.
+/// What the row with fewest values could not have seen, of those that decide and are the same.
 fn unseen_tail(drafts: &[RowEstimate]) -> Option<MethodDescription> {
+    let has_primary = drafts.iter().any(|draft| draft.row.primary);
+    let decides = |draft: &&RowEstimate| draft.row.primary || !has_primary;
     let of_row = |draft: &RowEstimate| Some((draft.row.unseen_share?, draft.row.candidate.as_ref()?.n));
-    let (share, values) = drafts.iter().filter_map(of_row).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (share, values) =
+        drafts.iter().filter(decides).filter_map(of_row).max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(MethodDescription::UnseenTail { share, values })
 }
 
