@@ -170,7 +170,7 @@ fn what_is_hardly_meant_is_said_with_its_place() {
     insta::assert_snapshot!(check.replace(&study, "s.toml"), @r#"
     warning: s.toml:9:1: `factor.arenas.levels`: has one level, so nothing is compared; add a second level, or set it for all with `parameters` or `environment`
     warning: s.toml:2:12: `values.half`: nobody uses this value; write `half` in an expression, or remove it
-    s.toml is good: "s.toml", 1 cases, 1 iterations with warm-ups
+    s.toml is good: "s.toml", 1 case, 1 iteration with warm-ups
     "#);
     let run = laboratory.run_successfully(&["run", &study]).err;
     assert!(check.lines().filter(|line| line.starts_with("warning")).all(|line| run.contains(line)), "{run}");
