@@ -23,7 +23,7 @@ fn a_strange_name_gets_the_nearest_one() {
 fn files_longer_than_the_buffer_and_bytes_that_are_no_text() {
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join("proc")).unwrap();
-    let mut text = b"cpu 1 2 3\nname\xff\xfe 1\n".to_vec();
+    let mut text = b"cpu 1 2 3 4\nname\xff\xfe 1\n".to_vec();
     text.extend("cpu0 1\n".repeat(20_000).bytes());
     std::fs::write(root.path().join("proc/stat"), text).unwrap();
     let kind = find_monitor("stat").unwrap();
