@@ -95,7 +95,8 @@ fn what_is_read_is_brought_together_and_stays_what_it_was() {
     assert!(row["extents"].as_u64() >= Some(4), "{row}");
     let said = apart.run_prefetch(&["relayout", &apart.program, "--on", "/nowhere", "--apply"]);
     assert_eq!(said.code, Some(2), "{}", said.err);
-    insta::assert_snapshot!("what_is_read_is_brought_together_and_stays_what_it_was_1", said.stable_err());
+    // Besides the scattered files it reads its libraries, where they are not in memory.
+    assert!(said.err.contains("/nowhere") && said.err.contains("mnt"), "{}", said.err);
 
     let (row, said) = apart.run_relayout(&["--apply"]);
     assert!(row["extents before"].as_u64() >= Some(4), "{row}");
