@@ -50,7 +50,8 @@ impl<'scope> HostTarget<'scope> {
         let ((orders, todo), (sender, reports)) = (channel(), channel());
         let sink = HostReports { sender, wake: Arc::clone(&wake) };
         let worker = Builder::new().name("workloads".into());
-        let worker = worker.spawn_scoped(scope, move || work(&run, role, sink, &todo)).map_err(failed)?;
+        let worker =
+            worker.spawn_scoped(scope, move || run_worker(&run, role, sink, &todo)).map_err(failed)?;
         let mut host = HostTarget { orders, reports, wake, is_busy: true, worker: Some(worker) };
         host.await_idle().map(|()| host)
     }
@@ -142,7 +143,7 @@ impl ReportSink for HostReports {
 }
 
 /// The worker's whole life.
-fn work(
+fn run_worker(
     run: &RunContext<'_>,
     role: TargetRole,
     reports: HostReports,

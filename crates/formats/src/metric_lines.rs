@@ -175,7 +175,7 @@ impl<'r> LineFinder<'r> {
             return None;
         }
         if cut.is_some() {
-            return Some(Err(LineFindError::CutOff(shorten(cell))));
+            return Some(Err(LineFindError::CutOff(shorten_quotation(cell))));
         }
         Some(make_find(self.rule, cell, name.or_else(|| section.name.clone()), section.unit.clone()))
     }
@@ -193,7 +193,7 @@ impl MetricRule {
             NumberNotation::Plain => parse_finite_number(text),
             NumberNotation::Clock => parse_clock_time(text),
         };
-        let number = number.ok_or_else(|| LineFindError::NotANumber(shorten(text)))?;
+        let number = number.ok_or_else(|| LineFindError::NotANumber(shorten_quotation(text)))?;
         if let Some((least, most)) = self.number.range
             && !(least..=most).contains(&number)
         {
@@ -210,7 +210,7 @@ impl MetricRule {
         let name = replaced.map_or(name.into(), |one| one.regex.replace(name, one.replacement.as_str()));
         let is_name =
             !name.is_empty() && name.chars().count() <= LONGEST_NAME && !name.contains(char::is_control);
-        if is_name { Ok(name.into_owned()) } else { Err(LineFindError::NoName(shorten(&name))) }
+        if is_name { Ok(name.into_owned()) } else { Err(LineFindError::NoName(shorten_quotation(&name))) }
     }
 }
 
@@ -243,11 +243,11 @@ fn find_captured(
     let others: Vec<Match<'_>> = others.filter_map(|name| captures.name(name)).collect();
     let is_cut = |found: &&Match<'_>| line.is_some_and(|line| !line.whole && found.end() == line.text.len());
     if let Some(cut) = others.iter().chain([&value]).find(is_cut) {
-        return Some(Err(LineFindError::CutOff(shorten(cut.as_str()))));
+        return Some(Err(LineFindError::CutOff(shorten_quotation(cut.as_str()))));
     }
     let odd = others.iter().find(|found| parse_finite_number(found.as_str()).is_none());
     if let Some(odd) = odd {
-        return Some(Err(LineFindError::NotANumber(shorten(odd.as_str()))));
+        return Some(Err(LineFindError::NotANumber(shorten_quotation(odd.as_str()))));
     }
     let group = |name| Some(captures.name(name)?.as_str().to_owned());
     let name = group("name").or_else(|| section.name.clone());
@@ -297,7 +297,7 @@ fn row_cells(layout: &TableLayout, row: &str) -> Result<Vec<String>, LineFindErr
     }
 }
 
-fn shorten(text: &str) -> String {
+fn shorten_quotation(text: &str) -> String {
     text.trim().chars().take(40).collect()
 }
 
@@ -365,9 +365,9 @@ mod tests {
         ];
         assert_eq!(finds(rule, old), expected);
         let new = "\"test\",\"avg\",\"rps\"\n\"SET\",\"1\",\"5\"\n\"GET\",\"1\"\n\"GET\",\"1\",\"6\n";
-        let told = finds(rule, new);
-        assert_eq!(told[0], found("SET-rate", "ms", 5.0));
-        assert!(told[1].is_err() && told[2].is_err(), "{told:?}");
+        let torn = finds(rule, new);
+        assert_eq!(torn[0], found("SET-rate", "ms", 5.0));
+        assert!(torn[1].is_err() && torn[2].is_err(), "{torn:?}");
     }
 
     #[test]

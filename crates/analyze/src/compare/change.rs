@@ -20,6 +20,18 @@ pub struct MetricChange {
     pub narrow: Option<ChangeInterval>,
 }
 
+impl MetricChange {
+    /// Whether the narrow interval lies inside ± the margin, which is in the unit of the change.
+    pub(crate) fn is_within(&self, margin: f64) -> bool {
+        self.narrow.is_some_and(|narrow| -margin < narrow.low && narrow.high < margin)
+    }
+
+    /// Whether the interval excludes "no change".
+    pub(crate) fn excludes_none(&self) -> bool {
+        self.interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
+    }
+}
+
 /// The unit of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit};
-use perflab_stats::rarest_visible_share;
+use perflab_stats::{EventCount, rarest_visible_share};
 use serde::{Serialize, Serializer};
 
 use crate::compare::change::{ChangeScale, EstimationMethod, MetricChange};
@@ -175,6 +175,12 @@ pub struct TailCount {
     pub of: usize,
 }
 
+impl From<TailCount> for EventCount {
+    fn from(count: TailCount) -> Self {
+        EventCount { events: count.beyond as u64, trials: count.of as u64 }
+    }
+}
+
 impl TailCount {
     /// The share of the values that lie beyond.
     #[must_use]
@@ -309,7 +315,7 @@ impl VerdictRow {
     }
 
     /// Says what a row that is the same could not have seen.
-    pub(crate) fn tell_unseen_share(&mut self) {
+    pub(crate) fn set_unseen_share(&mut self) {
         let has_bad_tail = self.verdict == Verdict::Same && self.direction != Direction::Neither;
         let values = self.candidate.as_ref().map(|side| side.n).filter(|_| has_bad_tail);
         self.unseen_share = values.map(|values| rarest_visible_share(values, 0.95));

@@ -93,18 +93,14 @@ fn could_turn(draft: &RowEstimate, family: &[f64], options: &AnalysisOptions) ->
         Verdict::Unclear if !is_changed => false,
         Verdict::Same => {
             let Some(margin) = draft.margin_on_scale() else { return true };
-            let is_inside = |estimate: &ChangeEstimate| {
-                estimate.change.narrow.is_some_and(|narrow| -margin < narrow.low && narrow.high < margin)
-            };
-            !imputed.iter().all(is_inside)
+            !imputed.iter().all(|estimate| estimate.change.is_within(margin))
         }
         _ => {
             let own = draft.row.p.unwrap_or(1.0);
             let confirms = |estimate: &ChangeEstimate| {
-                let interval = estimate.change.interval;
-                let same_way = interval
-                    .is_some_and(|found| if change.value > 0.0 { found.low > 0.0 } else { found.high < 0.0 });
-                same_way && adjust_changed_p(family, own, estimate.p) < 1.0 - options.confidence
+                let same_way = (estimate.change.value > 0.0) == (change.value > 0.0);
+                let is_changed = same_way && estimate.change.excludes_none();
+                is_changed && adjust_changed_p(family, own, estimate.p) < 1.0 - options.confidence
             };
             !imputed.iter().all(confirms)
         }

@@ -13,14 +13,16 @@ pub struct FailureCount {
 }
 
 impl FailureCount {
-    fn events(self) -> EventCount {
-        EventCount { events: self.failed as u64, trials: self.of.max(self.failed) as u64 }
-    }
-
     /// The share of the iterations that failed.
     #[must_use]
     pub fn share(self) -> f64 {
         self.failed as f64 / self.of.max(1) as f64
+    }
+}
+
+impl From<FailureCount> for EventCount {
+    fn from(count: FailureCount) -> Self {
+        EventCount { events: count.failed as u64, trials: count.of as u64 }
     }
 }
 
@@ -72,9 +74,9 @@ impl VerdictBasis {
 }
 
 impl FailureComparison {
-    /// Of these counts; nothing where nothing failed. q is p until the family is known.
-    pub(crate) fn from_counts(baseline: FailureCount, candidate: FailureCount) -> Option<Self> {
-        let p = fisher_exact(baseline.events(), candidate.events()).map_or(1.0, |found| found.p);
-        (baseline.failed + candidate.failed > 0).then_some(FailureComparison { baseline, candidate, p, q: p })
+    /// Of these counts. q is p until the family is known; a side without an iteration says nothing.
+    pub(crate) fn from_counts(baseline: FailureCount, candidate: FailureCount) -> Self {
+        let p = fisher_exact(baseline.into(), candidate.into()).map_or(1.0, |found| found.p);
+        FailureComparison { baseline, candidate, p, q: p }
     }
 }

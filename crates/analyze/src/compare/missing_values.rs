@@ -51,10 +51,10 @@ pub(crate) fn values_beyond(baseline: &MetricSamples, candidate: &MetricSamples)
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     // On the scale of ratios values stay above zero.
     if low > 0.0 {
-        return [low / BEYOND, high * BEYOND];
+        return [(low / BEYOND).max(f64::MIN_POSITIVE), (high * BEYOND).min(f64::MAX)];
     }
     let span = low.abs().max(high.abs()).max(1.0) * BEYOND;
-    [low - span, high + span]
+    [(low - span).max(f64::MIN), (high + span).min(f64::MAX)]
 }
 
 /// The bad end, and the good one; without a direction, the upper is bad.

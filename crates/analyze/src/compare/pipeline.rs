@@ -93,7 +93,7 @@ fn conclude_comparison(
     let families = set_verdicts(&mut drafts, options);
     judge_tails(&mut drafts, options);
     judge_failures(&mut drafts, options);
-    drafts.iter_mut().for_each(|draft| draft.row.tell_unseen_share());
+    drafts.iter_mut().for_each(|draft| draft.row.set_unseen_share());
     warnings.extend(families.too_many_rows.clone());
     warnings.extend(crate::compare::checks::check_aligned_sides(&index, &ours, &theirs, &drafts));
     warnings.extend(from_rows);

@@ -176,10 +176,7 @@ impl RowPosition<'_> {
             method: None,
             withheld: None,
             needed: None,
-            failures: FailureComparison::from_counts(
-                count_failures(self.subject, self.baseline),
-                count_failures(self.subject, self.candidate),
-            ),
+            failures: self.compare_failures(),
             basis: VerdictBasis::Values,
             tail: None,
             unseen_share: None,
@@ -200,10 +197,22 @@ impl RowPosition<'_> {
         }))
     }
 
+    /// Whether an iteration of the case failed on either side.
+    fn has_failures(&self) -> bool {
+        [self.baseline, self.candidate].iter().any(|(table, _)| table.has_failures(self.subject))
+    }
+
+    /// Counted where something failed: in most rows nothing did.
+    fn compare_failures(&self) -> Option<FailureComparison> {
+        let count = |side| count_failures(self.subject, side);
+        self.has_failures()
+            .then(|| FailureComparison::from_counts(count(self.baseline), count(self.candidate)))
+    }
+
     /// What each side says about itself.
     fn side_flags(&self) -> Vec<RowFlag> {
         let sides = [self.baseline, self.candidate];
-        let failed = sides.iter().any(|(table, _)| table.has_failures(self.subject));
+        let failed = self.has_failures();
         let cells = sides.into_iter().filter_map(|(_, cell)| cell);
         let found = cells.flat_map(|cell| cell.warnings.iter().filter_map(ComparisonDiagnostic::flag));
         found.chain(failed.then_some(RowFlag::Failed)).collect()

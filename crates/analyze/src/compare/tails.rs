@@ -1,11 +1,11 @@
 //! Iterations that are far worse than the rest: how many each side has beyond a fence.
 
 use perflab_model::Direction;
-use perflab_stats::{EventCount, StatsError, TukeyFences, fisher_exact, mann_whitney};
+use perflab_stats::{StatsError, TukeyFences, fisher_exact, mann_whitney, quantile};
 
 use crate::compare::alignment::MetricSamples;
 use crate::compare::change::RepetitionLevel;
-use crate::compare::comparison::{TailComparison, TailCount, Verdict};
+use crate::compare::comparison::{SamplePoint, TailComparison, TailCount, Verdict};
 
 /// Inter-quartile ranges from the middle half to the fence: Tukey's outer one.
 const REACH: f64 = 3.0;
@@ -21,7 +21,7 @@ pub(crate) fn compare_tails(
     margin: f64,
     level: RepetitionLevel,
 ) -> Result<Option<TailComparison>, StatsError> {
-    let sign = match direction {
+    let orientation = match direction {
         Direction::Lower => 1.0,
         Direction::Higher => -1.0,
         Direction::Neither => return Ok(None),
@@ -30,10 +30,10 @@ pub(crate) fn compare_tails(
     if ours.len().min(theirs.len()) < FEWEST {
         return Ok(None);
     }
-    let outer = |values: &[f64]| outer_fence(values, sign, margin);
+    let outer = |values: &[f64]| outer_fence(values, orientation, margin);
     // Mirrored where low values are bad.
     let fence = outer(&ours)?.max(outer(&theirs)?);
-    let is_beyond = |value: f64| value * sign > fence;
+    let is_beyond = |value: f64| value * orientation > fence;
     let count = |values: &[f64]| TailCount {
         beyond: values.iter().filter(|value| is_beyond(**value)).count(),
         of: values.len(),
@@ -43,30 +43,37 @@ pub(crate) fn compare_tails(
         return Ok(None);
     }
     let p = match level {
-        RepetitionLevel::Iteration => fisher_exact(events(counts[0]), events(counts[1]))?.p,
+        RepetitionLevel::Iteration => fisher_exact(counts[0].into(), counts[1].into())?.p,
         RepetitionLevel::Boot => {
             let shares = |cell: &MetricSamples| -> Vec<f64> {
-                let of_boot = |values: &[f64]| count(values).share();
-                let boots = cell.by_boot().into_values();
-                boots
-                    .map(|points| of_boot(&points.iter().map(|point| point.value).collect::<Vec<_>>()))
-                    .collect()
+                let values =
+                    |points: &[SamplePoint]| points.iter().map(|point| point.value).collect::<Vec<_>>();
+                cell.by_boot().values().map(|points| count(&values(points)).share()).collect()
             };
             mann_whitney(&shares(baseline), &shares(candidate))?.p
         }
     };
     let [baseline, candidate] = counts;
-    Ok(Some(TailComparison { fence: fence * sign, baseline, candidate, p, q: p, middle: Verdict::Unclear }))
+    Ok(Some(TailComparison {
+        fence: fence * orientation,
+        baseline,
+        candidate,
+        p,
+        q: p,
+        middle: Verdict::Unclear,
+    }))
 }
 
-/// The outer fence at the upper end of the mirrored values; no nearer than the margin, within which nothing matters.
-fn outer_fence(values: &[f64], sign: f64, margin: f64) -> Result<f64, StatsError> {
-    let mirrored: Vec<f64> = values.iter().map(|value| value * sign).collect();
-    let fences = TukeyFences::from_values(&mirrored, REACH)?;
-    let quartile = perflab_stats::quantile(&mirrored, 0.75)?;
+/// The outer fence at the upper end of the mirrored values; no nearer than the margin, within which nothing matters, and
+/// nowhere where it would be no number.
+fn outer_fence(values: &[f64], orientation: f64, margin: f64) -> Result<f64, StatsError> {
+    let mut mirrored: Vec<f64> = values.iter().map(|value| value * orientation).collect();
+    // What is sorted is sorted again at no cost.
+    mirrored.sort_unstable_by(f64::total_cmp);
+    let fences = match TukeyFences::from_values(&mirrored, REACH) {
+        Err(StatsError::Overflow) => return Ok(f64::INFINITY),
+        found => found?,
+    };
+    let quartile = quantile(&mirrored, 0.75)?;
     Ok(fences.high.max(quartile + margin * quartile.abs()))
-}
-
-fn events(count: TailCount) -> EventCount {
-    EventCount { events: count.beyond as u64, trials: count.of as u64 }
 }

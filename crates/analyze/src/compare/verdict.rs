@@ -18,7 +18,8 @@ use crate::compare::row_estimate::RowEstimate;
 /// Sets the verdict of a row whose q is known, and what would decide it.
 fn set_verdict(draft: &mut RowEstimate, planner: &mut PowerPlanner, options: &AnalysisOptions) {
     let Some(margin) = draft.margin_on_scale() else { return };
-    if draft.constant || (is_shown_same(draft, margin) && !draft.one_boot) {
+    if draft.constant || (draft.row.change.is_some_and(|change| change.is_within(margin)) && !draft.one_boot)
+    {
         draft.row.verdict = Verdict::Same;
     } else if draft.one_boot {
         draft.row.verdict = Verdict::Unclear;
@@ -29,17 +30,10 @@ fn set_verdict(draft: &mut RowEstimate, planner: &mut PowerPlanner, options: &An
     }
 }
 
-/// Whether the narrow interval lies inside ± the margin.
-fn is_shown_same(draft: &RowEstimate, margin: f64) -> bool {
-    let narrow = draft.row.change.and_then(|change| change.narrow);
-    narrow.is_some_and(|narrow| -margin < narrow.low && narrow.high < margin)
-}
-
 /// Whether the interval excludes "no change" and the family agrees.
 fn is_clearly_changed(draft: &RowEstimate, options: &AnalysisOptions) -> bool {
-    let interval = draft.row.change.and_then(|change| change.interval);
-    let excludes = interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0);
-    excludes && draft.row.q.is_some_and(|q| q < 1.0 - options.confidence)
+    draft.row.change.is_some_and(|change| change.excludes_none())
+        && draft.row.q.is_some_and(|q| q < 1.0 - options.confidence)
 }
 
 fn set_changed_verdict(draft: &mut RowEstimate) {

@@ -114,3 +114,19 @@ fn failures_of_both_sides_raise_no_alarm() {
         assert!(alarms <= 26, "{alarms} of 400 at {share}");
     }
 }
+
+/// Values near the largest number there is have no place beyond them, and their row is worked out all the same.
+#[test]
+fn the_largest_values_are_compared_with_failures_among_them() {
+    let huge = |is_new: bool, value: f64, at: u32| (!(is_new && at == 3)).then_some(value * 1.5e307);
+    let spread =
+        |_: bool, value: f64, at: u32| Some(value * if at.is_multiple_of(2) { 1.5e307 } else { 1e305 });
+    for found in [compare_two_levels(30, huge, 2), compare_two_levels(30, spread, 2)] {
+        assert!(
+            found.warnings.iter().all(|warning| warning.kind() != "not-computed"),
+            "{:?}",
+            found.warnings
+        );
+        assert!(only_row(&found).change.is_some_and(|change| change.interval.is_some()));
+    }
+}
