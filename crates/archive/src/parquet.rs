@@ -7,6 +7,7 @@
 //! The part of `parquet` that knows Arrow is not used: it brings six megabytes of code for types that no table has, and every
 //! guest carries the program (docs/decisions/columnar-tables.md).
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,7 +30,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use perflab_model::column::{ColumnKind, ColumnType};
-use perflab_model::table::CellColumn;
+use perflab_model::table::{ArrayValue, CellColumn, TypedColumn};
 use perflab_model::{
     ColumnSpec, FORMAT_VERSION, RowSchema, SchemaMismatch, Table, TypedTable, TypedTableBuilder, Unit,
 };
@@ -203,7 +204,7 @@ impl<R: RowSchema> ParquetWriter<R> {
         let mut group = self.writer.next_row_group()?;
         for (cells, spec) in table.cell_columns().into_iter().zip(table.columns().iter()) {
             if let Some(mut column) = group.next_column()? {
-                write_cells(&mut column, cells, spec.nullable, table.row_count())?;
+                write_cells(&mut column, cells, spec.nullable)?;
                 column.close()?;
             }
         }
@@ -228,23 +229,21 @@ fn write_cells(
     writer: &mut SerializedColumnWriter<'_>,
     cells: CellColumn<'_>,
     nullable: bool,
-    rows: usize,
 ) -> Result<(), ParquetError> {
-    let levels: Option<Vec<i16>> =
-        nullable.then(|| (0..rows).map(|row| i16::from(cells.get(row).is_some())).collect());
+    let levels = nullable.then(|| definition_levels(cells));
     let levels = levels.as_deref();
     let written = match (writer.untyped(), cells) {
         (ColumnWriter::Int64ColumnWriter(to), CellColumn::Int(cells)) => {
-            to.write_batch(&cells.iter().flatten().collect::<Vec<_>>(), levels, None)
+            to.write_batch(&present_values(cells, cells.values()), levels, None)
         }
         (ColumnWriter::Int32ColumnWriter(to), CellColumn::Int32(cells)) => {
-            to.write_batch(&cells.iter().flatten().collect::<Vec<_>>(), levels, None)
+            to.write_batch(&present_values(cells, cells.values()), levels, None)
         }
         (ColumnWriter::DoubleColumnWriter(to), CellColumn::Float(cells)) => {
-            to.write_batch(&cells.iter().flatten().collect::<Vec<_>>(), levels, None)
+            to.write_batch(&present_values(cells, cells.values()), levels, None)
         }
         (ColumnWriter::BoolColumnWriter(to), CellColumn::Boolean(cells)) => {
-            to.write_batch(&cells.iter().flatten().collect::<Vec<_>>(), levels, None)
+            to.write_batch(&cells.present().map(|(_, flag)| flag).collect::<Vec<_>>(), levels, None)
         }
         (ColumnWriter::ByteArrayColumnWriter(to), CellColumn::Text(cells)) => {
             to.write_batch(&cells.map_texts(ByteArray::from).flatten().collect::<Vec<_>>(), levels, None)
@@ -252,6 +251,28 @@ fn write_cells(
         _ => return Err(ParquetError::General("a column is of another type than its schema".into())),
     };
     written.map(drop)
+}
+
+/// For each row 1 where it has a value, else 0.
+fn definition_levels(cells: CellColumn<'_>) -> Vec<i16> {
+    match cells {
+        CellColumn::Int(cells) => cells.is_present().map(i16::from).collect(),
+        CellColumn::Int32(cells) => cells.is_present().map(i16::from).collect(),
+        CellColumn::Float(cells) => cells.is_present().map(i16::from).collect(),
+        CellColumn::Text(cells) => cells.is_present().map(i16::from).collect(),
+        CellColumn::Boolean(cells) => cells.is_present().map(i16::from).collect(),
+    }
+}
+
+/// The values of the rows that have one: as they are, where all have.
+fn present_values<'a, T>(cells: TypedColumn<'a, T>, values: &'a [T]) -> Cow<'a, [T]>
+where
+    T: for<'v> ArrayValue<Value<'v> = T> + Copy,
+{
+    match cells.has_missing() {
+        true => cells.present().map(|(_, value)| value).collect(),
+        false => Cow::Borrowed(values),
+    }
 }
 
 /// A failure of the Parquet writer is almost always the disk's: keep the system's words.

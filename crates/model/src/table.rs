@@ -351,6 +351,26 @@ impl<'a, T: ArrayValue + ?Sized> TypedColumn<'a, T> {
         (0..self.array.map_or(0, Array::len)).map(move |row| self.get(row))
     }
 
+    /// The rows that have a value, with it.
+    pub fn present(self) -> impl Iterator<Item = (usize, T::Value<'a>)> {
+        self.array.into_iter().flat_map(|array| {
+            let missing = array.nulls().map(|nulls| nulls.valid_indices());
+            let all = if missing.is_none() { 0..array.len() } else { 0..0 };
+            let rows = missing.into_iter().flatten().chain(all);
+            rows.map(move |row| (row, T::value(array, row)))
+        })
+    }
+
+    /// Whether each row has a value.
+    pub fn is_present(self) -> impl Iterator<Item = bool> {
+        self.array.into_iter().flat_map(|array| (0..array.len()).map(move |row| array.is_valid(row)))
+    }
+
+    /// Whether some row has none.
+    pub fn has_missing(self) -> bool {
+        self.array.is_none_or(|array| array.null_count() > 0)
+    }
+
     /// Whether no row has a value.
     pub fn is_empty(self) -> bool {
         self.array.is_none_or(|array| array.null_count() == array.len())
@@ -535,6 +555,7 @@ impl ArrayBuilder {
             validity.is_none_or(|bits| bits.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1))
         };
         match self {
+            _ if row >= self.len() => None,
             ArrayBuilder::Int(cells) if is_set(cells.validity_slice()) => {
                 cells.values_slice().get(row).copied().map(StoredValue::Int)
             }
@@ -574,34 +595,44 @@ impl ArrayBuilder {
         true
     }
 
-    /// Fills up to so many rows: with missing values, or where a column has none, with zeros.
-    fn fill(&mut self, rows: usize, nullable: bool) {
-        while self.len() < rows {
-            match self {
-                _ if !nullable => {
-                    let zero = match self {
-                        ArrayBuilder::Text(..) => StoredValue::Text(""),
-                        ArrayBuilder::Boolean(_) => StoredValue::Flag(false),
-                        _ => StoredValue::Int(0),
-                    };
-                    self.push(zero);
-                }
-                ArrayBuilder::Int(cells) => cells.append_null(),
-                ArrayBuilder::Int32(cells) | ArrayBuilder::Text(cells, _) => cells.append_null(),
-                ArrayBuilder::Float(cells) => cells.append_null(),
-                ArrayBuilder::Boolean(cells) => cells.append_null(),
-            }
+    /// Appends so many rows without a value.
+    fn push_missing(&mut self, rows: usize) {
+        match self {
+            ArrayBuilder::Int(cells) => cells.append_nulls(rows),
+            ArrayBuilder::Int32(cells) | ArrayBuilder::Text(cells, _) => cells.append_nulls(rows),
+            ArrayBuilder::Float(cells) => cells.append_nulls(rows),
+            ArrayBuilder::Boolean(cells) => cells.append_nulls(rows),
         }
     }
 
+    /// Fills up to so many rows with zeros.
+    fn fill_zeros(&mut self, rows: usize) {
+        while self.len() < rows {
+            self.push(match self {
+                ArrayBuilder::Text(..) => StoredValue::Text(""),
+                ArrayBuilder::Boolean(_) => StoredValue::Flag(false),
+                _ => StoredValue::Int(0),
+            });
+        }
+    }
+
+    /// The rows so far as an array; none is left, and as many can follow before more memory is asked for.
     fn finish(&mut self) -> ArrayRef {
+        let rows = self.len();
         match self {
-            ArrayBuilder::Int(cells) => Arc::new(cells.finish()),
-            ArrayBuilder::Int32(cells) => Arc::new(cells.finish()),
-            ArrayBuilder::Float(cells) => Arc::new(cells.finish()),
+            ArrayBuilder::Int(cells) => {
+                Arc::new(std::mem::replace(cells, PrimitiveBuilder::with_capacity(rows)).finish())
+            }
+            ArrayBuilder::Int32(cells) => {
+                Arc::new(std::mem::replace(cells, PrimitiveBuilder::with_capacity(rows)).finish())
+            }
+            ArrayBuilder::Float(cells) => {
+                Arc::new(std::mem::replace(cells, PrimitiveBuilder::with_capacity(rows)).finish())
+            }
             ArrayBuilder::Boolean(cells) => Arc::new(cells.finish()),
             ArrayBuilder::Text(keys, known) => {
-                Arc::new(DictionaryArray::new(keys.finish(), Arc::new(known.finish())))
+                let keys = std::mem::replace(keys, PrimitiveBuilder::with_capacity(rows)).finish();
+                Arc::new(DictionaryArray::new(keys, Arc::new(known.finish())))
             }
         }
     }
@@ -691,7 +722,10 @@ impl<'a> From<&'a str> for StoredValue<'a> {
 #[derive(Debug)]
 pub struct TableBuilder {
     columns: Arc<[ColumnSpec]>,
+    /// Those of columns with missing values may be behind: what was not set lately is filled in at once.
     arrays: Vec<ArrayBuilder>,
+    /// Columns that have no missing values.
+    required: Vec<usize>,
     rows: usize,
 }
 
@@ -700,7 +734,8 @@ impl TableBuilder {
     #[must_use]
     pub fn new(columns: Arc<[ColumnSpec]>) -> Self {
         let arrays = columns.iter().map(|column| ArrayBuilder::new(column.stored)).collect();
-        TableBuilder { columns, arrays, rows: 0 }
+        let required = (0..columns.len()).filter(|index| !columns[*index].nullable).collect();
+        TableBuilder { columns, arrays, required, rows: 0 }
     }
 
     /// What its columns are.
@@ -716,16 +751,19 @@ impl TableBuilder {
     /// Sets a value of the row that is not ended yet, by the number of its column. One that is set already stays; a value of
     /// another type is none.
     pub fn set(&mut self, column: usize, value: StoredValue<'_>) {
-        if let Some(array) = self.arrays.get_mut(column).filter(|array| array.len() == self.rows) {
-            array.push(value);
+        let Some(array) = self.arrays.get_mut(column) else { return };
+        let Some(behind) = self.rows.checked_sub(array.len()) else { return };
+        if behind > 0 {
+            array.push_missing(behind);
         }
+        array.push(value);
     }
 
     /// Ends a row: what was not set in it is missing, and zero in a column that has no missing values.
     pub fn end_row(&mut self) {
         self.rows += 1;
-        for (array, spec) in self.arrays.iter_mut().zip(&*self.columns) {
-            array.fill(self.rows, spec.nullable);
+        for column in &self.required {
+            self.arrays[*column].fill_zeros(self.rows);
         }
     }
 
@@ -747,7 +785,11 @@ impl TableBuilder {
 
     /// The rows so far as a table; none is left.
     pub fn finish(&mut self) -> Table {
-        let arrays = self.arrays.iter_mut().map(ArrayBuilder::finish).collect();
+        let finish = |array: &mut ArrayBuilder| {
+            array.push_missing(self.rows.saturating_sub(array.len()));
+            array.finish()
+        };
+        let arrays = self.arrays.iter_mut().map(finish).collect();
         Table { columns: Arc::clone(&self.columns), arrays, rows: std::mem::take(&mut self.rows) }
     }
 }
@@ -869,6 +911,27 @@ mod tests {
         let table = builder.rows().finish();
         assert!(table.column::<i64>("size").unwrap().iter().eq([Some(0), Some(7)]));
         assert!(builder.rows().finish().column::<i64>("size").unwrap().iter().eq([]));
+    }
+
+    #[test]
+    fn rows_are_compared_before_the_table_is_finished() {
+        let mut builder = TypedTableBuilder::<ReadingRow>::new();
+        builder.set(ReadingRow::NAME_COLUMN, "a");
+        builder.set(ReadingRow::SIZE, 1);
+        builder.rows().end_row();
+        builder.set(ReadingRow::NAME_COLUMN, "b");
+        builder.rows().end_row();
+        let text = |name| Some(StoredValue::Text(name));
+        let rows = builder.rows();
+        assert!(rows.is_same_row(0, [text("a"), Some(StoredValue::Int(1)), None].into_iter()));
+        assert!(rows.is_same_row(1, [text("b"), None, None].into_iter()));
+        assert!(!rows.is_same_row(1, [text("b"), Some(StoredValue::Int(1)), None].into_iter()));
+        let table = rows.finish();
+        let sizes = table.column::<i64>("size").unwrap();
+        assert!(sizes.present().eq([(0, 1)]) && sizes.is_present().eq([true, false]) && sizes.has_missing());
+        assert!(!table.column::<str>("name").unwrap().has_missing());
+        assert!(table.column::<str>("name").unwrap().present().eq([(0, "a"), (1, "b")]));
+        assert!(table.column::<f64>("load").unwrap().present().eq([]));
     }
 
     #[test]

@@ -384,8 +384,8 @@ fn append_operation_rows(columns: &mut OperationColumns, rows: &TypedTable<Opera
     columns.start.extend(rows.column(OperationRow::START).values());
     columns.wall.extend(rows.column(OperationRow::WALL).values());
     let push = |to: &mut SparseColumn, from: TypedColumn<'_, i64>| {
-        let cells = (first..).zip(from.iter()).filter_map(|(row, value)| Some((row, value?)));
-        cells.for_each(|(row, value)| to.push(row, value));
+        // A row group has at most 65,536 rows.
+        from.present().for_each(|(row, value)| to.push(first.saturating_add(row as u32), value));
     };
     push(&mut columns.preempted, rows.column(OperationRow::PREEMPTED));
     push(&mut columns.waited, rows.column(OperationRow::WAITED));
