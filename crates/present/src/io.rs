@@ -277,12 +277,15 @@ pub fn read_positions_chart(coverage: &TraceCoverage, title: &str, names: Covera
             "Every read of disk {disk}, in the order of its places; {} between them are left out.",
             Bytes(touched.skipped_bytes())
         ),
-        None => "No disk was asked for anything.".into(),
+        None => NOTHING_ASKED.into(),
     };
     let groups = groups.into_iter().map(|(_, name, colour)| (name, colour)).collect();
     let (unit, across) = (AxisUnit::Bytes, "seconds".into());
     ExtentChart { title: title.into(), note, unit, x_title: across, extents: ranges, groups }.render()
 }
+
+/// What is said of a recording without a read.
+const NOTHING_ASKED: &str = "No disk was asked for anything.";
 
 /// Points in time of a picture of sums.
 const POINTS: usize = 300;
@@ -386,6 +389,9 @@ fn recording_part(
     let subject = std::iter::once(program.unwrap_or("the system"));
     let subject: Vec<&str> = subject.chain(names_of_part.iter().map(String::as_str)).collect();
     let heading = format!("I/O of {}", subject.join(", "));
+    if found.blocks.is_empty() {
+        return (Some(heading), vec![SectionBlock::Text(NOTHING_ASKED.into())]);
+    }
     let mut blocks: Vec<SectionBlock> =
         coverage_sentences(&found, names).into_iter().map(SectionBlock::Text).collect();
     blocks.push(SectionBlock::Figure(read_positions_chart(

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -199,11 +200,16 @@ fn holds_series(run: &Path, stored: &str, wanted: &str) -> bool {
     })
 }
 
-/// The monitors that the run at `run` has tables of, sorted.
+/// The monitors that the run at `run` has tables of, sorted; none where it has no folder of them, as one that was packed
+/// without any.
 pub(crate) fn list_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
     let directory = run.join(SERIES);
     let mut names = Vec::new();
-    for entry in fs::read_dir(&directory).map_err(ArchiveError::io("read", &directory))? {
+    let entries = match fs::read_dir(&directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(names),
+        entries => entries.map_err(ArchiveError::io("read", &directory))?,
+    };
+    for entry in entries {
         let file = Path::new(SERIES).join(entry.map_err(ArchiveError::io("read", &directory))?.file_name());
         if file.extension().is_some_and(|extension| extension == "parquet") {
             let table = ParquetReader::open(run, file)?;

@@ -46,6 +46,18 @@ fn value_of(json: &str) -> Vec<Value> {
     values
 }
 
+/// Whole: a run that was packed without a monitor has no part that fails for want of one.
+#[test]
+fn reports_of_earlier_runs_are_whole() {
+    let sandbox = Sandbox::new();
+    for run in ["io", "monitored"] {
+        let file = recorded(&format!("{run}.perflab")).display().to_string();
+        sandbox.run_successfully(&["report", &file, "-o", "page.html"]);
+        let page = std::fs::read_to_string(sandbox.path("page.html")).unwrap();
+        assert!(!page.contains("This part could not be made."), "{run}");
+    }
+}
+
 #[test]
 fn every_cache_of_an_earlier_run_has_the_figures_it_had() {
     let file = recorded("monitored.perflab").display().to_string();
