@@ -11,21 +11,22 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{needs, reliability};
+use crate::needs;
+use crate::reliability::{self, CORPUS};
 
-const CORPUS: &str = "fuzz/corpus";
 const GROWN: &str = "target/fuzz/corpus";
 const BUILT: &str = "target/fuzz/x86_64-unknown-linux-gnu/release";
 /// Programs of their own; every other target is a decoder, and one program has them all.
 const PROGRAMS: [&str; 3] = ["slab_set", "slab_list", "trace_file"];
 /// What a target's corpus may weigh in the repository, so that all weigh less than 5 MB.
 const MOST_BYTES: u64 = 180 << 10;
-/// How long a target is fuzzed unless something else is said.
+/// Seconds of CPU time that a target is fuzzed for, unless something else is said.
 const SECONDS: u64 = 600;
 const LONGEST_INPUT: u32 = 32 << 10;
 
 /// What is to be fuzzed, and how.
 struct FuzzArgs {
+    /// Of CPU time: what a busy machine takes away does not count.
     seconds: u64,
     only: Vec<String>,
     /// What is done is done again.
@@ -135,46 +136,68 @@ fn libfuzzer_command(target: &str) -> Command {
     command
 }
 
+/// Fuzzes a target until it has used its CPU time or something is found: again for what is left where others had the CPU.
 fn fuzz_target(target: &str, seconds: u64) -> Result<FuzzCounts> {
     let (corpus, grown) = (Path::new(CORPUS).join(target), Path::new(GROWN).join(target));
     let artifacts = PathBuf::from(format!("fuzz/artifacts/{target}/"));
     fs::create_dir_all(&grown)?;
     fs::create_dir_all(&artifacts)?;
     let before = fs::read_dir(&artifacts)?.count();
-    let mut command = libfuzzer_command(target);
-    command.arg(&grown).arg(&corpus).args([
-        &format!("-max_total_time={seconds}"),
-        &format!("-max_len={LONGEST_INPUT}"),
-        &format!("-artifact_prefix={}", artifacts.display()),
-        "-print_final_stats=1",
-        "-timeout=20",
-        "-rss_limit_mb=2048",
-        "-detect_leaks=0",
-    ]);
-    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let finds = fs::read_dir(&artifacts)?.count().saturating_sub(before);
-    if finds > 0 {
-        // What broke, without the fuzzer's counts before it.
-        let reason = said.lines().skip_while(|line| !line.contains("panicked") && !line.contains("ERROR"));
-        reason.take(12).for_each(|line| println!("  {line}"));
-    } else if !output.status.success() {
-        bail!("{command:?} ended with {}\n{said}", output.status);
-    } else {
-        minimise_corpus(target, &grown, &corpus)?;
-    }
-    let number = |line: &str, before: &str| -> Option<u64> {
-        line.split_once(before)?.1.split_whitespace().next()?.parse().ok()
-    };
-    Ok(FuzzCounts {
-        executions: said
+    let begun = children_cpu_seconds()?;
+    let mut counts = FuzzCounts { executions: 0, coverage: 0, inputs: 0, finds: 0 };
+    loop {
+        let left = seconds.saturating_sub((children_cpu_seconds()? - begun).round() as u64);
+        if left == 0 || counts.finds > 0 {
+            break;
+        }
+        let mut command = libfuzzer_command(target);
+        command.arg(&grown).arg(&corpus).args([
+            &format!("-max_total_time={left}"),
+            &format!("-max_len={LONGEST_INPUT}"),
+            &format!("-artifact_prefix={}", artifacts.display()),
+            "-print_final_stats=1",
+            "-timeout=20",
+            "-rss_limit_mb=2048",
+            "-detect_leaks=0",
+        ]);
+        let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        counts.finds = fs::read_dir(&artifacts)?.count().saturating_sub(before);
+        if counts.finds > 0 {
+            // What broke, without the fuzzer's counts before it.
+            let reason =
+                said.lines().skip_while(|line| !line.contains("panicked") && !line.contains("ERROR"));
+            reason.take(12).for_each(|line| println!("  {line}"));
+        } else if !output.status.success() {
+            bail!("{command:?} ended with {}\n{said}", output.status);
+        }
+        let number = |line: &str, before: &str| -> Option<u64> {
+            line.split_once(before)?.1.split_whitespace().next()?.parse().ok()
+        };
+        counts.executions += said
             .lines()
             .find_map(|line| number(line, "stat::number_of_executed_units:"))
-            .unwrap_or(0),
-        coverage: said.lines().rev().find_map(|line| number(line, " cov: ")).unwrap_or(0),
-        inputs: fs::read_dir(&corpus)?.count(),
-        finds,
-    })
+            .with_context(|| format!("{command:?} did not say how many inputs it tried\n{said}"))
+            .or_else(|error| if counts.finds > 0 { Ok(0) } else { Err(error) })?;
+        counts.coverage =
+            said.lines().rev().find_map(|line| number(line, " cov: ")).unwrap_or(counts.coverage);
+    }
+    if counts.finds == 0 {
+        minimise_corpus(target, &grown, &corpus)?;
+    }
+    counts.inputs = fs::read_dir(&corpus)?.count();
+    Ok(counts)
+}
+
+/// CPU seconds of the children that have ended, in user and kernel mode.
+fn children_cpu_seconds() -> Result<f64> {
+    // proc_pid_stat(5): the 16th and the 17th field, in ticks of 10 ms on every Linux; the name before them may have blanks.
+    let stat = fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
+    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+    let ticks = |field: usize| -> Result<f64> {
+        Ok(fields.get(field - 3).context("/proc/self/stat ends early")?.parse()?)
+    };
+    Ok((ticks(16)? + ticks(17)?) / 100.0)
 }
 
 /// Replaces the corpus by the fewest inputs with the coverage of all, the small ones first, as many as there is room for.

@@ -6,6 +6,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 const PAGE: &str = "docs/reliability.md";
+/// Inputs of the decoders, a folder for each.
+pub const CORPUS: &str = "fuzz/corpus";
 
 /// A table of the page, known by the line under its head: rows follow that, up to the first line that is none.
 #[derive(Debug, Clone, Copy)]
@@ -54,13 +56,13 @@ impl ReliabilityTable {
     }
 }
 
-/// What is tested: the commit, and `-dirty` where files differ from it, this page aside, to which each task adds.
+/// What is tested: the commit, and `-dirty` where files differ from it, this page and the corpus aside, to which tasks add.
 pub fn tested_commit() -> Result<String> {
     let commit = capture_trimmed_stdout("git", &["rev-parse", "--short=7", "HEAD"])?;
-    let exclude = format!(":(exclude){PAGE}");
+    let [page, corpus] = [PAGE, CORPUS].map(|path| format!(":(exclude){path}"));
     let changed = capture_trimmed_stdout(
         "git",
-        &["status", "--porcelain", "--untracked-files=no", "--", ".", &exclude],
+        &["status", "--porcelain", "--untracked-files=no", "--", ".", &page, &corpus],
     )?;
     Ok(if changed.is_empty() { commit } else { format!("{commit}-dirty") })
 }
