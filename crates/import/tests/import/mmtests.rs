@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use perflab_import::FileReport;
 use perflab_model::{Direction, RunRecord, Sample};
 
-use super::bench::{ImportOutcome, ImportTestArchive, int_cells, read_unpacked_text, text_cells};
+use super::bench::{
+    ImportOutcome, ImportTestArchive, find_report, int_cells, read_unpacked_text, text_cells,
+};
 
 /// A log in STREAM's format (version 5.10), written by hand: no package holds the benchmark.
 const STREAM: &str = "-------------------------------------------------------------\n\
@@ -192,6 +194,21 @@ fn monitors_are_series_over_all_iterations() {
         .unwrap();
     assert_eq!(column.unit.0, "ms");
     assert!(text_cells(run, "perf-time-stat", "flags").contains(&"not counted".to_owned()));
+}
+
+/// Some keep vmstat's rows alone: they are read by their place, and rows of another width are named with their line.
+#[test]
+fn a_vmstat_log_without_a_head_is_read_by_place() {
+    let stamps = "test begin :: sysbenchcpu 1700000001\ntest end :: sysbenchcpu 1700000009 0\n";
+    let row = "1 0 0 100000 1000 50000 0 0 1 2 100 200 1 2 97 0 0";
+    let bench = ImportTestArchive::new();
+    let log = bench.write_file("run/iter-0/vmstat-sysbenchcpu", format!("{row}\n{row}\n{row} 0 0\n{row}\n"));
+    bench.write_file("run/iter-0/tests-timestamp", stamps);
+    let imported = bench.import(log.ancestors().nth(2).unwrap());
+    assert_eq!(int_cells(&imported.run, "vmstat-tool", "free"), [Some(100_000 << 10); 2]);
+    let report = find_report(&imported, "vmstat-sysbenchcpu");
+    assert_eq!(report.unusable.iter().map(|remark| remark.line).collect::<Vec<_>>(), [3]);
+    assert_eq!(report.notes.len(), 2, "the columns are assumed, and so are the times: {:?}", report.notes);
 }
 
 /// The layout of 2020 gives the same cases and metrics, so that old logs are compared with new ones.
