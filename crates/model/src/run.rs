@@ -50,7 +50,7 @@ pub struct Overhead {
     pub cpu: Nanos,
     /// CPU time of the monitors' thread alone.
     pub monitors_cpu: Nanos,
-    /// Wall time of the run.
+    /// Wall time of the run, from just before the settings are applied until they are undone: the window of CPU time and ticks.
     pub wall: Nanos,
     /// Largest resident set of perflab, in bytes.
     pub peak_rss: u64,

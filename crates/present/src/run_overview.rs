@@ -88,14 +88,16 @@ fn overhead_text(overhead: &Overhead) -> String {
         wall => format_share(cpu.0 as f64 / wall as f64),
     };
     format!(
-        "Cost of perflab itself: {} of one CPU (monitors {}), {} resident, {} written, {} ticks, {} late, {} lost",
+        "Cost of perflab itself over {}, settings applied to settings undone: {} of one CPU (monitors {}), {} ticks, {} late, {} \
+         lost; {} resident at most, {} written to the end",
+        format_quantity(overhead.wall.seconds(), "s"),
         share(overhead.cpu),
         share(overhead.monitors_cpu),
-        format_quantity(overhead.peak_rss as f64, "bytes"),
-        format_quantity(overhead.bytes_written as f64, "bytes"),
         overhead.ticks,
         overhead.late_ticks,
         overhead.lost_ticks,
+        format_quantity(overhead.peak_rss as f64, "bytes"),
+        format_quantity(overhead.bytes_written as f64, "bytes"),
     )
 }
 

@@ -116,7 +116,7 @@ fn begin_timestamp(manifest: &Manifest) -> jiff::Timestamp {
     jiff::Timestamp::from_nanosecond(i128::from(manifest.anchor.realtime.0)).unwrap_or_default()
 }
 
-/// What perflab itself cost, in a line.
+/// What perflab itself cost, in a line, and over which time it was counted.
 pub fn overhead_line(manifest: &Manifest) -> String {
     let own = &manifest.overhead;
     // Told when a run ends; no run takes no time.
@@ -125,8 +125,9 @@ pub fn overhead_line(manifest: &Manifest) -> String {
     }
     let share = format_share(own.cpu.seconds() / own.wall.seconds().max(1e-9));
     format!(
-        "perflab's own cost: {} of CPU ({share} of one), {} for monitors; {} ticks, {} late, {} lost",
-        own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
+        "perflab's own cost over {} (settings applied to settings undone; writing the tables comes after): {} of CPU ({share} \
+         of one), {} for monitors; {} ticks, {} late, {} lost",
+        own.wall, own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
     )
 }
 

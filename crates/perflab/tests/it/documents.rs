@@ -1,6 +1,7 @@
 //! The book: every `perflab` command that it shows is run here, in order, page by page. The pages that a newcomer reads first
 //! take nothing for granted and are run in `newcomer`.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -86,6 +87,54 @@ fn every_command_of_the_book_runs() {
     pages.retain(|page| page.extension().is_some_and(|ending| ending == "md") && !is_followed(page));
     let run: usize = pages.iter().map(|page| run_page_commands(page)).sum();
     assert!(run >= 15, "only {run} commands found");
+}
+
+/// Verbs that perflab starts itself: they have no help.
+const HIDDEN_VERBS: &[&str] = &["agent", "disk-server"];
+
+/// The words after `perflab` that can be verbs.
+fn leading_verbs(code: &str) -> Option<Vec<&str>> {
+    let rest = code.trim_start().strip_prefix("perflab ")?;
+    let is_verb =
+        |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
+    Some(rest.split_ascii_whitespace().take_while(is_verb).collect())
+}
+
+/// The words after `perflab` in a page's code: one list for each command that it names or shows.
+fn named_commands(page: &str) -> Vec<Vec<&str>> {
+    let inline = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let mut fenced = false;
+    let shown = page.lines().filter(move |line| {
+        fenced ^= line.starts_with("```");
+        fenced
+    });
+    inline.chain(shown).filter_map(leading_verbs).filter(|words| !words.is_empty()).collect()
+}
+
+/// Also those that stand in a sentence and are run by no test.
+#[test]
+fn every_command_that_a_page_names_exists() {
+    let reference = read_page("docs/reference/commands.md");
+    let verbs: HashSet<&str> =
+        reference.lines().filter_map(|line| line.strip_prefix("## perflab ")).collect();
+    let has_verbs_below = |verb: &str| verbs.iter().any(|other| other.starts_with(&format!("{verb} ")));
+    let exists = |words: &[&str]| match words {
+        [verb, ..] if HIDDEN_VERBS.contains(verb) => true,
+        [verb, below, ..] if has_verbs_below(verb) => verbs.contains(format!("{verb} {below}").as_str()),
+        [verb, ..] => verbs.contains(verb),
+        [] => true,
+    };
+    for page in ["docs", "docs/decisions"]
+        .iter()
+        .flat_map(|folder| fs::read_dir(project_root().join(folder)).unwrap())
+    {
+        let path = page.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "md") {
+            for words in named_commands(&fs::read_to_string(&path).unwrap()) {
+                assert!(exists(&words), "{} names `perflab {}`", path.display(), words.join(" "));
+            }
+        }
+    }
 }
 
 #[test]

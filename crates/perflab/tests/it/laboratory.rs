@@ -48,7 +48,7 @@ impl CommandOutput {
 }
 
 /// Lines that measure this machine, or this instant.
-const UNSTABLE_LINES: [&str; 3] = ["in memory before: ", "perflab's own cost: ", "begun "];
+const UNSTABLE_LINES: [&str; 3] = ["in memory before: ", "perflab's own cost over ", "begun "];
 
 /// Puts RUN for the id of a run, or the beginning of one, TMP for the name of a temporary folder, and VERSION for perflab's;
 /// leaves out lines that measure.
