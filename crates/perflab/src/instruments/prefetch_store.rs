@@ -276,7 +276,7 @@ fn program_status_grid(status: &DaemonStatus, programs: Vec<&ProgramStatus>) -> 
             used_share_cell(program),
             without,
             with,
-            program.why.as_str().into(),
+            program.why.to_string().into(),
         ]);
     }
     grid

@@ -45,10 +45,48 @@ impl CommandOutput {
     pub fn stable_out(&self) -> String {
         mask_unstable(&self.out)
     }
+
+    /// The lines of stderr with this in them, a name or how they begin, for a snapshot of their wording: N for every number.
+    pub fn err_wording_of(&self, name: &str) -> String {
+        let lines = self.err.lines().filter(|line| line.contains(name)).map(mask_unstable);
+        mask_numbers(&lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// Puts N for each number that is no part of a name.
+fn mask_numbers(text: &str) -> String {
+    let mut masked = String::new();
+    let mut letters = text.chars().peekable();
+    let mut is_in_name = false;
+    while let Some(letter) = letters.next() {
+        if !letter.is_ascii_digit() || is_in_name {
+            masked.push(letter);
+            is_in_name = letter.is_alphanumeric() || letter == '_' || is_in_name && "-.".contains(letter);
+            continue;
+        }
+        masked.push('N');
+        // Thousands and decimals belong to it, a comma or a full stop behind it does not.
+        while let Some(next) = letters.peek().copied() {
+            let mut ahead = letters.clone().skip(1);
+            let joins = ",.".contains(next) && ahead.next().is_some_and(|letter| letter.is_ascii_digit());
+            if !next.is_ascii_digit() && !joins {
+                break;
+            }
+            letters.next();
+        }
+    }
+    masked
+}
+
+#[test]
+fn numbers_are_masked_and_names_are_not() {
+    let text = "took 1,234.5 µs of guest1 and p99.9 in 3 files, 42.\nx86_64 3x byte 8944: 67.3 %";
+    assert_eq!(mask_numbers(text), "took N µs of guest1 and p99.9 in N files, N.\nx86_64 Nx byte N: N %");
 }
 
 /// Lines that measure this machine, or this instant.
-const UNSTABLE_LINES: [&str; 3] = ["in memory before: ", "perflab's own cost over ", "begun "];
+const UNSTABLE_LINES: [&str; 4] =
+    ["in memory before: ", "perflab's own cost over ", "begun ", "reading samples took "];
 
 /// Puts RUN for the id of a run, or the beginning of one, TMP for the name of a temporary folder, and VERSION for perflab's;
 /// leaves out lines that measure.
@@ -66,10 +104,15 @@ fn mask_unstable(text: &str) -> String {
         let (word, after) = word.split_at(word.find(|c| !is_of_word(c)).unwrap_or(word.len()));
         let is_upper = |c: char| c.is_ascii_digit() || c.is_ascii_uppercase();
         let is_id = word.len() >= 4 && word.starts_with("01") && word.chars().all(is_upper);
-        let is_folder = before.ends_with("/.") && word.len() == 9 && word.starts_with("tmp");
         masked.push_str(before);
+        let is_folder = masked.ends_with("/.") && word.len() == 9 && word.starts_with("tmp")
+            || masked.ends_with("/tmp/") && word.len() == 8 && word.starts_with("pv")
+            || masked.ends_with("/perflab-PID-");
+        let is_process = masked.ends_with("/perflab-") && word.bytes().all(|c| c.is_ascii_digit());
         masked.push_str(if is_id {
             "RUN"
+        } else if is_process {
+            "PID"
         } else if is_folder {
             "TMP"
         } else {

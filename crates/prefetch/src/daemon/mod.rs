@@ -46,6 +46,6 @@ pub mod workers;
 
 pub use exec_guard::{GuardStatus, run_guard};
 pub use options::{DaemonError, DaemonOptions, ProgramLists};
-pub use programs::{LearnThreshold, ProgramKey, ProgramRecord, ProgramState};
+pub use programs::{LearnThreshold, ProgramKey, ProgramRecord, ProgramState, StateReason};
 pub use saved_programs::{ProgramStatus, read_programs_file};
 pub use service::{DaemonStatus, run_daemon};

@@ -189,10 +189,8 @@ impl ProgramLists {
     pub fn reason_refused(&self, program: &Path) -> Option<&'static str> {
         let below = |all: &[PathBuf]| all.iter().any(|one| program.starts_with(one));
         match () {
-            () if below(&self.never) => Some("it is on the list of those that are never wanted"),
-            () if !self.only.is_empty() && !below(&self.only) => {
-                Some("it is not on the list of those that alone are wanted")
-            }
+            () if below(&self.never) => Some("a `never` line or option names it"),
+            () if !self.only.is_empty() && !below(&self.only) => Some("no `only` line names it"),
             () => None,
         }
     }
@@ -210,7 +208,7 @@ mod tests {
         assert_eq!(lists.reason_refused(Path::new("/opt/x")), None);
         let lists = lists.with_file(file.path()).unwrap();
         assert_eq!(lists.reason_refused(Path::new("/usr/bin/vi")), None);
-        assert!(lists.reason_refused(Path::new("/opt/x")).unwrap().contains("alone"));
+        assert!(lists.reason_refused(Path::new("/opt/x")).unwrap().contains("`only`"));
         assert!(lists.reason_refused(Path::new("/usr/bin/cc")).unwrap().contains("never"));
         assert!(lists.reason_refused(Path::new("/usr/bin/ld")).is_some());
         assert_eq!(lists.reason_refused(Path::new("/usr/bin/cc1")), None, "a path ends at a slash");

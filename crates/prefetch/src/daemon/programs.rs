@@ -41,6 +41,75 @@ pub enum ProgramState {
     Useless,
 }
 
+/// Why a program is in its state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StateReason {
+    /// no start of it was seen to its end
+    #[default]
+    Unseen,
+    /// a trace of it was there
+    TraceFound,
+    /// it is to be watched, and no start reports what it waits for
+    Unmeasured,
+    /// its executable was replaced
+    Replaced,
+    /// a list or an option excludes it: which
+    Excluded(String),
+    /// what a start cost that was not read ahead, beside the threshold
+    Cost(String),
+    /// what a start cost that was read ahead, beside the threshold
+    PrefetchedCost(String),
+    /// starts that were read ahead cost no less than those that were not
+    NothingGained,
+    /// the exec was allowed before its tracing had begun
+    AllowedUntraced,
+    /// the start that was traced had everything in memory
+    TracedWarm,
+    /// a start was traced, and its trace cannot be made or kept: the error
+    TraceFailed(String),
+    /// its trace cannot be used: the error
+    TraceUnusable(String),
+    /// a start was traced
+    Learnt,
+    /// no start used what was read ahead for it
+    TraceUnused,
+    /// in the words of an earlier perflab
+    #[serde(untagged)]
+    Text(String),
+}
+
+impl std::fmt::Display for StateReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StateReason::Unseen => f.write_str("no start was seen to its end yet"),
+            StateReason::TraceFound => f.write_str("a trace of it was there"),
+            StateReason::Unmeasured => {
+                f.write_str("it is to be watched, and nothing reports what it waits for")
+            }
+            StateReason::Replaced => f.write_str("its executable was replaced"),
+            StateReason::PrefetchedCost(cost) => write!(f, "read ahead, {cost}"),
+            StateReason::NothingGained => write!(
+                f,
+                "{STARTUPS_BEFORE_GIVING_UP} starts that were read ahead waited no less than those that were not"
+            ),
+            StateReason::AllowedUntraced => f.write_str("it was let through before its tracing had begun"),
+            StateReason::TracedWarm => f.write_str("the start that was traced had everything in memory"),
+            StateReason::TraceUnusable(error) => {
+                write!(f, "its trace cannot be used, and is made anew at its next start: {error}")
+            }
+            StateReason::Learnt => f.write_str("learnt, and not started since"),
+            StateReason::TraceUnused => {
+                f.write_str("no start used what was read ahead for it: it is watched anew")
+            }
+            StateReason::Excluded(text)
+            | StateReason::Cost(text)
+            | StateReason::TraceFailed(text)
+            | StateReason::Text(text) => f.write_str(text),
+        }
+    }
+}
+
 /// What a startup cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredStartup {
@@ -80,7 +149,7 @@ pub struct ProgramRecord {
     #[serde(alias = "standing")]
     pub state: ProgramState,
     /// why it is in that state
-    pub why: String,
+    pub why: StateReason,
     /// starts that were seen
     pub starts: u64,
     /// the last of them, in seconds since 1970
@@ -108,7 +177,7 @@ impl ProgramRecord {
         self.without.clear();
         self.with.clear();
         let was = std::mem::take(&mut self.state);
-        self.why = "its executable was replaced".into();
+        self.why = StateReason::Replaced;
         if matches!(was, ProgramState::Worth | ProgramState::Known | ProgramState::Incomplete) {
             self.state = ProgramState::Worth;
             self.stale = true;
@@ -139,7 +208,7 @@ impl ProgramRecord {
         if self.state != ProgramState::Watched {
             return;
         }
-        self.why = worth.explain(used, delays);
+        self.why = StateReason::Cost(worth.explain(used, delays));
         if worth.is_reached(used, delays) {
             self.state = ProgramState::Worth;
         }
@@ -157,12 +226,10 @@ impl ProgramRecord {
             push_startup(&mut self.with, measured);
         }
         let still = worth.is_reached(measured.used, delays);
-        self.why = format!("read ahead, {}", worth.explain(measured.used, delays));
+        self.why = StateReason::PrefetchedCost(worth.explain(measured.used, delays));
         self.state = match self.state {
             ProgramState::Known | ProgramState::Incomplete if self.is_useless(delays) => {
-                self.why = format!(
-                    "{STARTUPS_BEFORE_GIVING_UP} starts that were read ahead waited no less than those that were not"
-                );
+                self.why = StateReason::NothingGained;
                 ProgramState::Useless
             }
             ProgramState::Known | ProgramState::Incomplete if still => ProgramState::Incomplete,
@@ -172,8 +239,8 @@ impl ProgramRecord {
     }
 
     /// Nothing of what was learnt was used: it is watched as if it were new.
-    pub(crate) fn reset_forgotten(&mut self, why: String) {
-        (self.state, self.why) = (ProgramState::Watched, why);
+    pub(crate) fn reset_forgotten(&mut self) {
+        (self.state, self.why) = (ProgramState::Watched, StateReason::TraceUnused);
         self.without.clear();
         self.with.clear();
     }
@@ -284,7 +351,7 @@ impl KnownPrograms {
     pub fn add_if_new(&mut self, key: &ProgramKey, file: ExecutableId, has_trace: bool) {
         if let Some(known) = self.all.get_mut(key) {
             if has_trace && known.state == ProgramState::Watched && known.file == file {
-                (known.state, known.why) = (ProgramState::Known, "a trace of it was there".into());
+                (known.state, known.why) = (ProgramState::Known, StateReason::TraceFound);
             }
             return;
         }
@@ -292,14 +359,11 @@ impl KnownPrograms {
             self.make_room();
         }
         let (state, why) = match (has_trace, self.judges) {
-            (true, _) => (ProgramState::Known, "a trace of it was there"),
-            (false, false) => {
-                (ProgramState::Worth, "it is named as wanted, and nothing tells what it waits for")
-            }
-            (false, true) => (ProgramState::Watched, "it was not seen to its end yet"),
+            (true, _) => (ProgramState::Known, StateReason::TraceFound),
+            (false, false) => (ProgramState::Worth, StateReason::Unmeasured),
+            (false, true) => (ProgramState::Watched, StateReason::Unseen),
         };
-        self.all
-            .insert(key.clone(), ProgramRecord { file, state, why: why.into(), ..ProgramRecord::default() });
+        self.all.insert(key.clone(), ProgramRecord { file, state, why, ..ProgramRecord::default() });
         self.changed = true;
     }
 
@@ -336,7 +400,7 @@ impl KnownPrograms {
         program.last = when;
         self.changed = true;
         if let Some(reason) = refused {
-            program.why = reason.into();
+            program.why = StateReason::Excluded(reason.into());
             return StartupPurpose::Nothing;
         }
         if program.file != file {
@@ -538,7 +602,7 @@ mod tests {
         let mut programs = known_editor();
         let purpose = programs.begin_startup(&editor_key(), executable_id(1), 7, Some("it is on a list"));
         assert_eq!(purpose, StartupPurpose::Nothing);
-        assert_eq!(programs.get(&editor_key()).unwrap().why, "it is on a list");
+        assert_eq!(programs.get(&editor_key()).unwrap().why, StateReason::Excluded("it is on a list".into()));
         assert_eq!(
             programs.begin_startup(&ProgramKey { path: "/other".into(), user: 7 }, executable_id(1), 7, None),
             StartupPurpose::Watch

@@ -44,7 +44,7 @@ pub fn run_daemon(settings: DaemonOptions, stop: &AtomicBool, say: DaemonLog) ->
     let ends = match TaskstatsSocket::listen() {
         Ok(ends) => Some(ends),
         Err(error) if named => {
-            say(&format!("{error}: what is named as wanted is learnt at its first start"));
+            say(&format!("{error}: programs that are listed with `only` are learnt at their first start"));
             None
         }
         Err(error) => return Err(error.into()),

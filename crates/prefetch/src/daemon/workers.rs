@@ -23,7 +23,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use crate::daemon::exec_gate::PendingExec;
 use crate::daemon::opened_files::StartupFileUse;
 use crate::daemon::process_tree::PrefetchHelp;
-use crate::daemon::programs::{ProgramKey, ProgramState};
+use crate::daemon::programs::{ProgramKey, ProgramRecord, ProgramState, StateReason};
 use crate::daemon::shared_state::{DaemonState, UnsavedTrace, lock_mutex};
 use crate::error::PrefetchError;
 use crate::replay::{self, ReplayBudget, ReplayResult, replay_part};
@@ -52,9 +52,7 @@ pub(crate) fn learn_startup(shared: &Arc<DaemonState>, exec: Arc<PendingExec>, k
         exec.allow();
         if exec.is_overdue() {
             // What it read before was not seen: such a trace would say that nothing is lacking.
-            return own.update_program(&program, |one| {
-                one.why = "it was let through before its tracing had begun".into()
-            });
+            return own.update_program(&program, |one| one.why = StateReason::AllowedUntraced);
         }
         drop(exec);
         let what = |start| if anew { Ok(start) } else { extend_trace(&own, &program, start) };
@@ -201,10 +199,12 @@ fn finish_learning(
     match learnt {
         Ok(start) => remember_trace(shared, program, start, anew),
         Err(PrefetchError::Empty { .. }) => shared.update_program(program, |one| match one.state {
-            ProgramState::Worth => one.why = "the start that was traced had everything in memory".into(),
+            ProgramState::Worth => one.why = StateReason::TracedWarm,
             _ => one.state = ProgramState::Known,
         }),
-        Err(error) => shared.update_program(program, |one| one.why = error.to_string()),
+        Err(error) => {
+            shared.update_program(program, |one| one.why = StateReason::TraceFailed(error.to_string()))
+        }
     }
 }
 
@@ -242,7 +242,7 @@ fn remember_trace(shared: &DaemonState, program: &ProgramKey, start: StartupTrac
         one.learned += 1;
         one.stale = false;
         one.state = ProgramState::Known;
-        one.why = "learnt, and not started since".into();
+        one.why = StateReason::Learnt;
     });
 }
 
@@ -293,8 +293,7 @@ pub(crate) fn note_file_use(shared: &DaemonState, program: &ProgramKey, file_use
         return shared.report_trouble(&format!("what starts did not use cannot be noted: {error}"));
     }
     if is_empty {
-        let why = "no start used what was read ahead for it: it is watched anew";
-        shared.update_program(program, |one| one.reset_forgotten(why.into()));
+        shared.update_program(program, ProgramRecord::reset_forgotten);
     }
 }
 
@@ -321,7 +320,7 @@ fn remembered_trace(shared: &DaemonState, program: &ProgramKey) -> Option<Startu
         Err(error) => {
             shared.update_program(program, |one| {
                 one.state = ProgramState::Worth;
-                one.why = format!("its trace cannot be used, and is made anew at its next start: {error}");
+                one.why = StateReason::TraceUnusable(error.to_string());
             });
             None
         }
