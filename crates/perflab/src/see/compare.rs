@@ -1,5 +1,7 @@
 //! `perflab compare`: its arguments and the style that they choose.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, ValueEnum};
 use perflab_analyze::{
     AnalysisOptions, Comparison, ComparisonSide, Gate, SampleStatistic, benchstat, compare_levels,
@@ -223,11 +225,14 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
                     let found = compare_sides(baseline, candidates, &options)?;
                     Ok((found, sides))
                 }
-                _ => Err(UsageError::new(
-                    "one run alone cannot be compared",
-                    "name a second run, or a factor with --by",
-                )
-                .into()),
+                Some((alone, _)) => {
+                    let factor = only_varied_factor(alone)?;
+                    context.note_line(&format!(
+                        "one run is named: the levels of its factor `{factor}` are compared (--by {factor})"
+                    ));
+                    Ok((compare_levels(alone, &factor, &options)?, sides))
+                }
+                None => Err(alone_error("name two runs").into()),
             }
         }
         _ => Err(UsageError::new(
@@ -236,6 +241,25 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
         )
         .into()),
     }
+}
+
+/// The factor of which a side that stands alone has several levels, if it is the only one.
+fn only_varied_factor(side: &ComparisonSide) -> Result<String, UsageError> {
+    let plans = side.runs.iter().map(|run| &run.manifest.plan);
+    let factors = plans.flat_map(|plan| &plan.factors).filter(|(_, levels)| levels.len() > 1);
+    let mut names: BTreeSet<&str> = factors.map(|(name, _)| name.as_str()).collect();
+    match (names.pop_first(), names.is_empty()) {
+        (None, _) => Err(alone_error("name a second run, or a factor with --by")),
+        (Some(factor), true) => Ok(factor.to_owned()),
+        (Some(first), false) => {
+            let others: String = names.iter().map(|name| format!(", {name}")).collect();
+            Err(alone_error(&format!("name a second run, or one of its factors with --by: {first}{others}")))
+        }
+    }
+}
+
+fn alone_error(hint: &str) -> UsageError {
+    UsageError::new("one run alone cannot be compared", hint)
 }
 
 /// The runs with the requested baseline in front.
@@ -268,7 +292,8 @@ fn comparison_options(args: &CompareArgs) -> AnalysisOptions {
 #[derive(Debug, Args)]
 #[command(after_long_help = COMPARE)]
 pub struct CompareArgs {
-    /// The baseline, then one or more candidates; with --by, one run or its repetitions (default: @latest)
+    /// The baseline, then one or more candidates; with --by, one run or its repetitions (default: @latest). One run with one
+    /// factor needs no --by
     #[arg(required_unless_present = "by", value_name = "RUN")]
     pub runs: Vec<String>,
     /// Compare the levels of this factor within the run, the first being the baseline; with two factors (`host,guest`),

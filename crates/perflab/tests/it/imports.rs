@@ -40,6 +40,34 @@ fn commands_of_one_hyperfine_are_compared() {
     let file = write_hyperfine_json(&laboratory, "h.json", &[("slow", 0.2), ("quick", 0.1)]);
     laboratory.run_successfully(&["import", &file, "--label", "hyp"]);
     assert_eq!(compared_verdicts(&laboratory, &["compare", "hyp", "--by", "command"]), ["better"]);
+    assert_eq!(compared_verdicts(&laboratory, &["compare", "hyp"]), ["better"], "it has one factor only");
+    let [alone, named] = [&["compare", "hyp"][..], &["compare", "hyp", "--by", "command"]]
+        .map(|words| laboratory.run_successfully(words));
+    assert_eq!(alone.out, named.out);
+    let added = alone.err.lines().find(|line| !named.err.contains(line));
+    insta::assert_snapshot!(added.unwrap(), @"one run is named: the levels of its factor `command` are compared (--by command)");
+}
+
+/// Which of two factors is meant is for the user to say.
+#[test]
+fn one_run_of_two_factors_needs_one_named() {
+    let laboratory = Sandbox::new();
+    let result = |command: &str, threads: &str, size: &str| {
+        let parameters = serde_json::json!({ "threads": threads, "size": size });
+        serde_json::json!({ "command": command, "times": [0.1, 0.2], "parameters": parameters })
+    };
+    let results = [
+        result("x 1 8", "1", "8"),
+        result("x 2 8", "2", "8"),
+        result("x 1 9", "1", "9"),
+        result("x 2 9", "2", "9"),
+    ];
+    let path = laboratory.path("h.json");
+    fs::write(&path, serde_json::json!({ "results": results }).to_string()).unwrap();
+    laboratory.run_successfully(&["import", &path.display().to_string(), "--label", "hyp"]);
+    let refused = laboratory.run(&["compare", "hyp"]);
+    assert_eq!(refused.code, Some(2));
+    insta::assert_snapshot!(refused.err, @"error: one run alone cannot be compared; name a second run, or one of its factors with --by: size, threads");
 }
 
 #[test]
