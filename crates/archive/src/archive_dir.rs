@@ -6,17 +6,16 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-use perflab_model::{Manifest, RunStatus};
+use perflab_model::Manifest;
 
 use crate::error::ArchiveError;
 use crate::fresh_file::{check_folder_owners, create_fresh_file};
 use crate::half_made::{HALF, is_abandoned, own_name_prefix};
-use crate::journal::{JournalReader, event_kind, kind};
+use crate::index::index_refresh;
 use crate::recorder::{BulkRecorder, RunRecorder};
-use crate::run_dir::{RunDir, status_now};
+use crate::run_dir::RunDir;
 use crate::run_layout::{JOURNAL, RUNS, RunLock};
-use crate::tables::samples;
+use crate::run_summary::RunSummary;
 use crate::unpack_folder::{UnpackFolderMaker, make_unpack_folder};
 use crate::{manifest, run_id};
 
@@ -38,23 +37,6 @@ pub struct ArchiveEntry {
     pub bytes: u64,
     /// What it is, or why it cannot be read.
     pub summary: Result<RunSummary, String>,
-}
-
-/// What a list says about a run that can be read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunSummary {
-    /// The name that the user gave it.
-    pub label: Option<String>,
-    /// The study's title.
-    pub title: String,
-    /// How it stands; `Running` only while a living process records it.
-    pub status: RunStatus,
-    /// When it began.
-    pub begun: Timestamp,
-    /// Iterations that ended, warm-ups included.
-    pub iterations: u64,
-    /// Iterations that were planned, warm-ups included.
-    pub planned: u64,
 }
 
 impl Archive {
@@ -146,21 +128,21 @@ impl Archive {
         let run = self.runs_directory().join(id);
         let _lock = RunLock::try_lock(&run)?.ok_or_else(|| ArchiveError::Live { id: id.into() })?;
         let manifest = manifest::read_manifest(&run)?;
-        manifest::write_manifest(&run, &Manifest { label: label.map(String::from), ..manifest })
+        manifest::write_manifest(&run, &Manifest { label: label.map(String::from), ..manifest })?;
+        index_refresh::note_changed_run(&run);
+        Ok(())
     }
 
-    /// All runs, the oldest first; damaged ones with the reason.
+    /// All runs, the oldest first; damaged ones with the reason. Read from the index, where that knows the runs as they are now.
     ///
     /// # Errors
     /// The archive's directory cannot be read.
     pub fn list_runs(&self) -> Result<Vec<ArchiveEntry>, ArchiveError> {
         let names = self.list_run_names()?;
-        let entry = |(id, short): (String, String)| {
-            let path = self.runs_directory().join(&id);
-            let summary = summarise_run(&path).map_err(|error| error.to_string());
-            ArchiveEntry { bytes: directory_size(&path), id, short, summary }
-        };
-        Ok(names.into_iter().map(entry).collect())
+        let ids: Vec<&str> = names.iter().map(|(id, _)| id.as_str()).collect();
+        let listed = index_refresh::list_heads(&self.path, &ids);
+        let entry = |((id, short), (summary, bytes))| ArchiveEntry { bytes, id, short, summary };
+        Ok(names.into_iter().zip(listed).map(entry).collect())
     }
 
     /// The names under `runs/` with their shortest prefixes, sorted; nothing of the runs is read.
@@ -200,42 +182,4 @@ impl Archive {
         let all = entries.flatten().map(|entry| entry.path());
         all.filter(|path| is_wanted(path) && fs::remove_dir_all(path).is_ok()).collect()
     }
-}
-
-fn summarise_run(run: &Path) -> Result<RunSummary, ArchiveError> {
-    let head = manifest::read_manifest_head(run)?;
-    let begun = i64::try_from(head.anchor.realtime.0).unwrap_or(i64::MAX);
-    Ok(RunSummary {
-        label: head.label,
-        title: head.study.title,
-        status: status_now(run, head.status),
-        begun: Timestamp::from_nanosecond(i128::from(begun)).unwrap_or_default(),
-        iterations: if head.status == RunStatus::Running {
-            count_journal_iterations(run)?
-        } else {
-            samples::count_iterations(run)? as u64
-        },
-        planned: head.plan.slots as u64,
-    })
-}
-
-/// Iterations in the journal of a run that was not closed.
-fn count_journal_iterations(run: &Path) -> Result<u64, ArchiveError> {
-    let mut events = JournalReader::open(&run.join(JOURNAL))?;
-    let mut count = 0;
-    while events.next_line()? {
-        count += u64::from(event_kind(events.line()) == Some(kind::ITERATION_ENDED));
-    }
-    Ok(count)
-}
-
-/// Bytes of all files under `path`; what cannot be looked at counts as nothing.
-fn directory_size(path: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(path) else {
-        return fs::symlink_metadata(path).map_or(0, |file| if file.is_file() { file.len() } else { 0 });
-    };
-    entries
-        .flatten()
-        .map(|entry| if entry.path().is_symlink() { 0 } else { directory_size(&entry.path()) })
-        .sum()
 }

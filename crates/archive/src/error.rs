@@ -155,6 +155,14 @@ pub enum ArchiveError {
         /// what is there
         path: PathBuf,
     },
+    /// The index of runs could not be made.
+    #[error("cannot make the index {}: {reason}; the runs are read without it", path.display())]
+    Index {
+        /// its file
+        path: PathBuf,
+        /// what is in the way
+        reason: String,
+    },
     /// A portable file holds something that does not belong into one.
     #[error("{} is refused: {reason}", path.display())]
     Refused {
@@ -199,7 +207,9 @@ impl Classify for ArchiveError {
             | ArchiveError::NoTrace { .. }
             | ArchiveError::NoIo { .. }
             | ArchiveError::Trace(_) => ErrorClass::Usage,
-            ArchiveError::NotWritable { .. } | ArchiveError::OthersArchive { .. } => ErrorClass::Environment,
+            ArchiveError::NotWritable { .. }
+            | ArchiveError::OthersArchive { .. }
+            | ArchiveError::Index { .. } => ErrorClass::Environment,
             // A loop of links is refused, as a missing right is.
             ArchiveError::Io { source, .. } | ArchiveError::JournalWrite { source, .. }
                 if is_link_loop(source) =>

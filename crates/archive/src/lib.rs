@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`archive_dir`] | the archive's directory: open, list, begin a run |
 //! | [`run_selector`] | from what a person types to runs: prefix, `@latest`, label, path |
+//! | [`index`], `run_summary` | the index of runs, which lists and histories are read from; what a list shows of a run |
 //! | [`run_id`] | run ids and their shortest prefixes |
 //! | [`recorder`] | a run's events into its journal, and at the end into tables |
 //! | [`journal`] | the log of events, appended and read line by line |
@@ -39,6 +40,7 @@ pub mod error;
 pub mod export;
 mod fresh_file;
 mod half_made;
+pub mod index;
 pub mod journal;
 mod manifest;
 mod parquet;
@@ -50,6 +52,7 @@ pub mod run_dir;
 pub mod run_id;
 mod run_layout;
 pub mod run_selector;
+mod run_summary;
 mod stored_run;
 mod tables;
 mod text_pages;
@@ -63,7 +66,7 @@ pub mod fuzzing {
     pub use crate::text_pages::decode_text_pages;
 }
 
-pub use archive_dir::{Archive, ArchiveEntry, RunSummary};
+pub use archive_dir::{Archive, ArchiveEntry};
 pub use error::ArchiveError;
 pub use journal::JournalReader;
 pub use portable::{import_portable_run, is_portable_run, write_portable_file, write_portable_run};
@@ -71,4 +74,5 @@ pub use recorder::{BulkRecorder, RunRecorder};
 pub use retention::{PrunedRuns, RetentionPolicy};
 pub use run_dir::RunDir;
 pub use run_id::new_run_id;
+pub use run_summary::RunSummary;
 pub use stored_run::StoredRun;

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use perflab_model::{FORMAT_VERSION, Facts, Manifest, RunStatus};
+use perflab_model::{FORMAT_VERSION, Fact, Facts, Manifest, RunStatus};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -36,6 +36,20 @@ pub(crate) struct ManifestHead {
     pub(crate) plan: ManifestPlanHead,
     pub(crate) anchor: perflab_model::run::ClockAnchor,
     pub(crate) status: RunStatus,
+    #[serde(default)]
+    pub(crate) study_file: String,
+    #[serde(default)]
+    pub(crate) boot_id: String,
+    #[serde(default)]
+    pub(crate) facts: ManifestFactsHead,
+}
+
+/// Facts that runs are looked up by.
+#[derive(Default, Deserialize)]
+pub(crate) struct ManifestFactsHead {
+    /// The hash of the files that it was imported from.
+    #[serde(rename = "import.sha256")]
+    pub(crate) hash: Option<Fact>,
 }
 
 #[derive(Deserialize)]

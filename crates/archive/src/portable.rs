@@ -16,6 +16,7 @@ use crate::archive_dir::Archive;
 use crate::error::ArchiveError;
 use crate::fresh_file::check_folder_owners;
 use crate::half_made::own_name_prefix;
+use crate::index::index_refresh;
 use crate::manifest;
 use crate::run_dir::RunDir;
 use crate::run_id::is_run_id;
@@ -134,6 +135,7 @@ pub fn import_portable_run(archive: &Archive, file: &Path) -> Result<RunDir, Arc
         return Err(ArchiveError::Exists { path: place });
     }
     fs::rename(half.path().join(&id), &place).map_err(ArchiveError::io("create", &place))?;
+    index_refresh::note_changed_run(&place);
     let mut found = archive.find_runs(&id)?;
     found.pop().ok_or_else(|| ArchiveError::damaged(&place)("it vanished while it was imported"))
 }

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::error::ArchiveError;
 use crate::fresh_file::check_folder_owners;
 use crate::half_made::own_name_prefix;
+use crate::index::index_refresh;
 use crate::journal::JournalWriter;
 use crate::manifest;
 use crate::run_close::{self, RunTables};
@@ -123,6 +124,7 @@ fn close_and_open(run: &Path) -> Result<RunDir, ArchiveError> {
     run_close::close_run(run)?;
     // Nobody asks a finished run for its lock; one that stays does no harm.
     let _ = fs::remove_file(run.join(LOCK));
+    index_refresh::note_changed_run(run);
     RunDir::open(run)
 }
 
@@ -213,6 +215,7 @@ impl BulkRecorder {
         run_close::close_bulk_run(&run, manifest, sinks)?;
         let place = runs.join(run.file_name().unwrap_or_default());
         fs::rename(&run, &place).map_err(ArchiveError::io("create", &place))?;
+        index_refresh::note_changed_run(&place);
         RunDir::open(&place)
     }
 }

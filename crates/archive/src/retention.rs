@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use perflab_model::RunStatus;
 
 use crate::half_made::HALF;
+use crate::index::index_refresh;
 use crate::run_layout::RunLock;
 use crate::{Archive, ArchiveEntry, ArchiveError};
 
@@ -43,7 +44,9 @@ impl Archive {
         let runs = policy.choose_runs(self.list_runs()?, Timestamp::now());
         if !policy.dry_run {
             self.remove_abandoned_runs();
-            runs.iter().try_for_each(|run| self.remove_run(&run.id))?;
+            runs.iter().try_for_each(|run| self.remove_files(&run.id))?;
+            let gone: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+            index_refresh::note_removed_runs(self.path(), &gone);
         }
         Ok(PrunedRuns { bytes: runs.iter().map(|run| run.bytes).sum(), runs })
     }
@@ -57,6 +60,12 @@ impl Archive {
             let hint = "`perflab list` shows what is there".into();
             return Err(ArchiveError::NotFound { selector: id.into(), archive: self.path().into(), hint });
         }
+        self.remove_files(id)?;
+        index_refresh::note_removed_runs(self.path(), &[id.to_owned()]);
+        Ok(())
+    }
+
+    fn remove_files(&self, id: &str) -> Result<(), ArchiveError> {
         let path = self.runs_directory().join(id);
         if !path.is_dir() {
             return fs::remove_file(&path).map_err(ArchiveError::io("remove", &path));

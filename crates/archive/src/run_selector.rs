@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use crate::archive_dir::Archive;
+use crate::archive_dir::{Archive, ArchiveEntry};
 use crate::error::ArchiveError;
+use crate::portable;
 use crate::run_dir::RunDir;
-use crate::{manifest, portable};
 
 /// Shorter beginnings of an id are not understood as one.
 const SHORTEST_PREFIX: usize = 4;
@@ -84,12 +84,11 @@ impl Archive {
 
     /// All runs with their labels; a damaged one has none.
     fn labelled_runs(&self) -> Result<Vec<(RunDir, Option<String>)>, ArchiveError> {
-        let label = |(id, short)| {
-            let run = self.run_named(id, short);
-            let label = manifest::read_manifest_head(run.path()).ok().and_then(|head| head.label);
-            (run, label)
+        let run = |entry: ArchiveEntry| {
+            let label = entry.summary.ok().and_then(|summary| summary.label);
+            (self.run_named(entry.id, entry.short), label)
         };
-        Ok(self.list_run_names()?.into_iter().map(label).collect())
+        Ok(self.list_runs()?.into_iter().map(run).collect())
     }
 
     fn run_named(&self, id: String, short: String) -> RunDir {

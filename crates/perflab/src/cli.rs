@@ -16,6 +16,7 @@ use crate::instruments::startup_once::StartOnceArgs;
 use crate::instruments::trace::TraceArgs;
 use crate::internal::{AgentArgs, BuiltInLoadArgs, DiskServerArgs, ExecutionGuardArgs};
 use crate::keep::exchange::{ExportArgs, ImportArgs};
+use crate::keep::index::IndexArgs;
 use crate::keep::runs::{LabelArgs, ListArgs, PruneArgs, RmArgs};
 use crate::laboratory::kernel::KernelArgs;
 use crate::laboratory::machine::{CheckArgs, MonitorArgs, UndoArgs};
@@ -46,6 +47,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<PruneArgs>("prune", Keep),
     VerbEntry::new::<ExportArgs>("export", Keep),
     VerbEntry::new::<ImportArgs>("import", Keep),
+    VerbEntry::new::<IndexArgs>("index", Keep),
     VerbEntry::new::<SlabArgs>("slab", LookInto),
     VerbEntry::new::<FlameArgs>("flame", LookInto),
     VerbEntry::new::<TraceArgs>("trace", LookInto),
@@ -108,6 +110,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "prune",
             "export",
             "import",
+            "index",
             "monitor",
             "vm",
             "kernel",

@@ -2,4 +2,5 @@
 
 pub mod exchange;
 pub mod imported_runs;
+pub mod index;
 pub mod runs;

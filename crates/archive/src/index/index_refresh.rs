@@ -1,0 +1,153 @@
+//! Reading through the index: rows whose stamps are those of the files now are taken as they are, all other runs are
+//! read, and their rows written, where that is possible.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::time::Duration;
+
+use super::index_file::{IndexError, IndexFile};
+use super::index_lock::IndexLock;
+use super::run_heads::{RunHead, StoredHead, read_heads, remove_heads, write_heads};
+use super::run_stamp::{RunStamp, RunsFolder, now};
+use crate::run_layout::RUNS;
+use crate::run_summary::{RunSummary, directory_size, summarise_run};
+
+/// How long a reader waits to write what it has read; the next one would read it again.
+const READER_PATIENCE: Duration = Duration::from_millis(200);
+
+/// How long who changed a run waits to write its row; readers do so themselves.
+const WRITER_PATIENCE: Duration = Duration::from_millis(500);
+
+/// A run of the list: its summary and bytes on the disk.
+pub(crate) type ListedRun = (Result<RunSummary, String>, u64);
+
+/// What a list shows of `names`, the sorted names in the folder of runs of `archive`.
+pub(crate) fn list_heads(archive: &Path, names: &[&str]) -> Vec<ListedRun> {
+    let stored = read_rows(archive);
+    let has_index = stored.is_ok();
+    let mut stored: HashMap<String, StoredHead> =
+        stored.unwrap_or_default().into_iter().map(|row| (row.head.id.clone(), row)).collect();
+    let (mut listed, mut read) = (Vec::with_capacity(names.len()), Vec::new());
+    let folder = RunsFolder::open(&archive.join(RUNS));
+    for name in names {
+        let known = stored.remove(*name);
+        let read_at = now();
+        let stamp = folder.as_ref().and_then(|folder| RunStamp::of_head(folder.as_fd(), name));
+        let is_current =
+            |row: &StoredHead| stamp.as_ref().is_some_and(|stamp| stamp.matches(&row.stamp, row.read_at));
+        if let Some(row) = known.as_ref().filter(|row| is_current(row)) {
+            listed.push((Ok(row.head.summary.clone()), row.head.bytes));
+            continue;
+        }
+        let found = read_head(archive, name);
+        if let (Ok((head, true)), Some(stamp)) = (&found, stamp) {
+            let fresh = StoredHead { head: head.clone(), stamp: stamp.as_bytes().to_vec(), read_at };
+            // One that is too young to be trusted is written once only.
+            if known.is_none_or(|known| known.stamp != fresh.stamp || stamp.matches(&fresh.stamp, read_at)) {
+                read.push(fresh);
+            }
+        }
+        listed.push(match found {
+            Ok((head, _)) => (Ok(head.summary), head.bytes),
+            Err(unreadable) => unreadable,
+        });
+    }
+    let gone: Vec<String> = stored.into_keys().collect();
+    let is_worth_it = !read.is_empty() || !gone.is_empty() || (!has_index && !names.is_empty());
+    if is_worth_it {
+        // Without a right to write it, or while somebody else does, the index stays as it is.
+        let _ = write_rows(archive, READER_PATIENCE, &read, &gone);
+    }
+    listed
+}
+
+/// All rows. What a killed writer began is taken back first, which needs the right to write.
+fn read_rows(archive: &Path) -> Result<Vec<StoredHead>, IndexError> {
+    let read = IndexFile::open_to_read(archive).and_then(|index| Ok(read_heads(&index.connection)?));
+    match read {
+        Err(IndexError::Sqlite(_)) => {
+            let lock = IndexLock::acquire(archive, READER_PATIENCE)?;
+            Ok(read_heads(&IndexFile::open_to_write(archive, &lock)?.connection)?)
+        }
+        read => read,
+    }
+}
+
+/// The head of a run as its files have it, and whether it is closed: only then is it stored.
+fn read_head(archive: &Path, name: &str) -> Result<(RunHead, bool), ListedRun> {
+    let run = archive.join(RUNS).join(name);
+    let bytes = directory_size(&run);
+    match summarise_run(&run) {
+        Err(error) => Err((Err(error.to_string()), bytes)),
+        Ok(read) => {
+            let head = RunHead {
+                id: name.into(),
+                summary: read.summary,
+                study_file: read.study_file,
+                bytes,
+                boot_id: read.boot_id,
+                content_hash: read.content_hash,
+            };
+            Ok((head, read.is_closed))
+        }
+    }
+}
+
+/// A run of `archive` as a row of the index; `None` where it is not there, damaged, or not closed.
+pub(super) fn read_row(archive: &Path, name: &str) -> Option<StoredHead> {
+    let read_at = now();
+    let folder = RunsFolder::open(&archive.join(RUNS))?;
+    let stamp = RunStamp::of_head(folder.as_fd(), name)?.as_bytes().to_vec();
+    let (head, is_closed) = read_head(archive, name).ok()?;
+    is_closed.then_some(StoredHead { head, stamp, read_at })
+}
+
+/// Writes rows into the index of `archive`, and removes those of `gone`.
+pub(super) fn write_rows(
+    archive: &Path,
+    patience: Duration,
+    rows: &[StoredHead],
+    gone: &[String],
+) -> Result<(), IndexError> {
+    let lock = IndexLock::acquire(archive, patience)?;
+    let written = write_rows_into(IndexFile::open_to_write(archive, &lock)?, rows, gone);
+    match written {
+        Err(error) if error.is_cured_by_another_file() => {
+            write_rows_into(IndexFile::replace(archive, &lock)?, rows, gone)
+        }
+        written => written,
+    }
+}
+
+fn write_rows_into(mut index: IndexFile, rows: &[StoredHead], gone: &[String]) -> Result<(), IndexError> {
+    let transaction = index.connection.transaction()?;
+    remove_heads(&transaction, gone)?;
+    write_heads(&transaction, rows)?;
+    Ok(transaction.commit()?)
+}
+
+/// Refreshes the row of a run that was just written, labelled or moved here. Where that fails, readers see that the row
+/// is old.
+pub(crate) fn note_changed_run(run: &Path) {
+    let (Some(archive), Some(name)) = (find_archive(run), run.file_name().and_then(|name| name.to_str()))
+    else {
+        return;
+    };
+    let row = read_row(archive, name);
+    let gone = if row.is_none() { vec![name.to_owned()] } else { Vec::new() };
+    let _ = write_rows(archive, WRITER_PATIENCE, row.as_slice(), &gone);
+}
+
+/// Removes the rows of runs of `archive` that are gone.
+pub(crate) fn note_removed_runs(archive: &Path, runs: &[String]) {
+    if IndexFile::path(archive).exists() {
+        let _ = write_rows(archive, WRITER_PATIENCE, &[], runs);
+    }
+}
+
+/// The archive that a run lies in; one elsewhere has none.
+fn find_archive(run: &Path) -> Option<&Path> {
+    let runs = run.parent()?;
+    runs.file_name().is_some_and(|name| name == RUNS).then(|| runs.parent()).flatten()
+}

@@ -1,0 +1,22 @@
+//! The index of runs: `index.sqlite` beside `runs/`, from which lists and histories are read without opening each run.
+//!
+//! It holds nothing that the runs do not, so it may be thrown away at any time. Nobody trusts it blindly: each row
+//! carries the stamp of the files that it was made from, readers compare it with the files' stamps of now, and read the
+//! run itself where they differ. Whoever changes a run refreshes its row; who may not write the index, or finds no
+//! usable one, reads the runs.
+//!
+//! | module | content |
+//! |---|---|
+//! | `index_file` | the SQLite file: opened, checked, made anew where it is of no use |
+//! | `index_lock` | one writer at a time |
+//! | `run_stamp` | what tells that a run's files are the ones that a row was made from |
+//! | `run_heads` | a row a run: what a list shows |
+//! | `index_refresh` | reading through the index, and bringing it up to date |
+//! | [`index_check`] | the index held against the runs; made anew |
+
+pub mod index_check;
+mod index_file;
+mod index_lock;
+pub(crate) mod index_refresh;
+mod run_heads;
+mod run_stamp;

@@ -1,0 +1,109 @@
+//! A row a run: what a list of runs shows of it, and what it was made of.
+
+use jiff::Timestamp;
+use perflab_model::RunStatus;
+use rusqlite::{Connection, Row, Transaction, params};
+
+use crate::run_summary::RunSummary;
+
+/// What is stored of a closed run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RunHead {
+    /// The run's id: the name of its directory.
+    pub(super) id: String,
+    /// What a list shows.
+    pub(super) summary: RunSummary,
+    /// Name of the study's file.
+    pub(super) study_file: String,
+    /// What it takes on the disk, in bytes.
+    pub(super) bytes: u64,
+    /// The kernel's boot id; empty where unknown.
+    pub(super) boot_id: String,
+    /// The hash of the files that it was imported from.
+    pub(super) content_hash: Option<String>,
+}
+
+/// A row of the table `run`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct StoredHead {
+    /// The run.
+    pub(super) head: RunHead,
+    /// Of the files that the row was made from.
+    pub(super) stamp: Vec<u8>,
+    /// When they were read, nanoseconds since 1970.
+    pub(super) read_at: i64,
+}
+
+const COLUMNS: &str = "id, stamp, read_at, label, title, study_file, status, begun, iterations, planned, bytes, \
+                       boot_id, content_hash";
+
+/// All rows, by id.
+pub(super) fn read_heads(connection: &Connection) -> rusqlite::Result<Vec<StoredHead>> {
+    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM run ORDER BY id"))?;
+    let rows = statement.query_map([], parse_row)?;
+    rows.collect()
+}
+
+fn parse_row(row: &Row<'_>) -> rusqlite::Result<StoredHead> {
+    let status: String = row.get(6)?;
+    let status = parse_status(&status).ok_or_else(|| {
+        let unknown = format!("unknown status {status}");
+        rusqlite::Error::FromSqlConversionFailure(6, rusqlite::types::Type::Text, unknown.into())
+    })?;
+    let summary = RunSummary {
+        label: row.get(3)?,
+        title: row.get(4)?,
+        status,
+        begun: Timestamp::from_nanosecond(i128::from(row.get::<_, i64>(7)?)).unwrap_or_default(),
+        iterations: row.get(8)?,
+        planned: row.get(9)?,
+    };
+    let head = RunHead {
+        id: row.get(0)?,
+        summary,
+        study_file: row.get(5)?,
+        bytes: row.get(10)?,
+        boot_id: row.get(11)?,
+        content_hash: row.get(12)?,
+    };
+    Ok(StoredHead { head, stamp: row.get(1)?, read_at: row.get(2)? })
+}
+
+/// The status of a closed run; one that is not closed has no row.
+fn parse_status(name: &str) -> Option<RunStatus> {
+    let closed = [RunStatus::Finished, RunStatus::Failed, RunStatus::Stopped, RunStatus::Interrupted];
+    closed.into_iter().find(|status| status.to_string() == name)
+}
+
+/// Writes rows, in the place of older ones of the same runs.
+pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) -> rusqlite::Result<()> {
+    let marks = vec!["?"; COLUMNS.split(',').count()].join(", ");
+    let mut statement =
+        transaction.prepare(&format!("INSERT OR REPLACE INTO run ({COLUMNS}) VALUES ({marks})"))?;
+    for StoredHead { head, stamp, read_at } in rows {
+        let RunSummary { label, title, status, begun, iterations, planned } = &head.summary;
+        let begun = i64::try_from(begun.as_nanosecond()).unwrap_or(i64::MAX);
+        statement.execute(params![
+            head.id,
+            stamp,
+            read_at,
+            label,
+            title,
+            head.study_file,
+            status.to_string(),
+            begun,
+            iterations,
+            planned,
+            head.bytes,
+            head.boot_id,
+            head.content_hash,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Removes the rows of runs.
+pub(super) fn remove_heads(transaction: &Transaction<'_>, runs: &[String]) -> rusqlite::Result<()> {
+    let mut statement = transaction.prepare("DELETE FROM run WHERE id = ?")?;
+    runs.iter().try_for_each(|run| statement.execute([run]).map(drop))
+}
