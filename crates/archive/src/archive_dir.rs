@@ -6,12 +6,12 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use perflab_model::Manifest;
+use perflab_model::{Manifest, RunRecord};
 
 use crate::error::ArchiveError;
 use crate::fresh_file::{check_folder_owners, create_fresh_file};
 use crate::half_made::{HALF, is_abandoned, own_name_prefix};
-use crate::index::index_refresh;
+use crate::index::{index_refresh, record_refresh};
 use crate::recorder::{BulkRecorder, RunRecorder};
 use crate::run_dir::RunDir;
 use crate::run_layout::{JOURNAL, RUNS, RunLock};
@@ -143,6 +143,13 @@ impl Archive {
         let listed = index_refresh::list_heads(&self.path, &ids);
         let entry = |((id, short), (summary, bytes))| ArchiveEntry { bytes, id, short, summary };
         Ok(names.into_iter().zip(listed).map(entry).collect())
+    }
+
+    /// The records of many runs, in their order, as far as a history needs them: without slots, iterations, gaps and
+    /// warnings, and samples without their times. Read from the index, where that knows the runs as they are now.
+    pub fn read_condensed_records(&self, runs: &[ArchiveEntry]) -> Vec<Result<RunRecord, ArchiveError>> {
+        let runs: Vec<(&str, &str)> = runs.iter().map(|run| (run.id.as_str(), run.short.as_str())).collect();
+        record_refresh::read_condensed_records(&self.path, &runs)
     }
 
     /// The names under `runs/` with their shortest prefixes, sorted; nothing of the runs is read.

@@ -107,6 +107,7 @@ mod tests {
         let summary = RunSummary {
             label: label.map(String::from),
             title: String::new(),
+            study_file: String::new(),
             status,
             begun: Timestamp::from_second(day * 86400).unwrap(),
             iterations: 0,

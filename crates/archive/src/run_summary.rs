@@ -20,6 +20,8 @@ pub struct RunSummary {
     pub label: Option<String>,
     /// The study's title.
     pub title: String,
+    /// Name of the study's file, or `quickstart` for a shipped one.
+    pub study_file: String,
     /// How it stands; `Running` only while a living process records it.
     pub status: RunStatus,
     /// When it began.
@@ -33,7 +35,6 @@ pub struct RunSummary {
 /// A run's summary, and what else its head tells.
 pub(crate) struct ReadSummary {
     pub(crate) summary: RunSummary,
-    pub(crate) study_file: String,
     pub(crate) boot_id: String,
     /// The hash of the files that it was imported from.
     pub(crate) content_hash: Option<String>,
@@ -49,6 +50,7 @@ pub(crate) fn summarise_run(run: &Path) -> Result<ReadSummary, ArchiveError> {
     let summary = RunSummary {
         label: head.label,
         title: head.study.title,
+        study_file: head.study_file,
         status: status_now(run, head.status),
         begun: Timestamp::from_nanosecond(i128::from(begun)).unwrap_or_default(),
         iterations: match is_closed {
@@ -58,7 +60,7 @@ pub(crate) fn summarise_run(run: &Path) -> Result<ReadSummary, ArchiveError> {
         planned: head.plan.slots as u64,
     };
     let content_hash = head.facts.hash.map(|hash| hash.value.to_string());
-    Ok(ReadSummary { summary, study_file: head.study_file, boot_id: head.boot_id, content_hash, is_closed })
+    Ok(ReadSummary { summary, boot_id: head.boot_id, content_hash, is_closed })
 }
 
 /// Iterations in the journal of a run that was not closed.

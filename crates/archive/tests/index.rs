@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use perflab_archive::index::index_check::IndexCheck;
 use perflab_archive::{Archive, ArchiveEntry, RunDir};
-use perflab_model::Manifest;
+use perflab_model::{Manifest, RunRecord};
 use rusqlite::Connection;
 
 const VICTIM: &str = "PERFLAB_TEST_INDEX_VICTIM";
@@ -40,6 +40,23 @@ impl TestArchive {
     /// Lets all rows have been read long after their files were written: such rows are trusted.
     fn age_rows(&self) {
         self.sql("UPDATE run SET read_at = read_at + 100000000000");
+        self.sql("UPDATE record SET read_at = read_at + 100000000000");
+    }
+
+    /// What a history reads of each run must be what the run holds; gives the ids of those that cannot be read.
+    fn check_records(&self) -> Vec<String> {
+        let entries = self.archive.list_runs().unwrap();
+        let mut unreadable = Vec::new();
+        for (entry, read) in entries.iter().zip(self.archive.read_condensed_records(&entries)) {
+            match self.archive.open_run(entry).read_record() {
+                Ok(record) => assert_eq!(read.unwrap(), condense(record)),
+                Err(error) => {
+                    assert_eq!(read.unwrap_err().to_string(), error.to_string());
+                    unreadable.push(entry.id.clone());
+                }
+            }
+        }
+        unreadable
     }
 
     /// What a list says must be what it says without any index.
@@ -66,6 +83,21 @@ fn add_run(archive: &Archive, label: Option<&str>) -> RunDir {
     let mut recorder = archive.begin_run(&manifest).unwrap();
     fixtures::run_events::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
     recorder.finish().unwrap()
+}
+
+/// What a history needs of a record.
+fn condense(mut record: RunRecord) -> RunRecord {
+    record.manifest.plan.slots.clear();
+    for sample in &mut record.samples {
+        (sample.start, sample.end) = Default::default();
+    }
+    RunRecord {
+        iterations: Vec::new(),
+        gaps: Vec::new(),
+        warnings: Vec::new(),
+        clock_bounds: Vec::new(),
+        ..record
+    }
 }
 
 fn copy_folder(from: &Path, to: &Path) {
@@ -140,8 +172,43 @@ fn what_happens_to_runs_behind_the_back_of_the_index_is_seen() {
         change();
         assert!(test.archive.check_index().unwrap().is_right());
         test.check_list();
+        test.check_records();
     }
     other.check_list();
+}
+
+#[test]
+fn histories_are_read_from_rows_that_are_current() {
+    let (test, runs) = TestArchive::with_runs(&[Some("a"), Some("b"), Some("b")]);
+    let mut dying = test.archive.begin_run(&fixtures::run_events::make_manifest(2, 2)).unwrap();
+    let manifest = RunDir::open(dying.path()).unwrap().manifest().unwrap();
+    fixtures::run_events::run_events(&manifest).take(20).for_each(|event| dying.record(&event).unwrap());
+    drop(dying);
+    assert_eq!(test.check_records(), [""; 0]);
+    test.age_rows();
+    assert_eq!(test.check_records(), [""; 0]);
+    let of = |run: &RunDir| format!("WHERE run = '{}'", run.id());
+    test.sql(&format!("UPDATE record SET own = replace(own, '\"seed\":7', '\"seed\":8') {}", of(&runs[0])));
+    let entries = test.archive.list_runs().unwrap();
+    let seeds = || -> Vec<u64> {
+        let read = test.archive.read_condensed_records(&entries);
+        read.into_iter().map(|record| record.unwrap().manifest.plan.seed).collect()
+    };
+    assert_eq!(seeds(), [8, 7, 7, 7]);
+    assert_eq!(test.archive.check_index().unwrap().wrong.iter().collect::<Vec<_>>(), [runs[0].id()]);
+    // Rows that make no sense are no rows.
+    test.sql(&format!("UPDATE record SET samples = x'01ff' {}", of(&runs[0])));
+    test.sql(&format!("UPDATE record SET plan = 99 {}", of(&runs[1])));
+    test.sql(&format!("UPDATE record SET own = '[' {}", of(&runs[2])));
+    assert_eq!(test.check_records(), [""; 0]);
+    test.age_rows();
+    fs::write(runs[1].path().join("samples.parquet"), "no table").unwrap();
+    assert_eq!(test.check_records(), [runs[1].id()]);
+    test.archive.rebuild_index().unwrap();
+    test.age_rows();
+    assert_eq!(test.check_records(), [runs[1].id()]);
+    fs::remove_file(test.index()).unwrap();
+    assert_eq!(test.check_records(), [runs[1].id()]);
 }
 
 #[test]
@@ -283,6 +350,7 @@ fn killed_at_any_moment_leaves_an_index_that_misleads_nobody() {
         let check: IndexCheck = test.archive.check_index().unwrap();
         assert!(check.is_right(), "{check:?}");
         test.check_list();
+        test.check_records();
         let check = test.archive.check_index().unwrap();
         assert!(check.unusable.is_none() && check.stale.is_empty() && check.gone.is_empty(), "{check:?}");
     }

@@ -4,15 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
+use perflab_model::RunRecord;
 use serde::Serialize;
 
+use super::index_changes::IndexChanges;
 use super::index_file::{IndexError, IndexFile};
 use super::index_lock::IndexLock;
 use super::index_refresh::read_row;
-use super::run_heads::{StoredHead, read_heads, write_heads};
+use super::record_refresh::{RUNS_AT_ONCE, map_in_threads, read_small_record};
+use super::run_heads::{StoredHead, read_heads};
+use super::run_records::{RecordReader, condense_record};
 use super::run_stamp::{RunStamp, RunsFolder};
 use crate::archive_dir::Archive;
 use crate::error::ArchiveError;
+use crate::run_dir::RunDir;
 use crate::run_layout::RUNS;
 
 /// How long another writer is waited for.
@@ -56,17 +61,25 @@ impl Archive {
             bytes: IndexFile::path(self.path()).metadata().map_or(0, |file| file.len()),
             ..IndexCheck::default()
         };
-        let rows = match read_sound_rows(self) {
-            Ok(rows) => rows,
+        let (index, rows) = match read_sound_rows(self) {
+            Ok((index, rows)) => (Some(index), rows),
             Err(error) => {
                 check.unusable = Some(error.to_string());
-                Vec::new()
+                (None, Vec::new())
             }
         };
+        let mut records = index.as_ref().and_then(|index| RecordReader::new(&index.connection).ok());
         let mut rows: BTreeMap<String, StoredHead> =
             rows.into_iter().map(|row| (row.head.id.clone(), row)).collect();
         let folder = RunsFolder::open(&self.path().join(RUNS));
-        for (name, _) in names {
+        for (name, short) in names {
+            let record = records.as_mut().zip(folder.as_ref()).and_then(|(records, folder)| {
+                let stamp = RunStamp::of_record(folder.as_fd(), &name)?;
+                records.read(&name, |stored, read_at| stamp.matches(stored, read_at)).ok().flatten()
+            });
+            if record.is_some_and(|record| !self.is_record_of(&record, &name, &short)) {
+                check.wrong.insert(name.clone());
+            }
             let row = rows.remove(&name);
             let stamp = folder.as_ref().and_then(|folder| RunStamp::of_head(folder.as_fd(), &name));
             let read = read_row(self.path(), &name);
@@ -89,6 +102,11 @@ impl Archive {
         Ok(check)
     }
 
+    fn is_record_of(&self, record: &RunRecord, id: &str, short: &str) -> bool {
+        let run = RunDir::from_archive(self.path().join(RUNS).join(id), id.into(), short.into());
+        run.read_record().is_ok_and(|read| condense_record(read) == *record)
+    }
+
     /// Throws the index away and makes it anew from the runs; gives how many have a row.
     ///
     /// # Errors
@@ -101,23 +119,28 @@ impl Archive {
         };
         let lock = IndexLock::acquire(self.path(), PATIENCE).map_err(|error| failed(error.into()))?;
         let mut index = IndexFile::replace(self.path(), &lock).map_err(failed)?;
-        let rows: Vec<StoredHead> =
-            names.iter().filter_map(|(name, _)| read_row(self.path(), name)).collect();
-        let written = index.connection.transaction().and_then(|transaction| {
-            write_heads(&transaction, &rows)?;
-            transaction.commit()
-        });
-        written.map_err(|error| failed(error.into()))?;
-        Ok(rows.len() as u64)
+        let mut count = 0;
+        for part in names.chunks(RUNS_AT_ONCE) {
+            let read = map_in_threads(part, |(name, _)| {
+                read_row(self.path(), name).map(|head| (head, read_small_record(self.path(), name)))
+            });
+            let (heads, records): (Vec<_>, Vec<_>) = read.into_iter().flatten().unzip();
+            count += heads.len() as u64;
+            let records = records.into_iter().flatten().collect();
+            let changes = IndexChanges { heads, records, gone: Vec::new() };
+            changes.write_into(&mut index).map_err(failed)?;
+        }
+        Ok(count)
     }
 }
 
 /// All rows, where SQLite finds nothing wrong with the file.
-fn read_sound_rows(archive: &Archive) -> Result<Vec<StoredHead>, IndexError> {
+fn read_sound_rows(archive: &Archive) -> Result<(IndexFile, Vec<StoredHead>), IndexError> {
     let index = IndexFile::open_to_read(archive.path())?;
     let found: String = index.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if found != "ok" {
         return Err(IndexError::Foreign(found));
     }
-    Ok(read_heads(&index.connection)?)
+    let rows = read_heads(&index.connection)?;
+    Ok((index, rows))
 }

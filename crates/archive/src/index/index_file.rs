@@ -27,7 +27,7 @@ const JOURNAL_ENDING: &str = "-journal";
 const APPLICATION: i32 = 0x7066_6c62;
 
 /// Version of the tables below. Another one is made anew.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 const TABLES: &str = "
 CREATE TABLE run (
@@ -46,6 +46,16 @@ CREATE TABLE run (
     content_hash TEXT
 ) WITHOUT ROWID;
 CREATE INDEX run_label ON run (label) WHERE label IS NOT NULL;
+CREATE TABLE document (number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, body TEXT NOT NULL);
+CREATE TABLE record (
+    run TEXT PRIMARY KEY,
+    stamp BLOB NOT NULL,
+    read_at INTEGER NOT NULL,
+    plan INTEGER NOT NULL,
+    facts INTEGER NOT NULL,
+    own TEXT NOT NULL,
+    samples BLOB NOT NULL
+);
 CREATE INDEX run_content ON run (content_hash) WHERE content_hash IS NOT NULL;
 ";
 

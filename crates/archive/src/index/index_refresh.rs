@@ -6,9 +6,11 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 
+use super::index_changes::{IndexChanges, write_changes};
 use super::index_file::{IndexError, IndexFile};
 use super::index_lock::IndexLock;
-use super::run_heads::{RunHead, StoredHead, read_heads, remove_heads, write_heads};
+use super::record_refresh::read_small_record;
+use super::run_heads::{RunHead, StoredHead, read_heads};
 use super::run_stamp::{RunStamp, RunsFolder, now};
 use crate::run_layout::RUNS;
 use crate::run_summary::{RunSummary, directory_size, summarise_run};
@@ -57,7 +59,8 @@ pub(crate) fn list_heads(archive: &Path, names: &[&str]) -> Vec<ListedRun> {
     let is_worth_it = !read.is_empty() || !gone.is_empty() || (!has_index && !names.is_empty());
     if is_worth_it {
         // Without a right to write it, or while somebody else does, the index stays as it is.
-        let _ = write_rows(archive, READER_PATIENCE, &read, &gone);
+        let changes = IndexChanges { heads: read, gone, ..IndexChanges::default() };
+        let _ = write_changes(archive, READER_PATIENCE, &changes);
     }
     listed
 }
@@ -84,7 +87,6 @@ fn read_head(archive: &Path, name: &str) -> Result<(RunHead, bool), ListedRun> {
             let head = RunHead {
                 id: name.into(),
                 summary: read.summary,
-                study_file: read.study_file,
                 bytes,
                 boot_id: read.boot_id,
                 content_hash: read.content_hash,
@@ -103,30 +105,6 @@ pub(super) fn read_row(archive: &Path, name: &str) -> Option<StoredHead> {
     is_closed.then_some(StoredHead { head, stamp, read_at })
 }
 
-/// Writes rows into the index of `archive`, and removes those of `gone`.
-pub(super) fn write_rows(
-    archive: &Path,
-    patience: Duration,
-    rows: &[StoredHead],
-    gone: &[String],
-) -> Result<(), IndexError> {
-    let lock = IndexLock::acquire(archive, patience)?;
-    let written = write_rows_into(IndexFile::open_to_write(archive, &lock)?, rows, gone);
-    match written {
-        Err(error) if error.is_cured_by_another_file() => {
-            write_rows_into(IndexFile::replace(archive, &lock)?, rows, gone)
-        }
-        written => written,
-    }
-}
-
-fn write_rows_into(mut index: IndexFile, rows: &[StoredHead], gone: &[String]) -> Result<(), IndexError> {
-    let transaction = index.connection.transaction()?;
-    remove_heads(&transaction, gone)?;
-    write_heads(&transaction, rows)?;
-    Ok(transaction.commit()?)
-}
-
 /// Refreshes the row of a run that was just written, labelled or moved here. Where that fails, readers see that the row
 /// is old.
 pub(crate) fn note_changed_run(run: &Path) {
@@ -134,15 +112,21 @@ pub(crate) fn note_changed_run(run: &Path) {
     else {
         return;
     };
-    let row = read_row(archive, name);
-    let gone = if row.is_none() { vec![name.to_owned()] } else { Vec::new() };
-    let _ = write_rows(archive, WRITER_PATIENCE, row.as_slice(), &gone);
+    let changes = match read_row(archive, name) {
+        Some(row) => {
+            let records = read_small_record(archive, name).into_iter().collect();
+            IndexChanges { heads: vec![row], records, gone: Vec::new() }
+        }
+        None => IndexChanges { gone: vec![name.to_owned()], ..IndexChanges::default() },
+    };
+    let _ = write_changes(archive, WRITER_PATIENCE, &changes);
 }
 
 /// Removes the rows of runs of `archive` that are gone.
 pub(crate) fn note_removed_runs(archive: &Path, runs: &[String]) {
     if IndexFile::path(archive).exists() {
-        let _ = write_rows(archive, WRITER_PATIENCE, &[], runs);
+        let changes = IndexChanges { gone: runs.to_vec(), ..IndexChanges::default() };
+        let _ = write_changes(archive, WRITER_PATIENCE, &changes);
     }
 }
 

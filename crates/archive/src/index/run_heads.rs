@@ -13,8 +13,6 @@ pub(super) struct RunHead {
     pub(super) id: String,
     /// What a list shows.
     pub(super) summary: RunSummary,
-    /// Name of the study's file.
-    pub(super) study_file: String,
     /// What it takes on the disk, in bytes.
     pub(super) bytes: u64,
     /// The kernel's boot id; empty where unknown.
@@ -53,6 +51,7 @@ fn parse_row(row: &Row<'_>) -> rusqlite::Result<StoredHead> {
     let summary = RunSummary {
         label: row.get(3)?,
         title: row.get(4)?,
+        study_file: row.get(5)?,
         status,
         begun: Timestamp::from_nanosecond(i128::from(row.get::<_, i64>(7)?)).unwrap_or_default(),
         iterations: row.get(8)?,
@@ -61,7 +60,6 @@ fn parse_row(row: &Row<'_>) -> rusqlite::Result<StoredHead> {
     let head = RunHead {
         id: row.get(0)?,
         summary,
-        study_file: row.get(5)?,
         bytes: row.get(10)?,
         boot_id: row.get(11)?,
         content_hash: row.get(12)?,
@@ -81,7 +79,7 @@ pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) ->
     let mut statement =
         transaction.prepare(&format!("INSERT OR REPLACE INTO run ({COLUMNS}) VALUES ({marks})"))?;
     for StoredHead { head, stamp, read_at } in rows {
-        let RunSummary { label, title, status, begun, iterations, planned } = &head.summary;
+        let RunSummary { label, title, study_file, status, begun, iterations, planned } = &head.summary;
         let begun = i64::try_from(begun.as_nanosecond()).unwrap_or(i64::MAX);
         statement.execute(params![
             head.id,
@@ -89,7 +87,7 @@ pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) ->
             read_at,
             label,
             title,
-            head.study_file,
+            study_file,
             status.to_string(),
             begun,
             iterations,

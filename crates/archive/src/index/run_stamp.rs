@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Stat, statat};
 
-use crate::run_layout::MANIFEST;
+use crate::run_layout::{ITERATIONS, MANIFEST, SAMPLES};
 
 /// How much older than its row the last change must be: coarser than any file system's clock.
 const GRAIN: Duration = Duration::from_secs(2);
@@ -26,9 +26,17 @@ pub(super) struct RunStamp {
 impl RunStamp {
     /// Of the manifest and the folder: all that a list shows.
     pub(super) fn of_head(runs: BorrowedFd<'_>, run: &str) -> Option<RunStamp> {
-        let mut stamp = RunStamp { bytes: Vec::with_capacity(48), changed: i64::MIN };
+        let mut stamp = RunStamp { bytes: Vec::with_capacity(96), changed: i64::MIN };
         stamp.add(&stat_file(runs, &format!("{run}/{MANIFEST}"))?);
         stamp.add(&stat_file(runs, run)?);
+        Some(stamp)
+    }
+
+    /// Of these, and of the tables of samples and iterations: all that a history is made of.
+    pub(super) fn of_record(runs: BorrowedFd<'_>, run: &str) -> Option<RunStamp> {
+        let mut stamp = RunStamp::of_head(runs, run)?;
+        stamp.add(&stat_file(runs, &format!("{run}/{SAMPLES}"))?);
+        stamp.add(&stat_file(runs, &format!("{run}/{ITERATIONS}"))?);
         Some(stamp)
     }
 

@@ -437,6 +437,11 @@ pub(crate) fn count_iterations(run: &Path) -> Result<usize, ArchiveError> {
     ParquetReader::open(run, ITERATIONS).map(|table| table.row_count())
 }
 
+/// How many samples the closed run at `run` has.
+pub(crate) fn count_samples(run: &Path) -> Result<usize, ArchiveError> {
+    ParquetReader::open(run, SAMPLES).map(|table| table.row_count())
+}
+
 /// All iterations of the run at `run`.
 pub(crate) fn read_iterations(run: &Path, manifest: &Manifest) -> Result<Vec<IterationRecord>, ArchiveError> {
     let table = ParquetReader::open(run, ITERATIONS)?;

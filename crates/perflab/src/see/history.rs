@@ -1,12 +1,14 @@
 //! Metrics over the runs of the archive: `perflab history` and `guard`.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use perflab_analyze::{
     AnalysisOptions, FEWEST_HISTORY_RUNS, MetricHistories, check_newest_run, metric_histories,
 };
-use perflab_archive::RunDir;
+use perflab_archive::{Archive, ArchiveEntry, RunDir, RunSummary};
 use perflab_model::Ratio;
-use perflab_model::{Manifest, RunRecord, RunStatus};
+use perflab_model::{RunRecord, RunStatus};
 use perflab_present::ReportData;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::history::{guard_grid, history_chart, history_runs_grid, steps_grid};
@@ -23,7 +25,7 @@ use crate::verb::Verb;
 /// Metrics over runs.
 pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, false)?;
-    let found = metric_histories(&history_records(&runs), &history_options(&args.of))?;
+    let found = metric_histories(&runs.records, &history_options(&args.of))?;
     print_history(context, &found)?;
     if let Some(series) = found.series.first() {
         app::write_scene(context, args.output.as_ref(), || history_chart(&found, series))?;
@@ -32,11 +34,14 @@ pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> 
     Ok(Exit::Fine)
 }
 
-/// One run of the archive, read.
-pub struct HistoryRun {
-    pub directory: RunDir,
-    pub record: RunRecord,
+/// Runs of the archive, read as far as a history needs them, the oldest first.
+pub struct HistoryRuns {
+    pub records: Vec<RunRecord>,
+    newest: RunDir,
 }
+
+/// Runs of each study that a history looks back on, unless all are asked for.
+const LATEST_RUNS: usize = 500;
 
 /// The runs that the arguments choose, the oldest first; what cannot be read is reported, not passed over. With `needs_newest`, the
 /// newest must be readable: what is judged is not silently another one.
@@ -44,58 +49,80 @@ pub fn read_history_runs(
     context: &App,
     of: &HistorySelection,
     needs_newest: bool,
-) -> Result<Vec<HistoryRun>, Failure> {
+) -> Result<HistoryRuns, Failure> {
     let archive = context.archive()?;
-    let mut found = Vec::new();
+    let mut chosen = Vec::new();
     for entry in archive.list_runs()? {
-        match entry.summary {
+        match &entry.summary {
             Err(reason) => context.note(format!("left out: run {}: {reason}", entry.short)),
-            Ok(summary) if summary.status == RunStatus::Running => {}
-            Ok(summary) if of.label.is_some() && summary.label != of.label => {}
-            Ok(_) => found.push(entry.id),
+            Ok(summary) if of.includes_run(summary) => chosen.push(entry),
+            Ok(_) => {}
         }
     }
-    let mut directories: Vec<RunDir> = Vec::new();
-    for id in &found {
-        directories.extend(archive.find_runs(id)?);
-    }
-    if let Some(study) = &of.study {
-        // Damaged ones of other studies are nobody's concern here.
-        directories.retain(|run| run.manifest().map_or(true, |manifest| is_of_study(&manifest, study)));
-    }
-    let newest = directories.last().map(|run| run.id().to_owned());
-    let mut runs: Vec<HistoryRun> = Vec::new();
-    for directory in directories {
-        match directory.read_record() {
-            Ok(record) => runs.push(HistoryRun { record, directory }),
-            Err(error) if needs_newest && newest.as_deref() == Some(directory.id()) => {
-                return Err(error.into());
+    let records = match of.last {
+        Some(last) => read_latest_records(&archive, &chosen, last, needs_newest)?,
+        None => {
+            if !of.all {
+                retain_latest_runs(context, &mut chosen);
             }
-            Err(error) => stderr_line!("warning: left out: {}", Failure::from(error)),
+            read_latest_records(&archive, &chosen, chosen.len(), needs_newest)?
         }
-    }
-    let skipped = of.last.map_or(0, |last| runs.len().saturating_sub(last));
-    runs.drain(..skipped);
-    if runs.is_empty() {
+    };
+    let newest = records.last().and_then(|newest| chosen.iter().find(|run| run.id == newest.manifest.id));
+    let Some(newest) = newest else {
         let hint = of
             .label
             .as_ref()
             .map_or("see `perflab list`".into(), |label| format!("no run has the label `{label}`"));
         return Err(UsageError::new("the archive has no such run", hint).into());
+    };
+    Ok(HistoryRuns { newest: archive.open_run(newest), records })
+}
+
+/// Leaves of each study its latest runs.
+fn retain_latest_runs(context: &App, chosen: &mut Vec<ArchiveEntry>) {
+    let all = chosen.len();
+    let mut counts: HashMap<(String, String), usize> = HashMap::new();
+    let mut is_late = |entry: &ArchiveEntry| {
+        let study = entry.summary.as_ref().map(|run| (run.title.clone(), run.study_file.clone()));
+        let count = counts.entry(study.unwrap_or_default()).or_default();
+        *count += 1;
+        *count <= LATEST_RUNS
+    };
+    let mut late: Vec<bool> = chosen.iter().rev().map(&mut is_late).collect();
+    chosen.retain(|_| late.pop().unwrap_or_default());
+    if chosen.len() < all {
+        context.note(format!(
+            "the latest {LATEST_RUNS} runs of each study ({} of {all}); --all looks at all",
+            chosen.len()
+        ));
     }
-    Ok(runs)
 }
 
-/// Whether a run is of a study, by title, file or file name without its folder and ending.
-fn is_of_study(manifest: &Manifest, requested: &str) -> bool {
-    let file = manifest.study_file.as_str();
-    let base = file.rsplit('/').next().unwrap_or(file);
-    [manifest.study.title.as_str(), file, base, base.trim_end_matches(".toml")].contains(&requested)
-}
-
-/// Their records alone.
-pub fn history_records(runs: &[HistoryRun]) -> Vec<RunRecord> {
-    runs.iter().map(|run| run.record.clone()).collect()
+/// The latest `count` runs that can be read, the oldest first; reports those that cannot.
+fn read_latest_records(
+    archive: &Archive,
+    chosen: &[ArchiveEntry],
+    count: usize,
+    needs_newest: bool,
+) -> Result<Vec<RunRecord>, Failure> {
+    let mut read: Vec<RunRecord> = Vec::new();
+    let mut rest = chosen;
+    while read.len() < count && !rest.is_empty() {
+        let (before, part) = rest.split_at(rest.len().saturating_sub(count - read.len()));
+        let is_newest = rest.len() == chosen.len();
+        let mut records = Vec::with_capacity(part.len());
+        for (at, outcome) in archive.read_condensed_records(part).into_iter().enumerate() {
+            match outcome {
+                Ok(record) => records.push(record),
+                Err(error) if needs_newest && is_newest && at + 1 == part.len() => return Err(error.into()),
+                Err(error) => stderr_line!("warning: left out: {}", Failure::from(error)),
+            }
+        }
+        records.append(&mut read);
+        (read, rest) = (records, before);
+    }
+    Ok(read)
 }
 
 /// What to look at.
@@ -134,11 +161,11 @@ fn print_history(context: &App, found: &MetricHistories) -> Result<(), Failure> 
 pub fn write_history_report(
     context: &App,
     of: &HistorySelection,
-    runs: &[HistoryRun],
+    runs: &HistoryRuns,
     found: &MetricHistories,
 ) -> Result<(), Failure> {
-    let (Some(path), Some(newest)) = (&of.report, runs.last()) else { return Ok(()) };
-    let data = report::report_data(std::slice::from_ref(&newest.directory), Vec::new())?;
+    let Some(path) = &of.report else { return Ok(()) };
+    let data = report::report_data(std::slice::from_ref(&runs.newest), Vec::new())?;
     let data = ReportData { title: "History".into(), history: Some(found.clone()), ..data };
     let page = render_report(&data, SECTIONS)?;
     path.write(page.as_bytes())?;
@@ -150,7 +177,7 @@ pub fn write_history_report(
 pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, true)?;
     let options = history_options(&args.of);
-    let found = metric_histories(&history_records(&runs), &options)?;
+    let found = metric_histories(&runs.records, &options)?;
     let judged = check_newest_run(&found, &options)?;
     if context.format == OutputFormat::Json {
         context.print_json(&ResultWithNotes::new(&judged, &judged.notes))?;
@@ -214,12 +241,28 @@ pub struct HistorySelection {
     /// Only the latest N runs
     #[arg(long, value_name = "N")]
     pub last: Option<usize>,
+    /// All runs, not only the latest 500 of each study
+    #[arg(long, conflicts_with = "last")]
+    pub all: bool,
     /// The smallest relative change that matters, unless the study gives one for the metric
     #[arg(long, default_value = "3%", value_name = "PERCENT", value_parser = parse_margin)]
     pub margin: Ratio,
     /// Write one HTML file with the newest run and the history
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub report: Option<OutputPath>,
+}
+
+impl HistorySelection {
+    /// Whether a run takes part: one that is still recorded does not. A study is named by its title, its file, or that without
+    /// folder and ending.
+    fn includes_run(&self, run: &RunSummary) -> bool {
+        let file = run.study_file.as_str();
+        let base = file.rsplit('/').next().unwrap_or(file);
+        let names = [run.title.as_str(), file, base, base.trim_end_matches(".toml")];
+        run.status != RunStatus::Running
+            && (self.label.is_none() || run.label == self.label)
+            && self.study.as_deref().is_none_or(|study| names.contains(&study))
+    }
 }
 
 /// Show metrics over the runs of the archive, and their steps
@@ -243,7 +286,8 @@ const HISTORY: &str = "\
 Each run is one value: the median of its boots' medians. Steps are found by E-divisive (energy
 distance with permutations, 5 % false alarms per series), with at least three runs on either side.
 Each step has its size with an interval, the last good and the first bad run, and the facts that
-differ. A case whose command, parameters or definition were edited starts a new series.
+differ. A case whose command, parameters or definition were edited starts a new series. Looked at
+are the latest 500 runs of each study; --all looks at all, and takes longer.
 
 Examples:
   perflab history                        the steps of every metric in the archive

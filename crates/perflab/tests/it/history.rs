@@ -143,3 +143,27 @@ fn the_noise_card_is_measured_shown_used_and_grows_old() {
     assert_eq!(said.code, Some(1));
     assert!(said.err.contains("damaged"), "{}", said.err);
 }
+
+/// 501 runs are one run copied, as an archive that was synced here.
+#[test]
+fn a_history_looks_back_on_the_latest_runs_of_each_study_unless_all_are_asked_for() {
+    let laboratory = nightly_runs(&[1000]);
+    let run = laboratory.only_run();
+    let id = run.file_name().unwrap().to_str().unwrap().to_owned();
+    let manifest = std::fs::read_to_string(run.join("run.json")).unwrap();
+    for number in 0..500 {
+        let copied = format!("{}Z{number:03}", &id[..id.len() - 4]);
+        let folder = run.with_file_name(&copied);
+        std::fs::create_dir(&folder).unwrap();
+        for file in ["journal.jsonl", "samples.parquet", "iterations.parquet"] {
+            std::fs::copy(run.join(file), folder.join(file)).unwrap();
+        }
+        std::fs::write(folder.join("run.json"), manifest.replace(&id, &copied)).unwrap();
+    }
+    let runs = |arguments: &[&str]| {
+        let json = laboratory.run_json(&[&["history"], arguments].concat());
+        json["runs"].as_array().unwrap().len()
+    };
+    assert_eq!((runs(&[]), runs(&["--all"]), runs(&["--last", "501"])), (500, 501, 501));
+    assert_eq!(laboratory.run(&["history", "--all", "--last", "5"]).code, Some(2));
+}

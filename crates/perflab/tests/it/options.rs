@@ -239,6 +239,7 @@ const TRIED_ELSEWHERE: &[(&str, &str)] = &[
     ("flame export", "--to"),
     ("flame html", "--by-command"),
     ("compare", "--boots-differ"),
+    ("history", "--all"),
     ("io coverage", "--target"),
     ("io export", "--target"),
     ("io show", "--target"),

@@ -122,3 +122,22 @@ fn a_report_of_two_runs_is_one_file() {
     let verdicts: Vec<&str> = rows.filter_map(|row| row.split('"').next()).collect();
     assert_eq!(verdicts, ["worse"]);
 }
+
+#[test]
+fn the_index_is_checked_and_made_anew() {
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("before", 100);
+    laboratory.run_echo("after", 90);
+    let check = laboratory.run_json(&["index"]);
+    assert_eq!(
+        (&check["runs"], &check["right"], &check["wrong"]),
+        (&2.into(), &2.into(), &serde_json::json!([]))
+    );
+    std::fs::write(laboratory.path("archive/index.sqlite"), "no index").unwrap();
+    let said = laboratory.run_successfully(&["index", "--check", "--format", "json"]);
+    let check: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert!(check["unusable"].is_string() && check["stale"].as_array().unwrap().len() == 2, "{check}");
+    assert_eq!(laboratory.run_json(&["index", "--rebuild"])["runs"], 2);
+    assert_eq!(laboratory.run_json(&["index", "--check"])["right"], 2);
+    assert_eq!(laboratory.run(&["index", "--check", "--rebuild"]).code, Some(2));
+}
