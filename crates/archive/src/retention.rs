@@ -112,6 +112,7 @@ mod tests {
             begun: Timestamp::from_second(day * 86400).unwrap(),
             iterations: 0,
             planned: 0,
+            content_hash: None,
         };
         ArchiveEntry { id: id.into(), short: id.into(), bytes: 1, summary: Ok(summary) }
     }

@@ -30,14 +30,14 @@ pub struct RunSummary {
     pub iterations: u64,
     /// Iterations that were planned, warm-ups included.
     pub planned: u64,
+    /// The hash of the files that it was imported from.
+    pub content_hash: Option<String>,
 }
 
 /// A run's summary, and what else its head tells.
 pub(crate) struct ReadSummary {
     pub(crate) summary: RunSummary,
     pub(crate) boot_id: String,
-    /// The hash of the files that it was imported from.
-    pub(crate) content_hash: Option<String>,
     /// Whether it will not change by itself any more.
     pub(crate) is_closed: bool,
 }
@@ -58,9 +58,9 @@ pub(crate) fn summarise_run(run: &Path) -> Result<ReadSummary, ArchiveError> {
             false => count_journal_iterations(run)?,
         },
         planned: head.plan.slots as u64,
+        content_hash: head.facts.hash.map(|hash| hash.value.to_string()),
     };
-    let content_hash = head.facts.hash.map(|hash| hash.value.to_string());
-    Ok(ReadSummary { summary, boot_id: head.boot_id, content_hash, is_closed })
+    Ok(ReadSummary { summary, boot_id: head.boot_id, is_closed })
 }
 
 /// Iterations in the journal of a run that was not closed.

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use perflab_files::{open_finite_file, sha256_hex};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::quantity::DurationText;
-use perflab_model::run::ClockAnchor;
+use perflab_model::run::{CONTENT_HASH_FACT, ClockAnchor};
 use perflab_model::study::{RunRules, SlotOrder, WorkloadSpec};
 use perflab_model::{
     Direction, FORMAT_VERSION, Facts, Manifest, Metric, Nanos, Overhead, RunEvent, RunEventKind, RunStatus,
@@ -117,7 +117,7 @@ impl ImportedRun {
         let report = self.file_reports();
         let mut counts = count_facts(&report);
         if let Some(hash) = hash_imported_files(&report) {
-            counts.add(HASH_FACT, hash.as_str(), "the files");
+            counts.add(CONTENT_HASH_FACT, hash.as_str(), "the files");
         }
         report_warnings(&report, &self.root).into_iter().for_each(|warning| self.queue_event(warning));
         for (message, advice) in std::mem::take(&mut self.metadata.notes) {
@@ -344,9 +344,6 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
         target: IndexMap::new(),
     }
 }
-
-/// The fact that tells files that were imported already.
-pub const HASH_FACT: &str = "import.sha256";
 
 /// Bytes of files that are read once more for their hash.
 const HASHED: u64 = 1 << 30;

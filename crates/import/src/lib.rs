@@ -42,7 +42,6 @@ pub mod registry;
 
 pub use error::ImportError;
 pub use import_report::{FileReport, LineRemark};
-pub use imported_run::HASH_FACT;
 pub use importer::{
     BlockMapFile, BlockTraceFileSystem, ImportOptions, ImportSource, ImportedEvents, Importer,
 };

@@ -76,6 +76,9 @@ pub struct ClockAnchor {
 /// Kinds of imports whose files say what was set up anew for each repetition: a boot, a process.
 const TELLING_BOOTS: [&str; 4] = ["mmtests", "lkp", "lkp-stats", "pyperf"];
 
+/// The fact that tells files that were imported already: the hash of what an import was made of.
+pub const CONTENT_HASH_FACT: &str = "import.sha256";
+
 /// `run.json`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -116,6 +119,12 @@ impl Manifest {
     /// Whether this program can read it.
     pub fn is_readable(&self) -> bool {
         self.format <= FORMAT_VERSION
+    }
+
+    /// The hash of the files that an import was made of; of runs that perflab measured, and of long files, there is none.
+    #[must_use]
+    pub fn content_hash(&self) -> Option<String> {
+        self.facts.value(CONTENT_HASH_FACT).map(ToString::to_string)
     }
 
     /// Whether the run's boots are others than those of any other run that has not its boot id. Of most imports that is unknown:

@@ -114,6 +114,8 @@ pub fn diagnostic_summaries(comparison: &Comparison) -> Vec<String> {
 fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str) {
     match found {
         ComparisonDiagnostic::NotFinished { .. } => ("runs that did not reach their end", "compare it for a first impression only, and run the study again"),
+        ComparisonDiagnostic::CountedOnce { .. } => ("runs made of the very same files count once", "import each measurement once; the others can be removed with `perflab rm`"),
+        ComparisonDiagnostic::SameContent { .. } => ("both sides have runs made of the very same files", "compare different measurements: a file held against itself is always the same"),
         ComparisonDiagnostic::FailedIterations { .. } => ("iterations failed", "read their output with `perflab show RUN`: values that remain may be a biased choice"),
         ComparisonDiagnostic::NotNumbers { .. } => ("values that are not numbers were left out", "check how the workload's output becomes metrics (`perflab workload try`)"),
         ComparisonDiagnostic::OneSided { .. } => ("measured on one side only, so not compared", "run the missing side, or leave the case out with a filter"),
@@ -144,6 +146,12 @@ pub(crate) fn diagnostic_detail(found: &ComparisonDiagnostic) -> String {
     match found {
         ComparisonDiagnostic::NotFinished { side, run, status } => {
             format!("{side}: run {run} is {status}")
+        }
+        ComparisonDiagnostic::CountedOnce { side, run, left_out } => {
+            format!("{side}: run {run} for {}", left_out.join(", "))
+        }
+        ComparisonDiagnostic::SameContent { baseline, candidate, runs } => {
+            format!("{baseline} and {candidate}: {}", runs.join(", "))
         }
         ComparisonDiagnostic::FailedIterations { side, subject, failed, reason } => {
             format!("{subject} ({side}): {failed}, the first: {reason}")

@@ -32,6 +32,24 @@ pub enum ComparisonDiagnostic {
         /// How it stands.
         status: RunStatus,
     },
+    /// Runs of one side were imported from the very same files, and one of them counts.
+    CountedOnce {
+        /// Name of the side.
+        side: String,
+        /// The id of the run that counts.
+        run: String,
+        /// The ids of the others.
+        left_out: Vec<String>,
+    },
+    /// A run of either side was imported from the very same files.
+    SameContent {
+        /// Name of the baseline.
+        baseline: String,
+        /// Name of the candidate.
+        candidate: String,
+        /// The candidate's runs of this kind, by id.
+        runs: Vec<String>,
+    },
     /// Iterations gave no value.
     FailedIterations {
         /// Name of the side.
@@ -215,6 +233,8 @@ impl ComparisonDiagnostic {
     pub fn kind(&self) -> &'static str {
         match self {
             ComparisonDiagnostic::NotFinished { .. } => "not-finished",
+            ComparisonDiagnostic::CountedOnce { .. } => "counted-once",
+            ComparisonDiagnostic::SameContent { .. } => "same-content",
             ComparisonDiagnostic::FailedIterations { .. } => "failed-iterations",
             ComparisonDiagnostic::NotNumbers { .. } => "not-numbers",
             ComparisonDiagnostic::OneSided { .. } => "one-sided",
@@ -263,6 +283,8 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::WithinNoise { .. } => RowFlag::Noise,
             ComparisonDiagnostic::OldNoiseCard { .. } => return None,
             ComparisonDiagnostic::NotFinished { .. }
+            | ComparisonDiagnostic::CountedOnce { .. }
+            | ComparisonDiagnostic::SameContent { .. }
             | ComparisonDiagnostic::NoValues { .. }
             | ComparisonDiagnostic::DifferentStudy { .. } => {
                 return None;

@@ -5,6 +5,7 @@
 //! | `options` | sides, and the choices of whoever compares |
 //! | [`pipeline`] | the sequence of the steps below: runs against runs, levels of a factor against its first |
 //! | `alignment` | samples that belong together |
+//! | `same_content` | runs made of the very same files, which count once |
 //! | `edited_cases`, `twin_rows` | cases edited under one name; metrics that are one number under two names |
 //! | `experimental_unit` | boots, pairs or iterations |
 //! | `row_estimate`, `change` | the numbers of each row |
@@ -34,6 +35,7 @@ pub mod pipeline;
 pub mod recap;
 pub(crate) mod row_estimate;
 pub mod run_differences;
+pub(crate) mod same_content;
 pub(crate) mod tail_verdict;
 pub(crate) mod tails;
 pub(crate) mod twin_rows;

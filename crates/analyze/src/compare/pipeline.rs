@@ -15,6 +15,7 @@ use crate::compare::failure_verdict::judge_failures;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::row_estimate::{RowEstimate, estimate_rows};
 use crate::compare::run_differences::{self, FactDifference};
+use crate::compare::same_content::count_contents_once;
 use crate::compare::tail_verdict::judge_tails;
 use crate::compare::verdict::{TestFamilySizes, set_verdicts};
 use crate::error::AnalyzeError;
@@ -37,7 +38,10 @@ pub fn compare_sides(
     if candidates.is_empty() {
         return Err(AnalyzeError::NoCandidate { baseline: baseline.name.clone() });
     }
-    let sides: Vec<&ComparisonSide> = std::iter::once(baseline).chain(candidates).collect();
+    let (counted, same_content) = count_contents_once(baseline, candidates);
+    let sides: Vec<&ComparisonSide> = counted.iter().map(AsRef::as_ref).collect();
+    let (baseline, candidates) =
+        sides.split_first().map_or((baseline, &[][..]), |(first, rest)| (*first, rest));
     crate::compare::alignment::check_runs_present(&sides)?;
     let compared = crate::compare::alignment::compared_factors(&sides);
     let hidden: Vec<String> = compared.iter().map(|factor| factor.name.clone()).collect();
@@ -51,7 +55,7 @@ pub fn compare_sides(
         .iter()
         .flat_map(|side| run_differences::fact_differences(&baseline.runs, &side.name, &side.runs))
         .collect();
-    let mut warnings = Vec::new();
+    let mut warnings = same_content;
     let mut edited = Vec::new();
     for side in candidates {
         if let Some(first) = baseline.runs.first() {
@@ -175,6 +179,8 @@ pub fn compare_levels(
 ) -> Result<Comparison, AnalyzeError> {
     options.validate()?;
     alignment::check_runs_present(&[side])?;
+    let (counted, same_content) = count_contents_once(side, &[]);
+    let side = counted.first().map_or(side, AsRef::as_ref);
     let levels = put_baseline_first(factor_levels(side, factor)?, factor, side, options)?;
     let mut index = SampleIndex::default();
     let mut tables = levels.iter().map(|level| {
@@ -190,6 +196,7 @@ pub fn compare_levels(
     }
     let edited = edited_repetition_cases(side, factor, theirs.iter().map(|table| table.name.clone()));
     let mut warnings = edited.first().map_or(Vec::new(), |one| one.diagnostics(&ours.name, options));
+    warnings.extend(same_content);
     warnings.extend(checks::check_runs(&[side]));
     warnings.extend(checks::noise_card_diagnostic(&[side], options));
     let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, options)?;

@@ -84,13 +84,7 @@ fn read_head(archive: &Path, name: &str) -> Result<(RunHead, bool), ListedRun> {
     match summarise_run(&run) {
         Err(error) => Err((Err(error.to_string()), bytes)),
         Ok(read) => {
-            let head = RunHead {
-                id: name.into(),
-                summary: read.summary,
-                bytes,
-                boot_id: read.boot_id,
-                content_hash: read.content_hash,
-            };
+            let head = RunHead { id: name.into(), summary: read.summary, bytes, boot_id: read.boot_id };
             Ok((head, read.is_closed))
         }
     }

@@ -17,8 +17,6 @@ pub(super) struct RunHead {
     pub(super) bytes: u64,
     /// The kernel's boot id; empty where unknown.
     pub(super) boot_id: String,
-    /// The hash of the files that it was imported from.
-    pub(super) content_hash: Option<String>,
 }
 
 /// A row of the table `run`.
@@ -56,14 +54,9 @@ fn parse_row(row: &Row<'_>) -> rusqlite::Result<StoredHead> {
         begun: Timestamp::from_nanosecond(i128::from(row.get::<_, i64>(7)?)).unwrap_or_default(),
         iterations: row.get(8)?,
         planned: row.get(9)?,
-    };
-    let head = RunHead {
-        id: row.get(0)?,
-        summary,
-        bytes: row.get(10)?,
-        boot_id: row.get(11)?,
         content_hash: row.get(12)?,
     };
+    let head = RunHead { id: row.get(0)?, summary, bytes: row.get(10)?, boot_id: row.get(11)? };
     Ok(StoredHead { head, stamp: row.get(1)?, read_at: row.get(2)? })
 }
 
@@ -79,7 +72,8 @@ pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) ->
     let mut statement =
         transaction.prepare(&format!("INSERT OR REPLACE INTO run ({COLUMNS}) VALUES ({marks})"))?;
     for StoredHead { head, stamp, read_at } in rows {
-        let RunSummary { label, title, study_file, status, begun, iterations, planned } = &head.summary;
+        let RunSummary { label, title, study_file, status, begun, iterations, planned, content_hash } =
+            &head.summary;
         let begun = i64::try_from(begun.as_nanosecond()).unwrap_or(i64::MAX);
         statement.execute(params![
             head.id,
@@ -94,7 +88,7 @@ pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) ->
             planned,
             head.bytes,
             head.boot_id,
-            head.content_hash,
+            content_hash,
         ])?;
     }
     Ok(())

@@ -1,16 +1,17 @@
 //! Other tools' results as runs of the archive: where what `perflab_import` reads meets the recorder.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 
-use perflab_archive::{Archive, ArchiveEntry, BulkRecorder, RunDir, new_run_id};
-use perflab_import::{FileReport, HASH_FACT, ImportOptions, ImportSource, Importer, open_import};
+use perflab_archive::{Archive, BulkRecorder, RunDir, new_run_id};
+use perflab_import::{FileReport, ImportOptions, ImportSource, Importer, open_import};
 use perflab_model::RunEventKind;
-use perflab_model::run::RunWarning;
+use perflab_model::run::{CONTENT_HASH_FACT, RunWarning};
 
 use crate::failure::{Failure, UnexpectedError, UsageError};
 
@@ -49,6 +50,21 @@ impl ImportedFiles {
     }
 }
 
+/// A run that was there before the call.
+struct EarlierImport {
+    short: String,
+    label: Option<String>,
+}
+
+impl fmt::Display for EarlierImport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.label {
+            Some(label) => write!(f, "run {} (labelled {label})", self.short),
+            None => write!(f, "run {}", self.short),
+        }
+    }
+}
+
 /// One call's import of several results.
 struct ImportCall<'a> {
     archive: &'a Archive,
@@ -56,6 +72,7 @@ struct ImportCall<'a> {
     /// one for each result, with the id of its run
     options: Vec<ImportOptions>,
     files: ImportedFiles,
+    earlier: OnceLock<HashMap<String, Vec<EarlierImport>>>,
 }
 
 /// What came of one result.
@@ -87,11 +104,11 @@ impl ImportCall<'_> {
                 return Err(self.twin_error(place, first, label.as_deref()));
             }
             if let Some(run) = self.find_earlier_import(key) {
-                let twin = format!("run {run}");
-                if self.refuses_twins(place, label.as_deref()) {
+                if run.label == label && self.refuses_twins(place, label.as_deref()) {
+                    let twin = format!("run {}", run.short);
                     return Err(already_imported_error(path, &twin, label.as_deref()).into());
                 }
-                recorded.warnings.push(twin_warning(&twin));
+                recorded.warnings.push(twin_warning(&run.to_string()));
             }
         }
         Ok(ImportOutcome {
@@ -118,18 +135,26 @@ impl ImportCall<'_> {
         already_imported_error(self.path_at(place), &twin, label).into()
     }
 
-    /// The earlier run of that label that was made of the same files.
-    fn find_earlier_import(&self, (label, hash): &ImportKey) -> Option<String> {
-        let is_own = |entry: &ArchiveEntry| self.options.iter().any(|options| options.id == entry.id);
-        let same = |entry: &ArchiveEntry| {
-            !is_own(entry) && entry.summary.as_ref().is_ok_and(|summary| summary.label == *label)
-        };
-        let is_twin = |entry: &ArchiveEntry| {
-            self.archive.open_run(entry).manifest().is_ok_and(|manifest| {
-                manifest.facts.value(HASH_FACT).is_some_and(|known| known.to_string() == *hash)
-            })
-        };
-        self.archive.list_runs().ok()?.into_iter().filter(same).find(is_twin).map(|entry| entry.short)
+    /// The earlier run that was made of the same files: of that label, if there is one.
+    fn find_earlier_import(&self, (label, hash): &ImportKey) -> Option<&EarlierImport> {
+        let earlier = self.earlier.get_or_init(|| self.list_earlier_imports()).get(hash)?;
+        earlier.iter().find(|earlier| earlier.label == *label).or_else(|| earlier.first())
+    }
+
+    /// All runs of the archive that know what they were made of, but those of this call.
+    fn list_earlier_imports(&self) -> HashMap<String, Vec<EarlierImport>> {
+        let mut found: HashMap<String, Vec<EarlierImport>> = HashMap::new();
+        for entry in self.archive.list_runs().unwrap_or_default() {
+            let is_own = self.options.iter().any(|options| options.id == entry.id);
+            let Some(summary) = entry.summary.ok().filter(|_| !is_own) else { continue };
+            if let Some(hash) = summary.content_hash {
+                found
+                    .entry(hash)
+                    .or_default()
+                    .push(EarlierImport { short: entry.short, label: summary.label });
+            }
+        }
+        found
     }
 
     /// Takes back a run whose files an earlier path of this call turned out to hold, too; says so where both stay.
@@ -150,7 +175,7 @@ impl ImportCall<'_> {
 
 fn twin_warning(twin: &str) -> RunWarning {
     let message = format!("{twin} was made of the very same files");
-    RunWarning { message, advice: "compare runs of different measurements".into() }
+    RunWarning { message, advice: "compare runs of different measurements: of these, one counts".into() }
 }
 
 /// A run whose events were all recorded, and that is not seen yet.
@@ -179,7 +204,7 @@ pub fn record_source(archive: &Archive, source: &mut dyn ImportSource) -> Result
         let event = event?;
         recorder.record(&event)?;
         if let RunEventKind::Facts(facts) = &event.what {
-            hash = facts.value(HASH_FACT).map(ToString::to_string).or(hash);
+            hash = facts.value(CONTENT_HASH_FACT).map(ToString::to_string).or(hash);
         }
         if let RunEventKind::Warning { message, advice } = event.what {
             warnings.push(RunWarning { message, advice });
@@ -199,7 +224,8 @@ pub fn record_imports(
         .iter()
         .map(|(kind, _)| ImportOptions { kind: Some(*kind), id: new_run_id(), ..options.clone() })
         .collect();
-    let call = ImportCall { archive, results, options, files: ImportedFiles::default() };
+    let call =
+        ImportCall { archive, results, options, files: ImportedFiles::default(), earlier: OnceLock::new() };
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();

@@ -68,6 +68,7 @@ pub fn read_history_runs(
             read_latest_records(&archive, &chosen, chosen.len(), needs_newest)?
         }
     };
+    let records = retain_contents_once(context, records);
     let newest = records.last().and_then(|newest| chosen.iter().find(|run| run.id == newest.manifest.id));
     let Some(newest) = newest else {
         let hint = of
@@ -77,6 +78,21 @@ pub fn read_history_runs(
         return Err(UsageError::new("the archive has no such run", hint).into());
     };
     Ok(HistoryRuns { newest: archive.open_run(newest), records })
+}
+
+/// Leaves one run of each content, the first: files that were imported twice were measured once.
+fn retain_contents_once(context: &App, mut records: Vec<RunRecord>) -> Vec<RunRecord> {
+    let mut first: HashMap<String, String> = HashMap::new();
+    records.retain(|record| {
+        let Some(content) = record.manifest.content_hash() else { return true };
+        let id = &record.manifest.id;
+        let counted = first.entry(content).or_insert_with(|| id.clone());
+        if counted != id {
+            context.note(format!("run {id} was made of the same files as run {counted}: they count once"));
+        }
+        counted == id
+    });
+    records
 }
 
 /// Leaves of each study its latest runs.

@@ -127,6 +127,13 @@ fn a_file_counts_once_under_a_label() {
     laboratory.run_successfully(&["import", &file, "--label", "other"]);
     laboratory.run_successfully(&["import", &file, "--label", "l", "--again"]);
     assert_eq!(runs(), 3);
+    // What was taken in twice counts once, and what is held against itself is named.
+    let json = laboratory.run_json(&["compare", "l", "other", "--across"]);
+    let warnings = json["warnings"].as_array().unwrap();
+    let of_kind = |kind: &str| warnings.iter().filter(|warning| warning["kind"] == kind).count();
+    assert_eq!((of_kind("counted-once"), of_kind("same-content")), (1, 1), "{warnings:?}");
+    assert_eq!(json["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(laboratory.run_json(&["history"])["runs"].as_array().unwrap().len(), 1);
 }
 
 /// The one JSON document of a verb that lists rows.
