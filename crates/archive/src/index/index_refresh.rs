@@ -52,7 +52,7 @@ pub(crate) fn list_heads(archive: &Path, names: &[&str]) -> Vec<ListedRun> {
         }
         listed.push(match found {
             Ok((head, _)) => (Ok(head.summary), head.bytes),
-            Err(unreadable) => unreadable,
+            Err((reason, bytes)) => (Err(reason), bytes),
         });
     }
     let gone: Vec<String> = stored.into_keys().collect();
@@ -77,12 +77,13 @@ fn read_rows(archive: &Path) -> Result<Vec<StoredHead>, IndexError> {
     }
 }
 
-/// The head of a run as its files have it, and whether it is closed: only then is it stored.
-fn read_head(archive: &Path, name: &str) -> Result<(RunHead, bool), ListedRun> {
+/// The head of a run as its files have it, and whether it is closed: only then is it stored. Of one that cannot be read the
+/// reason and its bytes.
+fn read_head(archive: &Path, name: &str) -> Result<(RunHead, bool), (String, u64)> {
     let run = archive.join(RUNS).join(name);
     let bytes = directory_size(&run);
     match summarise_run(&run) {
-        Err(error) => Err((Err(error.to_string()), bytes)),
+        Err(error) => Err((error.to_string(), bytes)),
         Ok(read) => {
             let head = RunHead { id: name.into(), summary: read.summary, bytes, boot_id: read.boot_id };
             Ok((head, read.is_closed))
