@@ -58,6 +58,11 @@ impl PackedFolder {
         self.files.iter().map(|(name, path)| (name.as_str(), path.as_path()))
     }
 
+    /// The same without files of these names.
+    pub(crate) fn without(&self, is_left_out: impl Fn(&str) -> bool) -> Self {
+        PackedFolder { files: self.files.iter().filter(|(name, _)| !is_left_out(name)).cloned().collect() }
+    }
+
     /// The logs that begin with `prefix-`, with what stands between the hyphens behind it, `.log` left out.
     pub(crate) fn numbered_logs(&self, prefix: &str) -> Vec<NumberedLog<'_>> {
         let of = |(name, path): &'_ (String, PathBuf)| -> Option<(usize, usize)> {

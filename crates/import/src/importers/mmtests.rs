@@ -32,6 +32,10 @@ use crate::importers::kernel_dump::{kernel_log_names, open_named_log};
 use crate::importers::mmtests_declared::DeclaredBenchmark;
 use crate::importers::mmtests_log_reader::BenchmarkLogReader;
 use crate::importers::mmtests_parsers;
+use crate::importers::mmtests_reaim::read_reaim;
+use crate::importers::mmtests_schbench::read_schbench;
+use crate::importers::mmtests_sockperf::read_sockperf;
+use crate::importers::mmtests_thpscale::read_thpscale;
 use crate::input_lines::{InputLines, name_link_target};
 use crate::log_stream::LogStream;
 use crate::packed_folder::{PackedFolder, compare_natural, strip_packed_ending};
@@ -54,6 +58,10 @@ pub(crate) const BENCHMARKS: &[(&str, BenchmarkParser)] = &[
     ("netperf", mmtests_parsers::read_netperf),
     ("fio", mmtests_parsers::read_fio_logs),
     ("pgbench", mmtests_parsers::read_pgbench),
+    ("reaim", read_reaim),
+    ("schbench", read_schbench),
+    ("sockperf", read_sockperf),
+    ("thpscale", read_thpscale),
 ];
 
 /// Whether a folder is the log directory of one run, or one iteration of it.
@@ -257,8 +265,10 @@ fn read_benchmark(
         (None, None) => {}
     }
     let decided = bench.results.len() > before || bench.report.iter().any(|report| report.refused.is_some());
+    // The time of an execution may be what the benchmark is about.
+    let others = folder.without(|name| declared.is_some_and(|declared| declared.reads_log(name)));
     for beside in DeclaredBenchmark::beside_others()? {
-        beside.read_logs(&folder, &mut bench, !decided)?;
+        beside.read_logs(&others, &mut bench, !decided)?;
     }
     if let Some(status) = test.status.filter(|status| *status != 0) {
         let case = bench.case_at(&[]);

@@ -140,6 +140,11 @@ impl DeclaredBenchmark {
         Ok(declared_benchmarks()?.iter().filter(|one| one.document.beside.is_some()))
     }
 
+    /// Whether a file of that name is one of its logs.
+    pub(crate) fn reads_log(&self, name: &str) -> bool {
+        self.logs.iter().any(|pattern| self.name_point(pattern, name).is_some())
+    }
+
     /// Reads its logs; whether its primary metrics are to decide.
     pub(crate) fn read_logs(
         &self,

@@ -34,6 +34,29 @@ const LOGS: &[(&str, &str)] = &[
         "benchlog-4-1",
         "Type Ops/sec Hits/sec Misses/sec Avg. Latency KB/sec\nTotals 52011.41 --- 47278.84 3.84 2089.4\n",
     ),
+    (
+        "aim9-1",
+        "     1 page_test          15.01       4949   329.71352         560512.99 System Allocations\n",
+    ),
+    (
+        "bonnie",
+        "1.98,2.00a,host,1,1795591314,32M,,8192,5,57,1,+++++,+++,+++++,+++,933,20,+++++,+++,12,+++,1,\n",
+    ),
+    (
+        "iozone-1.log",
+        "  kB  reclen    write\n  1024       4  3521177  4785924  7758706   536155  4008421  7934186   715520\n",
+    ),
+    ("pft-1.log", "   1    1   1     0.10s     1.10s     0.52s  218707.727 504640.737\n"),
+    ("pgioperf.log", "read[4000]: avg: 0.5 msec; max: 9.1 msec time: 1795604971.000000001\n"),
+    (
+        "schbench-1.log",
+        "Wakeup Latencies percentiles (usec) runtime 2 (s) (185 total samples)\n\t* 99.0th: 40 (17 samples)\ncurrent rps: 91.99\n",
+    ),
+    ("tcp-64-max-1.stdout", "sockperf: Summary: BandWidth is 2.303 MBps (18.423 Mbps)\n"),
+    ("tcp-64-100-1.log", "packet, txTime(sec), rxTime(sec)\n0, 38608.108392657, 38608.108414694, 11.019\n"),
+    ("threads-1.log", "fault 0 base          851 1795604971.920527 1\nfault 0 huge 99 1795604971.9 0\n"),
+    ("x-log.1", "8 MiB, 2048 ops; 0.0127 sec (627.549 MiB/sec and 160652.6514 ops/sec)\n"),
+    ("pipe-1-1.log", "Pipe Throughput                              703396.9 lps   (10.1 s, 1 samples)\n"),
     ("time-4-1", "0.05user 0.12system 0:01.50elapsed 11%CPU\n"),
 ];
 
@@ -56,7 +79,8 @@ fn check_mmtests_import(logs: &[(&str, Vec<u8>)]) {
         assert!(report.iter().all(is_sound), "{name}");
     };
     let declared = ["hackbench", "perfpipe", "sysbenchcpu", "sysbenchmutex", "stream", "dbench4", "tbench"];
-    for name in declared.into_iter().chain(["redis", "redis-memtier"]) {
+    let corpus = ["aim9", "bonnie", "iozone", "pft", "pgioperf", "unixbench", "usemem", "xfsio"];
+    for name in declared.into_iter().chain(["redis", "redis-memtier"]).chain(corpus) {
         let benchmark = DeclaredBenchmark::find(name).unwrap().unwrap();
         check(name, &|bench| benchmark.read_logs(&folder, bench, true).unwrap());
     }

@@ -14,8 +14,12 @@ pub(crate) mod mmtests;
 pub(crate) mod mmtests_declared;
 pub(crate) mod mmtests_log_reader;
 pub(crate) mod mmtests_parsers;
+pub(crate) mod mmtests_reaim;
+pub(crate) mod mmtests_schbench;
+pub(crate) mod mmtests_sockperf;
 #[cfg(test)]
 mod mmtests_tests;
+pub(crate) mod mmtests_thpscale;
 pub(crate) mod perf_stat;
 pub(crate) mod phoronix;
 pub(crate) mod profile;

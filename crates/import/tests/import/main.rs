@@ -7,6 +7,7 @@ mod damage;
 mod kernel_logs;
 mod lkp;
 mod mmtests;
+mod mmtests_corpus;
 mod mmtests_damage;
 mod refused;
 mod sysfs;

@@ -33,7 +33,7 @@ pub fn recorded_mmtests(layout: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/mmtests").join(layout)
 }
 
-fn read_record(imported: &ImportOutcome) -> RunRecord {
+pub fn read_record(imported: &ImportOutcome) -> RunRecord {
     imported.run.read_record().unwrap()
 }
 
