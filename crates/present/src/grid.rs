@@ -3,6 +3,8 @@
 //! A cell is a text for people and a value for programs. Markdown escapes what would break a table; CSV rounds nothing
 //! and quotes where needed.
 
+use std::fmt::Write as _;
+
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 use indexmap::IndexMap;
 use perflab_model::error_class::{Classify, ErrorClass};
@@ -207,8 +209,38 @@ impl Grid {
         if sum > width { self.stacked_lines(width) } else { self.layout_lines(Some((width, &least))) }
     }
 
+    /// The rows under their titles, nothing broken, where every character is as wide as the next: what thousands of rows of
+    /// a list are.
+    fn ascii_lines(&self) -> Option<Vec<String>> {
+        let rows = self.rows.iter().map(|row| self.pad_cells(row, GridCell::one_line_text));
+        let rows: Vec<Vec<String>> = std::iter::once(self.titles()).chain(rows).collect();
+        if !rows.iter().flatten().all(|text| text.is_ascii()) {
+            return None;
+        }
+        let mut widths = vec![0; self.columns.len()];
+        for row in &rows {
+            widths.iter_mut().zip(row).for_each(|(width, text)| *width = text.len().max(*width));
+        }
+        let line = |row: &Vec<String>| {
+            let mut line = String::with_capacity(widths.iter().sum::<usize>() + GAP * widths.len());
+            for ((text, width), column) in row.iter().zip(&widths).zip(&self.columns) {
+                // Writing to a string cannot fail.
+                let _ = match column.align {
+                    ColumnAlign::Left => write!(line, "{text:width$}{:GAP$}", ""),
+                    ColumnAlign::Right => write!(line, "{text:>width$}{:GAP$}", ""),
+                };
+            }
+            line.truncate(line.trim_end().len());
+            line
+        };
+        Some(rows.iter().map(line).collect())
+    }
+
     /// The rows under their titles; of a width, with what each column needs of it at least.
     fn layout_lines(&self, room: Option<(usize, &[usize])>) -> Vec<String> {
+        if let Some(lines) = room.is_none().then(|| self.ascii_lines()).flatten() {
+            return lines;
+        }
         let mut table = Table::new();
         table.load_style(comfy_table::presets::NOTHING);
         table.set_content_arrangement(ContentArrangement::Disabled);
@@ -394,4 +426,23 @@ pub(crate) fn write_csv(
     }
     let bytes = writer.into_inner().map_err(|error| GridError::Unfinished(error.to_string()))?;
     String::from_utf8(bytes).map_err(|error| GridError::Unfinished(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_rows_are_laid_out_as_all_others() {
+        let mut grid =
+            Grid::new([GridColumn::left("run"), GridColumn::right("n"), GridColumn::left("study")]);
+        grid.add_row(["01ABC".into(), 5_u64.into(), "a study with words, 5 % of them".into()]);
+        grid.add_row(["01ABCDEFG".into(), GridCell::missing(), GridCell::missing()]);
+        grid.add_row(["".into(), 123_456_u64.into()]);
+        let by_comfy_table = grid.layout_lines(Some((1_000, &[0, 0, 0])));
+        assert_eq!(grid.ascii_lines().unwrap(), by_comfy_table);
+        grid.add_row(["\u{b5}".into()]);
+        assert_eq!(grid.ascii_lines(), None);
+        assert_eq!(grid.layout_lines(None).len(), 5);
+    }
 }

@@ -127,7 +127,7 @@ impl Archive {
             let (heads, records): (Vec<_>, Vec<_>) = read.into_iter().flatten().unzip();
             count += heads.len() as u64;
             let records = records.into_iter().flatten().collect();
-            let changes = IndexChanges { heads, records, gone: Vec::new() };
+            let changes = IndexChanges { heads, records, ..IndexChanges::default() };
             changes.write_into(&mut index).map_err(failed)?;
         }
         Ok(count)

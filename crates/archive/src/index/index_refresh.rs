@@ -1,15 +1,15 @@
 //! Reading through the index: rows whose stamps are those of the files now are taken as they are, all other runs are
 //! read, and their rows written, where that is possible.
 
-use std::collections::HashMap;
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use super::index_changes::{IndexChanges, write_changes};
 use super::index_file::{IndexError, IndexFile};
 use super::index_lock::IndexLock;
-use super::record_refresh::read_small_record;
+use super::record_refresh::{map_in_threads, read_small_record};
 use super::run_heads::{RunHead, StoredHead, read_heads};
 use super::run_stamp::{RunStamp, RunsFolder, now};
 use crate::run_layout::RUNS;
@@ -26,22 +26,29 @@ pub(crate) type ListedRun = (Result<RunSummary, String>, u64);
 
 /// What a list shows of `names`, the sorted names in the folder of runs of `archive`.
 pub(crate) fn list_heads(archive: &Path, names: &[&str]) -> Vec<ListedRun> {
-    let stored = read_rows(archive);
+    let (stamps, stored) = thread::scope(|scope| {
+        let stamps = scope.spawn(|| read_stamps(archive, names));
+        let stored = read_rows(archive);
+        (stamps.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), stored)
+    });
     let has_index = stored.is_ok();
-    let mut stored: HashMap<String, StoredHead> =
-        stored.unwrap_or_default().into_iter().map(|row| (row.head.id.clone(), row)).collect();
-    let (mut listed, mut read) = (Vec::with_capacity(names.len()), Vec::new());
-    let folder = RunsFolder::open(&archive.join(RUNS));
-    for name in names {
-        let known = stored.remove(*name);
-        let read_at = now();
-        let stamp = folder.as_ref().and_then(|folder| RunStamp::of_head(folder.as_fd(), name));
+    let mut stored = stored.unwrap_or_default().into_iter().peekable();
+    let (mut listed, mut read, mut gone) = (Vec::with_capacity(names.len()), Vec::new(), Vec::new());
+    for (name, (read_at, stamp)) in names.iter().zip(stamps) {
+        // Both are in the order of their bytes.
+        while let Some(row) = stored.next_if(|row| row.head.id.as_str() < *name) {
+            gone.push(row.head.id);
+        }
+        let known = stored.next_if(|row| row.head.id == *name);
         let is_current =
             |row: &StoredHead| stamp.as_ref().is_some_and(|stamp| stamp.matches(&row.stamp, row.read_at));
-        if let Some(row) = known.as_ref().filter(|row| is_current(row)) {
-            listed.push((Ok(row.head.summary.clone()), row.head.bytes));
-            continue;
-        }
+        let known = match known {
+            Some(row) if is_current(&row) => {
+                listed.push((Ok(row.head.summary), row.head.bytes));
+                continue;
+            }
+            known => known,
+        };
         let found = read_head(archive, name);
         if let (Ok((head, true)), Some(stamp)) = (&found, stamp) {
             let fresh = StoredHead { head: head.clone(), stamp: stamp.as_bytes().to_vec(), read_at };
@@ -55,7 +62,7 @@ pub(crate) fn list_heads(archive: &Path, names: &[&str]) -> Vec<ListedRun> {
             Err((reason, bytes)) => (Err(reason), bytes),
         });
     }
-    let gone: Vec<String> = stored.into_keys().collect();
+    gone.extend(stored.map(|row| row.head.id));
     let is_worth_it = !read.is_empty() || !gone.is_empty() || (!has_index && !names.is_empty());
     if is_worth_it {
         // Without a right to write it, or while somebody else does, the index stays as it is.
@@ -65,7 +72,15 @@ pub(crate) fn list_heads(archive: &Path, names: &[&str]) -> Vec<ListedRun> {
     listed
 }
 
-/// All rows. What a killed writer began is taken back first, which needs the right to write.
+/// The stamps of the heads of `names` as they are now, each with the time at which it was taken.
+fn read_stamps(archive: &Path, names: &[&str]) -> Vec<(i64, Option<RunStamp>)> {
+    let folder = RunsFolder::open(&archive.join(RUNS));
+    map_in_threads(names, |name| {
+        (now(), folder.as_ref().and_then(|folder| RunStamp::of_head(folder.as_fd(), name)))
+    })
+}
+
+/// All rows, by id. What a killed writer began is taken back first, which needs the right to write.
 fn read_rows(archive: &Path) -> Result<Vec<StoredHead>, IndexError> {
     let read = IndexFile::open_to_read(archive).and_then(|index| Ok(read_heads(&index.connection)?));
     match read {
@@ -110,7 +125,7 @@ pub(crate) fn note_changed_run(run: &Path) {
     let changes = match read_row(archive, name) {
         Some(row) => {
             let records = read_small_record(archive, name).into_iter().collect();
-            IndexChanges { heads: vec![row], records, gone: Vec::new() }
+            IndexChanges { heads: vec![row], records, ..IndexChanges::default() }
         }
         None => IndexChanges { gone: vec![name.to_owned()], ..IndexChanges::default() },
     };

@@ -23,20 +23,30 @@ pub(super) struct RunStamp {
     changed: i64,
 }
 
+/// Bytes that a stamp has of each file.
+const BYTES_OF_FILE: usize = 3 * size_of::<u64>();
+
 impl RunStamp {
     /// Of the manifest and the folder: all that a list shows.
     pub(super) fn of_head(runs: BorrowedFd<'_>, run: &str) -> Option<RunStamp> {
-        let mut stamp = RunStamp { bytes: Vec::with_capacity(96), changed: i64::MIN };
-        stamp.add(&stat_file(runs, &format!("{run}/{MANIFEST}"))?);
-        stamp.add(&stat_file(runs, run)?);
-        Some(stamp)
+        RunStamp::of_files(runs, run, &[MANIFEST])
     }
 
     /// Of these, and of the tables of samples and iterations: all that a history is made of.
     pub(super) fn of_record(runs: BorrowedFd<'_>, run: &str) -> Option<RunStamp> {
-        let mut stamp = RunStamp::of_head(runs, run)?;
-        stamp.add(&stat_file(runs, &format!("{run}/{SAMPLES}"))?);
-        stamp.add(&stat_file(runs, &format!("{run}/{ITERATIONS}"))?);
+        RunStamp::of_files(runs, run, &[MANIFEST, SAMPLES, ITERATIONS])
+    }
+
+    fn of_files(runs: BorrowedFd<'_>, run: &str, files: &[&str]) -> Option<RunStamp> {
+        let bytes = Vec::with_capacity((files.len() + 1) * BYTES_OF_FILE);
+        let mut stamp = RunStamp { bytes, changed: i64::MIN };
+        let mut path = String::with_capacity(64);
+        for file in files {
+            path.clear();
+            path.extend([run, "/", file]);
+            stamp.add(&stat_file(runs, &path)?);
+        }
+        stamp.add(&stat_file(runs, run)?);
         Some(stamp)
     }
 
