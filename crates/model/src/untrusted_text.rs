@@ -35,6 +35,11 @@ pub fn escape_controls_keeping_colours(text: &str, coloured: bool) -> Cow<'_, st
 }
 
 fn escape_signs(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
+    // Most texts are of letters that no table need be asked about.
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') || (byte == b'\n' && !more('\n'));
+    if text.bytes().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
     let commands = |character: char| is_terminal_command(character) && more(character);
     if !text.contains(commands) {
         return Cow::Borrowed(text);

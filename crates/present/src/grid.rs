@@ -3,7 +3,7 @@
 //! A cell is a text for people and a value for programs. Markdown escapes what would break a table; CSV rounds nothing
 //! and quotes where needed.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 use indexmap::IndexMap;
@@ -212,8 +212,9 @@ impl Grid {
     /// The rows under their titles, nothing broken, where every character is as wide as the next: what thousands of rows of
     /// a list are.
     fn ascii_lines(&self) -> Option<Vec<String>> {
-        let rows = self.rows.iter().map(|row| self.pad_cells(row, GridCell::one_line_text));
-        let rows: Vec<Vec<String>> = std::iter::once(self.titles()).chain(rows).collect();
+        let titles = self.columns.iter().map(|column| Cow::from(column.title.as_str())).collect();
+        let rows: Vec<Vec<Cow<'_, str>>> =
+            std::iter::once(titles).chain(self.rows.iter().map(|row| escape_cells(row))).collect();
         if !rows.iter().flatten().all(|text| text.is_ascii()) {
             return None;
         }
@@ -221,14 +222,17 @@ impl Grid {
         for row in &rows {
             widths.iter_mut().zip(row).for_each(|(width, text)| *width = text.len().max(*width));
         }
-        let line = |row: &Vec<String>| {
+        let line = |row: &Vec<Cow<'_, str>>| {
             let mut line = String::with_capacity(widths.iter().sum::<usize>() + GAP * widths.len());
             for ((text, width), column) in row.iter().zip(&widths).zip(&self.columns) {
-                // Writing to a string cannot fail.
-                let _ = match column.align {
-                    ColumnAlign::Left => write!(line, "{text:width$}{:GAP$}", ""),
-                    ColumnAlign::Right => write!(line, "{text:>width$}{:GAP$}", ""),
+                let spaces = width - text.len();
+                let (before, behind) = match column.align {
+                    ColumnAlign::Left => (0, spaces),
+                    ColumnAlign::Right => (spaces, 0),
                 };
+                line.extend(std::iter::repeat_n(' ', before));
+                line.push_str(text);
+                line.extend(std::iter::repeat_n(' ', behind + GAP));
             }
             line.truncate(line.trim_end().len());
             line
@@ -333,6 +337,11 @@ impl Grid {
         let texts = row.iter().map(text).chain(std::iter::repeat(String::new()));
         texts.take(self.columns.len()).collect()
     }
+}
+
+/// The texts of a row, each in one line.
+fn escape_cells(row: &[GridCell]) -> Vec<Cow<'_, str>> {
+    row.iter().map(|cell| escape_controls_in_line(&cell.text)).collect()
 }
 
 /// `--format`
