@@ -1,9 +1,10 @@
 //! The figures of Go's benchstat for a comparison.
 //!
-//! Medians with the width of their interval, the change where Mann-Whitney's test sees one, geometric means. Benchstat
+//! Medians with the width of their interval, the change where Mann-Whitney's test sees one, geometric means; of values that are
+//! assumed exact the most frequent one, its range, and any change. Benchstat
 //! does not know boots: a note says where perflab's own verdict is weaker for that reason.
 //!
-//! Formulas: golang.org/x/perf, `benchmath` (`AssumeNothing`) and `cmd/benchstat`, at 22c9c6c9.
+//! Formulas: golang.org/x/perf, `benchmath` (`AssumeNothing`, `AssumeExact`) and `cmd/benchstat`, at 22c9c6c9.
 
 use indexmap::{IndexMap, IndexSet};
 use perflab_stats::{geometric_mean, mann_whitney, median, median_with_interval};
@@ -61,6 +62,8 @@ pub struct BenchstatMedian {
     pub width: Option<f64>,
     /// Values.
     pub n: usize,
+    /// Values that are assumed exact are not: the smallest and the largest.
+    pub differing: Option<(f64, f64)>,
 }
 
 /// A change.
@@ -74,6 +77,8 @@ pub struct BenchstatDelta {
     pub n: (usize, usize),
     /// All values of both sides are equal.
     pub all_equal: bool,
+    /// The values are assumed exact: no test was made, and any difference is a change.
+    pub exact: bool,
 }
 
 /// The tables of a comparison, one a unit.
@@ -118,12 +123,15 @@ fn benchstat_row(name: String, rows: &[&VerdictRow], comparison: &Comparison) ->
         .iter()
         .map(|name| side_values(of(name).and_then(|row| row.candidate.as_ref())))
         .collect();
-    let cells = std::iter::once(&base).chain(&candidates).map(|values| median_with_width(values)).collect();
-    BenchstatRow {
-        name,
-        cells,
-        changes: candidates.iter().map(|values| mann_whitney_delta(&base, values)).collect(),
-    }
+    let exact = rows.iter().any(|row| row.exact);
+    let sides = std::iter::once(&base).chain(&candidates);
+    let cells =
+        sides.map(|values| if exact { exact_value(values) } else { median_with_width(values) }).collect();
+    let delta = |values: &Vec<f64>| match exact {
+        true => exact_delta(&base, values),
+        false => mann_whitney_delta(&base, values),
+    };
+    BenchstatRow { name, cells, changes: candidates.iter().map(delta).collect() }
 }
 
 fn side_values(summary: Option<&SideSummary>) -> Vec<f64> {
@@ -134,7 +142,30 @@ fn median_with_width(values: &[f64]) -> Option<BenchstatMedian> {
     let found = median_with_interval(values, 0.95).ok()?;
     let median = found.value;
     let width = found.interval.map(|i| (i.high - median).max(median - i.low) / median.abs());
-    Some(BenchstatMedian { median, width: width.filter(|width| width.is_finite()), n: values.len() })
+    let width = width.filter(|width| width.is_finite());
+    Some(BenchstatMedian { median, width, n: values.len(), differing: None })
+}
+
+/// The most frequent value (of several, the smallest), and how far the others are from it.
+fn exact_value(values: &[f64]) -> Option<BenchstatMedian> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (least, most) = (*sorted.first()?, *sorted.last()?);
+    let runs = sorted.chunk_by(|one, next| one == next).rev();
+    let mode = *runs.max_by_key(|run| run.len())?.first()?;
+    let width = ((most - mode).max(mode - least) / mode.abs()).abs();
+    let width = if least < most { Some(width).filter(|width| width.is_finite()) } else { Some(0.0) };
+    let differing = (least < most).then_some((least, most));
+    Some(BenchstatMedian { median: mode, width, n: values.len(), differing })
+}
+
+fn exact_delta(base: &[f64], new: &[f64]) -> Option<BenchstatDelta> {
+    let (old, value) = (exact_value(base)?.median, exact_value(new)?.median);
+    let change = match old == value {
+        true => Some(0.0),
+        false => Some(value / old - 1.0).filter(|change| change.is_finite()),
+    };
+    Some(BenchstatDelta { change, p: 0.0, n: (base.len(), new.len()), all_equal: false, exact: true })
 }
 
 fn mann_whitney_delta(base: &[f64], new: &[f64]) -> Option<BenchstatDelta> {
@@ -142,7 +173,7 @@ fn mann_whitney_delta(base: &[f64], new: &[f64]) -> Option<BenchstatDelta> {
     let (old, new_median) = (median(base).ok()?, median(new).ok()?);
     let change = (p < ALPHA && old != 0.0).then(|| new_median / old - 1.0);
     let all_equal = base.iter().chain(new).all(|value| base.first() == Some(value));
-    Some(BenchstatDelta { change, p, n: (base.len(), new.len()), all_equal })
+    Some(BenchstatDelta { change, p, n: (base.len(), new.len()), all_equal, exact: false })
 }
 
 /// Over the rows that have a median above zero on every side; the names of the others.

@@ -12,6 +12,8 @@ pub enum MethodDescription {
     },
     /// Rows with few boots: Welch's t on the boots' medians.
     BootMeans,
+    /// Rows of metrics that are assumed exact: any difference is a change.
+    ExactValues,
     /// What makes a verdict.
     VerdictRule {
         /// Confidence of the interval of a *same*, such as 0.9.

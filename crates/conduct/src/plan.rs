@@ -62,6 +62,7 @@ pub fn plan_study(
         factors: level_names(&study),
         definitions: workload_digests(&study, catalogue),
         metrics: declared_metrics(&study, catalogue),
+        exact: Vec::new(),
         margins: study
             .metric
             .iter()

@@ -54,6 +54,8 @@ pub(crate) struct BenchmarkResults {
     /// and which of all metrics those are.
     declares: HashSet<(String, usize)>,
     factors: IndexMap<String, IndexSet<String>>,
+    /// Metrics whose values are the same each time.
+    exact: IndexSet<String>,
     executions: Vec<ImportedExecution>,
     /// The first execution of each case.
     firsts: HashMap<u32, u32>,
@@ -131,6 +133,13 @@ impl BenchmarkResults {
         ImportedMetricId(u32::try_from(place).unwrap_or(u32::MAX))
     }
 
+    /// Says that the values of a metric are the same each time.
+    pub(crate) fn mark_exact(&mut self, metric: &str) {
+        if !self.exact.contains(metric) {
+            self.exact.insert(metric.to_owned());
+        }
+    }
+
     /// The next execution of a case.
     pub(crate) fn next_execution(
         &mut self,
@@ -196,6 +205,7 @@ impl BenchmarkResults {
                 .collect(),
             slots: self.executions.iter().map(|execution| execution.slot).collect(),
             metrics: self.declared.clone(),
+            exact: self.exact.iter().cloned().collect(),
             ..RunPlan::default()
         }
     }

@@ -34,6 +34,7 @@ pub mod expression;
 mod expression_limits;
 pub mod fact_table;
 pub mod facts;
+pub mod go_unit;
 pub mod io_trace;
 pub mod metric;
 pub mod named;

@@ -94,6 +94,9 @@ pub struct RunPlan {
     pub metrics: IndexMap<String, Vec<Metric>>,
     /// Relative margin by metric name, where the study gives one (0.02 for 2 %).
     pub margins: IndexMap<String, f64>,
+    /// Metrics, by name, whose values are the same each time, such as the size of a program: they are compared without statistics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exact: Vec<String>,
     /// What the levels of factors set, once for each level; those that set nothing are not in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<PlannedSetting>,

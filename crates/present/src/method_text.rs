@@ -18,6 +18,9 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::BootMeans => {
             "change of rows with few boots: Welch's t on the boots' medians: two or three boots a side are too few for ranks".into()
         }
+        MethodDescription::ExactValues => {
+            "metrics that are assumed exact: any difference is a change, without statistics and whatever the margin".into()
+        }
         MethodDescription::VerdictRule { narrow_confidence, confidence } => format!(
             "same: the {} % interval lies inside ± the margin; better or worse: the {} % interval excludes no change and q is below {}",
             tenths_of_percent(*narrow_confidence),

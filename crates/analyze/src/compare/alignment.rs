@@ -68,6 +68,8 @@ pub(crate) struct MetricSamples {
     pub(crate) direction: Direction,
     pub(crate) primary: bool,
     pub(crate) margin: Option<f64>,
+    /// Whether its values are assumed to be the same each time.
+    pub(crate) exact: bool,
     pub(crate) points: SampleValues,
     pub(crate) not_numbers: usize,
     pub(crate) warnings: Vec<ComparisonDiagnostic>,
@@ -267,6 +269,7 @@ impl MetricSamples {
             direction: sample.direction,
             primary: sample.primary,
             margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
+            exact: run.manifest.plan.exact.iter().any(|name| *name == sample.metric.as_str()),
             points: SampleValues::default(),
             not_numbers: 0,
             warnings: Vec::new(),

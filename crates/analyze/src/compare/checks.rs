@@ -14,6 +14,7 @@ use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes};
 use crate::compare::alignment::{AlignedSide, CaseIterations, MetricSamples, SampleIndex};
 use crate::compare::comparison::{SamplePoint, SideSummary, Verdict};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
+use crate::compare::exact_values::differing_range;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::row_estimate::{self, RowEstimate};
 use crate::compare::run_differences::{FactDifference, PlanDifference};
@@ -60,6 +61,9 @@ fn check_sample(
     let mut found = Vec::new();
     if cell.not_numbers > 0 {
         found.push(ComparisonDiagnostic::NotNumbers { place: place(), values: cell.not_numbers });
+    }
+    if let Some((least, most)) = differing_range(cell).filter(|_| cell.exact) {
+        found.push(ComparisonDiagnostic::NotExact { place: place(), least, most });
     }
     for points in boots.values() {
         let values: Vec<f64> = points.iter().map(|point| point.value).collect();

@@ -128,6 +128,10 @@ pub struct VerdictRow {
     pub q: Option<f64>,
     /// The relative change that matters, such as 0.03.
     pub margin: f64,
+    /// Whether its values are assumed to be the same each time: any difference is a change. Where they are not, the row is
+    /// compared by statistics, and has a [`method`](VerdictRow::method).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
     /// What to be careful about, as letters with a footnote.
     pub flags: Vec<RowFlag>,
     /// How the change was estimated; absent without a change.
@@ -316,7 +320,9 @@ impl VerdictRow {
 
     /// Says what a row that is the same could not have seen.
     pub(crate) fn set_unseen_share(&mut self) {
-        let has_bad_tail = self.verdict == Verdict::Same && self.direction != Direction::Neither;
+        let is_sampled = self.method.is_some();
+        let has_bad_tail =
+            is_sampled && self.verdict == Verdict::Same && self.direction != Direction::Neither;
         let values = self.candidate.as_ref().map(|side| side.n).filter(|_| has_bad_tail);
         self.unseen_share = values.map(|values| rarest_visible_share(values, 0.95));
     }

@@ -68,6 +68,15 @@ pub enum ComparisonDiagnostic {
         /// How many.
         values: usize,
     },
+    /// Values are assumed to be the same each time, and are not.
+    NotExact {
+        /// Where.
+        place: DiagnosticLocation,
+        /// The smallest.
+        least: f64,
+        /// The largest.
+        most: f64,
+    },
     /// A case or metric was measured on one side only.
     OneSided {
         /// The side that has it.
@@ -237,6 +246,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::SameContent { .. } => "same-content",
             ComparisonDiagnostic::FailedIterations { .. } => "failed-iterations",
             ComparisonDiagnostic::NotNumbers { .. } => "not-numbers",
+            ComparisonDiagnostic::NotExact { .. } => "not-exact",
             ComparisonDiagnostic::OneSided { .. } => "one-sided",
             ComparisonDiagnostic::NoValues { .. } => "no-values",
             ComparisonDiagnostic::OneBoot { .. } => "one-boot",
@@ -281,7 +291,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::DifferentEnvironment { .. } => RowFlag::Environment,
             ComparisonDiagnostic::MonitorGaps { .. } => RowFlag::Gaps,
             ComparisonDiagnostic::WithinNoise { .. } => RowFlag::Noise,
-            ComparisonDiagnostic::OldNoiseCard { .. } => return None,
+            ComparisonDiagnostic::OldNoiseCard { .. } | ComparisonDiagnostic::NotExact { .. } => return None,
             ComparisonDiagnostic::NotFinished { .. }
             | ComparisonDiagnostic::CountedOnce { .. }
             | ComparisonDiagnostic::SameContent { .. }

@@ -11,6 +11,7 @@ use crate::compare::checks::{self, check_samples};
 use crate::compare::comparison::{COMPARISON_FORMAT, Comparison};
 use crate::compare::diagnostic::ComparisonDiagnostic;
 use crate::compare::edited_cases::EditedCases;
+use crate::compare::exact_verdict::{drop_sampling_flags, judge_exact_rows};
 use crate::compare::failure_verdict::judge_failures;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::row_estimate::{RowEstimate, estimate_rows};
@@ -95,6 +96,7 @@ fn conclude_comparison(
         crate::compare::twin_rows::merge_twin_rows(&mut drafts);
     }
     let families = set_verdicts(&mut drafts, options);
+    judge_exact_rows(&mut drafts);
     judge_tails(&mut drafts, options);
     judge_failures(&mut drafts, options);
     drafts.iter_mut().for_each(|draft| draft.row.set_unseen_share());
@@ -104,6 +106,7 @@ fn conclude_comparison(
     warnings.extend(sample_diagnostics(&ours, &theirs));
     warnings.extend(crate::compare::checks::flag_within_noise(&mut drafts, options));
     crate::compare::checks::flag_rows(&index, &mut drafts, &warnings);
+    drop_sampling_flags(&mut drafts);
     drafts
         .iter_mut()
         .for_each(|draft| crate::compare::edited_cases::withhold_verdict(&mut draft.row, edited, options));
@@ -139,11 +142,13 @@ fn describe_methods(
 ) -> Vec<MethodDescription> {
     let uses =
         |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && !m.by_means));
+    let has_exact = drafts.iter().any(|draft| draft.exact);
     let by_means = drafts.iter().any(|draft| draft.row.method.is_some_and(|method| method.by_means));
     let mut notes = Vec::new();
     notes.extend(uses(true).then_some(MethodDescription::PairedRanks));
-    notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: !uses(true) }));
+    notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: !uses(true) && !has_exact }));
     notes.extend(by_means.then_some(MethodDescription::BootMeans));
+    notes.extend(has_exact.then_some(MethodDescription::ExactValues));
     notes.push(MethodDescription::VerdictRule {
         narrow_confidence: options.narrow_confidence(),
         confidence: options.confidence,

@@ -12,6 +12,7 @@ use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamp
 use crate::compare::change::{ChangeEstimate, ChangeScale, estimate_change};
 use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
+use crate::compare::exact_values::exact_change;
 use crate::compare::experimental_unit::ComparisonUnits;
 use crate::compare::failures::{FailureComparison, VerdictBasis};
 use crate::compare::missing_values::{bad_end, count_failures, impute_failures, values_beyond};
@@ -34,6 +35,8 @@ pub(crate) struct RowEstimate {
     pub(crate) unknown_boot: bool,
     /// All values of both sides are one and the same number.
     pub(crate) constant: bool,
+    /// Compared without statistics: see [`exact_values`](crate::compare::exact_values).
+    pub(crate) exact: bool,
     /// What the data would say if iterations that failed had the worst values in the candidate and the best in the baseline,
     /// and the other way round; absent where nothing failed.
     pub(crate) imputed: Option<[ChangeEstimate; 2]>,
@@ -135,6 +138,7 @@ impl RowPosition<'_> {
             one_boot: false,
             unknown_boot: false,
             constant: false,
+            exact: false,
             imputed: None,
         };
         match (self.baseline.1, self.candidate.1) {
@@ -172,6 +176,7 @@ impl RowPosition<'_> {
             p: None,
             q: None,
             margin: margin.unwrap_or(options.default_margin),
+            exact: any.exact,
             flags: self.side_flags(),
             method: None,
             withheld: None,
@@ -227,6 +232,10 @@ impl RowPosition<'_> {
         index: &SampleIndex,
         options: &AnalysisOptions,
     ) -> Result<Option<ComparisonDiagnostic>, StatsError> {
+        if let Some(change) = exact_change(baseline, candidate) {
+            (draft.row.change, draft.exact) = (Some(change), true);
+            return Ok(None);
+        }
         let units = ComparisonUnits::choose(baseline, candidate, index)?;
         let found = estimate_change(
             &units.baseline,

@@ -36,7 +36,8 @@ fn is_clearly_changed(draft: &RowEstimate, options: &AnalysisOptions) -> bool {
         && draft.row.q.is_some_and(|q| q < 1.0 - options.confidence)
 }
 
-fn set_changed_verdict(draft: &mut RowEstimate) {
+/// Better or worse by the direction of the change; "changed" where the metric has none.
+pub(crate) fn set_changed_verdict(draft: &mut RowEstimate) {
     let up = draft.row.change.is_some_and(|change| change.value > 0.0);
     draft.row.verdict = match (draft.row.direction, up) {
         (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,

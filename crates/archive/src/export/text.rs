@@ -69,15 +69,20 @@ const TIMES: &[(&str, f64)] = &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1
 
 pub(crate) fn write_go_bench(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "run: {}", sheet.record.manifest.id)?;
-    let mut units: BTreeMap<String, Direction> = BTreeMap::new();
-    for summary in &sheet.summaries {
-        units.insert(go_unit_name(summary.of), summary.of.direction);
+    let mut units: BTreeMap<String, (Direction, bool)> = BTreeMap::new();
+    for MetricSummary { of, .. } in &sheet.summaries {
+        let exact = sheet.record.manifest.plan.exact.iter().any(|name| *name == of.metric.as_str());
+        units.insert(go_unit_name(of), (of.direction, exact));
     }
-    for (unit, direction) in units {
-        match direction {
-            Direction::Higher => writeln!(out, "Unit {unit} better=higher")?,
-            Direction::Lower => writeln!(out, "Unit {unit} better=lower")?,
-            Direction::Neither => {}
+    for (unit, (direction, exact)) in units {
+        let better = match direction {
+            Direction::Higher => " better=higher",
+            Direction::Lower => " better=lower",
+            Direction::Neither => "",
+        };
+        let assume = if exact { " assume=exact" } else { "" };
+        if !better.is_empty() || exact {
+            writeln!(out, "Unit {unit}{better}{assume}")?;
         }
     }
     write_go_bench_lines(sheet, out)

@@ -1,9 +1,11 @@
 //! The text of `go test -bench`: a line per execution, pairs of a value and a unit.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use indexmap::IndexMap;
 use perflab_formats::reading_parser::LineOutcome;
+use perflab_model::go_unit::tidy_unit;
 use perflab_model::{Direction, Scalar};
 use serde::Deserialize;
 
@@ -109,6 +111,45 @@ struct GoBenchLine<'a> {
     pairs: Vec<(f64, &'a str)>,
 }
 
+/// What `Unit NAME KEY=VALUE …` says of a unit, by its tidied name: which way is good, and whether its values are exact.
+#[derive(Debug, Default)]
+struct UnitMetadata<'a>(HashMap<(String, &'a str), &'a str>);
+
+impl<'a> UnitMetadata<'a> {
+    /// Takes a line of it; the first value of a key holds.
+    fn take_line(&mut self, text: &'a str) -> Option<Result<(), String>> {
+        let mut words = text.strip_prefix("Unit")?.strip_prefix([' ', '\t'])?.split_ascii_whitespace();
+        let Some(unit) = words.next() else { return Some(Err("it names no unit".into())) };
+        for word in words {
+            let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+                return Some(Err(format!("`{word}` is not `KEY=VALUE`")));
+            };
+            let known = self.0.entry((tidy_unit(unit).0, key)).or_insert(value);
+            if *known != value {
+                return Some(Err(format!("`{key}` of `{unit}` is {known} above")));
+            }
+        }
+        Some(Ok(()))
+    }
+
+    fn value(&self, unit: &str, key: &'a str) -> Option<&'a str> {
+        self.0.get(&(tidy_unit(unit).0, key)).copied()
+    }
+
+    fn is_exact(&self, unit: &str) -> bool {
+        self.value(unit, "assume") == Some("exact")
+    }
+
+    /// The direction that a line gives it, if any.
+    fn direction(&self, unit: &str) -> Option<Direction> {
+        Some(match self.value(unit, "better")? {
+            "higher" => Direction::Higher,
+            "lower" => Direction::Lower,
+            _ => Direction::Neither,
+        })
+    }
+}
+
 fn read_go_bench_document(
     document: &InputDocument,
     metadata: &mut RunMetadata,
@@ -117,6 +158,15 @@ fn read_go_bench_document(
     let (lines, broken) = unwrap_go_test_lines(document);
     broken.into_iter().for_each(|number| count_unusable(report, number, "it is no whole JSON".into()));
     let packages = lines.iter().filter(|line| line.text.starts_with("pkg: ")).count();
+    let mut units = UnitMetadata::default();
+    // A unit's line holds for the whole file, wherever it stands.
+    for GoBenchText { number, text, .. } in &lines {
+        match units.take_line(text) {
+            None => {}
+            Some(Ok(())) => report.count_row(*number, LineOutcome::Nothing),
+            Some(Err(reason)) => count_unusable(report, *number, reason),
+        }
+    }
     let mut package = "";
     for GoBenchText { number, text, whole } in &lines {
         let (number, whole) = (*number, *whole);
@@ -129,7 +179,7 @@ fn read_go_bench_document(
             None => {}
             Some(Err(reason)) => count_unusable(report, number, reason),
             Some(Ok(line)) => {
-                add_go_results(&line, (packages > 1).then_some(package), metadata);
+                add_go_results(&line, (packages > 1).then_some(package), &units, metadata);
                 report.count_row(number, LineOutcome::Used);
             }
         }
@@ -165,7 +215,12 @@ fn parse_go_bench_line(text: &str, whole: bool) -> Option<Result<GoBenchLine<'_>
     }
 }
 
-fn add_go_results(line: &GoBenchLine<'_>, package: Option<&str>, metadata: &mut RunMetadata) {
+fn add_go_results(
+    line: &GoBenchLine<'_>,
+    package: Option<&str>,
+    units: &UnitMetadata<'_>,
+    metadata: &mut RunMetadata,
+) {
     let (name, procs) = match line.name.rsplit_once('-') {
         Some((name, procs)) if procs.parse::<u32>().is_ok() => (name, procs),
         _ => (line.name, "1"),
@@ -185,19 +240,33 @@ fn add_go_results(line: &GoBenchLine<'_>, package: Option<&str>, metadata: &mut 
     let case = metadata.results.find_or_add_case(workload, point);
     let execution = metadata.results.next_execution(case, 0, None);
     for (value, unit) in &line.pairs {
+        let (value, unit) = scale_go_value(*value, unit);
         let (name, direction, primary) = go_unit_meaning(unit);
+        let direction = units.direction(unit).unwrap_or(direction);
+        if units.is_exact(unit) {
+            metadata.results.mark_exact(name);
+        }
         let id = metadata.results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
-        metadata.results.add_sample(execution, id, *value, None);
+        metadata.results.add_sample(execution, id, value, None);
+    }
+}
+
+/// Times and rates of other tools than `go test` have other prefixes: the same quantity has one unit.
+fn scale_go_value(value: f64, unit: &str) -> (f64, &str) {
+    match unit {
+        "sec/op" => (value * 1e9, "ns/op"),
+        "B/s" => (value / 1e6, "MB/s"),
+        _ => (value, unit),
     }
 }
 
 /// The name of a unit's metric and which way is good. Of a unit that a benchmark made up, nobody knows.
 fn go_unit_meaning(unit: &str) -> (&str, Direction, bool) {
     match unit {
-        "ns/op" | "sec/op" => ("time", Direction::Lower, true),
+        "ns/op" => ("time", Direction::Lower, true),
         "B/op" => ("allocated", Direction::Lower, false),
         "allocs/op" => ("allocations", Direction::Lower, false),
-        "MB/s" | "B/s" => ("throughput", Direction::Higher, false),
+        "MB/s" => ("throughput", Direction::Higher, false),
         _ if unit.ends_with("/s") => (unit, Direction::Higher, false),
         _ => (unit, Direction::Neither, false),
     }
@@ -208,6 +277,34 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn a_unit_says_what_is_good_and_what_is_exact() {
+        let text = "BenchmarkX 1 100 text-bytes 3 p99-ns\nUnit text-bytes assume=exact better=lower\nUnit p99-sec better=lower\n\
+                    Unit text-bytes better=higher\nUnit\tx\nUnit\nUnited 1\nUnit x better\nBenchmarkX 1 2 sec/op 5 B/s 1 x\n";
+        let mut metadata = RunMetadata::default();
+        let mut report = FileReport::new(Path::new("f"), "samples");
+        let read = read_go_bench_document(&InputDocument::from_text(text), &mut metadata, &mut report);
+        assert!(read.is_ok());
+        let plan = metadata.results.to_plan();
+        assert_eq!(plan.exact, ["text-bytes"]);
+        let found: Vec<(&str, &str, Direction)> = plan.metrics["X"]
+            .iter()
+            .map(|one| (one.name.as_str(), one.unit.0.as_ref(), one.direction))
+            .collect();
+        let (lower, higher, neither) = (Direction::Lower, Direction::Higher, Direction::Neither);
+        assert_eq!(
+            found,
+            [
+                ("text-bytes", "text-bytes", lower),
+                ("p99-ns", "p99-ns", lower),
+                ("time", "ns/op", lower),
+                ("throughput", "MB/s", higher),
+                ("x", "x", neither)
+            ]
+        );
+        assert_eq!(report.unusable.iter().map(|remark| remark.line).collect::<Vec<_>>(), [4, 8]);
+    }
 
     #[test]
     fn as_many_names_as_a_file_likes_are_each_found_once() {

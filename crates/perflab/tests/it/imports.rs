@@ -48,6 +48,48 @@ fn commands_of_one_hyperfine_are_compared() {
     insta::assert_snapshot!(added.unwrap(), @"one run is named: the levels of its factor `command` are compared (--by command)");
 }
 
+/// The values of golang.org/x/perf's own test of exact units; the table has the figures that its benchstat prints for them.
+#[test]
+fn units_of_go_benchmarks_that_are_exact_are_compared_exactly() {
+    let laboratory = Sandbox::new();
+    let unit = "Unit text-bytes assume=exact better=lower\n";
+    let before = "BenchmarkSize 1 100 text-bytes\nBenchmarkNonExact 1 100 text-bytes\nBenchmarkNonExact 1 101 text-bytes\n\
+                  BenchmarkNonExact 1 101 text-bytes\nBenchmarkKept 1 5000000 text-bytes\n";
+    let after = "BenchmarkSize 1 105 text-bytes\nBenchmarkNonExact 1 101 text-bytes\nBenchmarkNonExact 1 101 text-bytes\n\
+                 BenchmarkNonExact 1 101 text-bytes\nBenchmarkKept 1 5000000 text-bytes\n";
+    for (label, text) in [("before", before), ("after", after)] {
+        let path = laboratory.path(&format!("{label}.txt"));
+        fs::write(&path, format!("{unit}{text}")).unwrap();
+        laboratory.run_successfully(&["import", &path.display().to_string(), "--label", label]);
+    }
+    let rows = laboratory.run_successfully(&["compare", "before", "after", "--format", "json"]).out;
+    let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+    let row = |name: &str| {
+        rows["rows"].as_array().unwrap().iter().find(|row| row["workload"] == name).unwrap().clone()
+    };
+    let (size, kept, differing) = (row("Size"), row("Kept"), row("NonExact"));
+    assert_eq!(
+        (&size["verdict"], &size["exact"], &size["p"]),
+        (&"worse".into(), &true.into(), &serde_json::Value::Null)
+    );
+    assert_eq!((&kept["verdict"], &kept["unseen_share"]), (&"same".into(), &serde_json::Value::Null));
+    assert!(differing["method"].is_object(), "values that differ are compared by statistics: {differing}");
+    let kinds: Vec<&str> =
+        rows["warnings"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"not-exact"), "{kinds:?}");
+    let exported = laboratory.run_successfully(&["export", "after", "--to", "gobench"]).out;
+    assert!(
+        exported.lines().any(|line| line.starts_with("Unit ") && line.ends_with(" assume=exact")),
+        "{exported}"
+    );
+    let gate = laboratory.run(&["compare", "before", "after", "--workload", "Size", "--fail-if", "worse"]);
+    assert_eq!(gate.code, Some(5));
+    assert_eq!(size["flags"], serde_json::json!([]));
+    insta::assert_snapshot!(
+        laboratory.run_successfully(&["compare", "before", "after", "--style", "benchstat"]).out
+    );
+}
+
 /// Which of two factors is meant is for the user to say.
 #[test]
 fn one_run_of_two_factors_needs_one_named() {
