@@ -307,6 +307,25 @@ fn an_archive_that_may_not_be_written_is_read() {
     assert!(rebuilt.is_err());
 }
 
+#[test]
+fn root_leaves_the_index_of_an_archive_that_others_may_change_alone_root() {
+    if !rustix::process::geteuid().is_root() {
+        return fixtures::skip_test("others' archive", "chown needs root");
+    }
+    let (test, runs) = TestArchive::with_runs(&[Some("a")]);
+    test.age_rows();
+    test.sql("UPDATE run SET title = 'from the index'");
+    let before = fs::read(test.index()).unwrap();
+    std::os::unix::fs::chown(test.archive.path(), Some(65534), None).unwrap();
+    let listed = test.archive.list_runs().unwrap();
+    assert_eq!(
+        (listed[0].id.as_str(), listed[0].summary.as_ref().unwrap().title.as_str()),
+        (runs[0].id(), "pages")
+    );
+    assert!(test.archive.rebuild_index().is_err());
+    assert_eq!(fs::read(test.index()).unwrap(), before);
+}
+
 fn mount(options: &[&str], paths: &[&Path]) -> bool {
     Command::new("mount").args(options).args(paths).status().is_ok_and(|status| status.success())
 }

@@ -350,8 +350,17 @@ const HASHED: u64 = 1 << 30;
 
 /// The hash of all files that something was taken of; none where one cannot be read, or they are long.
 fn hash_imported_files(report: &[FileReport]) -> Option<String> {
-    let files: BTreeSet<&Path> =
-        report.iter().map(|report| report.file.as_path()).filter(|file| file.is_file()).collect();
+    hash_files(report.iter().map(|report| report.file.as_path()).filter(|file| file.is_file()).collect())
+}
+
+/// The event that tells which file an import was made of; none where it cannot be read, or is long.
+pub(crate) fn content_hash_event(file: &Path) -> Option<RunEventKind> {
+    let mut facts = Facts::default();
+    facts.add(CONTENT_HASH_FACT, hash_files(BTreeSet::from([file]))?.as_str(), "the files");
+    Some(RunEventKind::Facts(facts))
+}
+
+fn hash_files(files: BTreeSet<&Path>) -> Option<String> {
     let sizes = files.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len());
     if files.is_empty() || sizes.fold(0, u64::saturating_add) > HASHED {
         return None;

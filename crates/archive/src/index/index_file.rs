@@ -68,8 +68,8 @@ CREATE INDEX result_age ON result (kind, kept_at);
 CREATE INDEX run_content ON run (content_hash) WHERE content_hash IS NOT NULL;
 ";
 
-/// How long another connection is waited for; each holds the file for milliseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long another connection is waited for; each holds the file for milliseconds, unless its process is stopped.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why an index cannot be used.
 #[derive(Debug, thiserror::Error)]

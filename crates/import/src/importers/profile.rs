@@ -8,7 +8,7 @@ use perflab_stacks::{ImportedProfile, ProfileFormat, ProfileNote, ProfilePositio
 use crate::benchmark_results::BenchmarkResults;
 use crate::error::ImportError;
 use crate::import_report::{FileReport, LineRemark};
-use crate::imported_run::{RunMetadata, import_manifest};
+use crate::imported_run::{RunMetadata, content_hash_event, import_manifest};
 use crate::importer::{ImportOptions, ImportSource, ImportedEvents, Importer};
 
 /// What `perf record` writes.
@@ -71,6 +71,7 @@ pub fn profile_source(path: &Path, imported: ImportedProfile, options: &ImportOp
     ];
     let warning = |ProfileNote { message, advice }| RunEventKind::Warning { message, advice };
     events.extend(warnings.into_iter().map(|note| RunEvent::new(end, warning(note))));
+    events.extend(content_hash_event(path).map(|hash| RunEvent::new(end, hash)));
     let ended = RunEventKind::Ended { status: RunStatus::Finished, overhead: Default::default() };
     events.push(RunEvent::new(end, ended));
     ImportedEvents::new(events, vec![report])

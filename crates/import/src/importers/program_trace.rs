@@ -8,7 +8,7 @@ use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 
 use crate::benchmark_results::BenchmarkResults;
 use crate::error::ImportError;
-use crate::imported_run::{RunMetadata, import_manifest};
+use crate::imported_run::{RunMetadata, content_hash_event, import_manifest};
 use crate::importer::{ImportOptions, ImportedEvents, Importer};
 
 /// A trace file of optrace's.
@@ -27,7 +27,7 @@ fn program_trace_source(path: &Path, options: &ImportOptions) -> Result<Imported
     let changed = std::fs::metadata(path).and_then(|file| file.modified()).ok();
     let since = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     let dated = Nanos(since.map_or(0, |since| since.as_nanos() as u64));
-    trace_events(path, options, program_trace_metadata(path), dated)
+    trace_events(path, options, program_trace_metadata(path), dated, content_hash_event(path))
 }
 
 /// What a trace of probes was of.
@@ -85,7 +85,7 @@ pub fn probed_program_source(
     if let Some(ended) = &watched.ended {
         metadata.facts.add("trace.ended", ended.as_str(), "perflab");
     }
-    trace_events(path, options, metadata, watched.began)
+    trace_events(path, options, metadata, watched.began, None)
 }
 
 fn trace_events(
@@ -93,6 +93,7 @@ fn trace_events(
     options: &ImportOptions,
     metadata: RunMetadata,
     began: Nanos,
+    hash: Option<RunEventKind>,
 ) -> Result<ImportedEvents, ImportError> {
     // Looked at first: no run is to be left behind for what is no trace.
     optrace::TraceFile::open(path).map_err(ImportError::Trace)?;
@@ -100,14 +101,15 @@ fn trace_events(
     let copy = tempfile::NamedTempFile::new().map_err(ImportError::io("create", path))?;
     std::fs::copy(path, copy.path()).map_err(ImportError::io("read", path))?;
     let file = copy.into_temp_path().keep().map_err(|error| ImportError::io("write", path)(error.error))?;
+    let ended = RunEventKind::Ended { status: RunStatus::Finished, overhead: Default::default() };
     let events = [
         RunEventKind::Began(Box::new(manifest)),
         RunEventKind::IterationBegan { slot: 0 },
         RunEventKind::Traced { slot: 0, tracer: OPERATION_TRACER.into(), file },
         RunEventKind::IterationEnded { slot: 0, outcome: Outcome::Ok, start: Nanos(0), end: Nanos(0) },
-        RunEventKind::Ended { status: RunStatus::Finished, overhead: Default::default() },
     ];
-    let events = events.into_iter().map(|what| RunEvent::new(Nanos(0), what)).collect();
+    let events =
+        events.into_iter().chain(hash).chain([ended]).map(|what| RunEvent::new(Nanos(0), what)).collect();
     Ok(ImportedEvents::new(events, Vec::new()))
 }
 

@@ -178,6 +178,16 @@ fn a_file_counts_once_under_a_label() {
     assert_eq!(laboratory.run_json(&["history"])["runs"].as_array().unwrap().len(), 1);
 }
 
+#[test]
+fn a_profile_counts_once_under_a_label_too() {
+    let laboratory = Sandbox::new();
+    fs::write(laboratory.path("p.folded"), "sh;main 5\nsh;main;inner 2\n").unwrap();
+    laboratory.run_successfully(&["import", "p.folded", "--label", "l"]);
+    assert_eq!(laboratory.run(&["import", "p.folded", "--label", "l"]).code, Some(2));
+    let told = laboratory.run_successfully(&["import", "p.folded", "--label", "other"]);
+    assert!(told.err.contains("labelled l"), "{}", told.err);
+}
+
 /// The one JSON document of a verb that lists rows.
 fn json_rows(text: &str) -> Vec<serde_json::Value> {
     let document: serde_json::Value = serde_json::from_str(text).unwrap();
