@@ -75,6 +75,7 @@ pub mod startup;
 mod startup_2007;
 pub mod statistic;
 pub mod stopping_rule;
+mod warm_up;
 
 pub use compare::change::{ChangeInterval, ChangeScale, EstimationMethod, MetricChange, RepetitionLevel};
 pub use compare::comparison::{
@@ -115,3 +116,4 @@ pub use startup_2007::{
     StartupRatio, claims_of_2007,
 };
 pub use statistic::SampleStatistic;
+pub use warm_up::{RunWarmUp, find_warm_ups};

@@ -14,6 +14,11 @@ pub enum MethodDescription {
     BootMeans,
     /// Rows of metrics that are assumed exact: any difference is a change.
     ExactValues,
+    /// Warm-up iterations that were found are left out.
+    WarmUpLeftOut {
+        /// How many values, over all sides.
+        values: usize,
+    },
     /// What makes a verdict.
     VerdictRule {
         /// Confidence of the interval of a *same*, such as 0.9.

@@ -118,6 +118,7 @@ fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str
         ComparisonDiagnostic::SameContent { .. } => ("both sides have runs made of the very same files", "compare different measurements: a file held against itself is always the same"),
         ComparisonDiagnostic::FailedIterations { .. } => ("iterations failed", "read their output with `perflab show RUN`: values that remain may be a biased choice"),
         ComparisonDiagnostic::NotNumbers { .. } => ("values that are not numbers were left out", "check how the workload's output becomes metrics (`perflab workload try`)"),
+        ComparisonDiagnostic::WarmUp { .. } => ("the first iterations are warm-up", "leave them out with `--warmup auto`, or give the study as many warm-up iterations"),
         ComparisonDiagnostic::NotExact { .. } => ("values that were assumed exact differ, so that statistics compare them", "take `assume=exact` off the unit, or find out why it varies"),
         ComparisonDiagnostic::OneSided { .. } => ("measured on one side only, so not compared", "run the missing side, or leave the case out with a filter"),
         ComparisonDiagnostic::NoValues { .. } => ("planned, but without a single value", "look at the failing iterations with `perflab show RUN`"),
@@ -159,6 +160,14 @@ pub(crate) fn diagnostic_detail(found: &ComparisonDiagnostic) -> String {
         }
         ComparisonDiagnostic::NotNumbers { place, values } => {
             format!("{}: {values}", describe_location(place))
+        }
+        ComparisonDiagnostic::WarmUp { place, run, values, of, before, steady } => {
+            format!(
+                "{}: the first {values} of {of} in run {run}, {} against {}",
+                describe_location(place),
+                format_digits(*before),
+                format_digits(*steady)
+            )
         }
         ComparisonDiagnostic::NotExact { place, least, most } => {
             format!(

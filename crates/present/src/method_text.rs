@@ -18,6 +18,10 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::BootMeans => {
             "change of rows with few boots: Welch's t on the boots' medians: two or three boots a side are too few for ranks".into()
         }
+        MethodDescription::WarmUpLeftOut { values: 0 } => "warm-up: none was found, so that nothing is left out".into(),
+        MethodDescription::WarmUpLeftOut { values } => {
+            format!("warm-up: {values} values at the beginning of runs are left out (--warmup auto)")
+        }
         MethodDescription::ExactValues => {
             "metrics that are assumed exact: any difference is a change, without statistics and whatever the margin".into()
         }

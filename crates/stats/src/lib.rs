@@ -82,5 +82,6 @@ pub use trend::{
 };
 pub use variance_components::VarianceComponents;
 pub use warm_up::{
-    SeriesSegment, SteadyState, WarmupPattern, WarmupRules, find_segments, first_steady_by_variation,
+    SeriesSegment, SteadyState, WarmUpPeriod, WarmupPattern, WarmupRules, find_segments,
+    first_steady_by_variation,
 };

@@ -3,7 +3,7 @@
 //! Not every process settles, and iterations before are not dropped here: the caller decides. A segment must earn its
 //! penalty, so short wiggles are none.
 
-use crate::descriptive::{BetterDirection, coefficient_of_variation, quantile_of_sorted};
+use crate::descriptive::{BetterDirection, coefficient_of_variation, mean, quantile_of_sorted};
 use crate::error::{StatsError, check_above_zero, check_at_least, check_open_fraction, sorted_sample};
 
 /// Iterations around each that decide whether it is a spike, after Barrett et al.
@@ -33,6 +33,17 @@ pub struct SteadyState {
     pub segments: Vec<SeriesSegment>,
     /// Iterations left out of the search as spikes.
     pub spikes: Vec<usize>,
+}
+
+/// A beginning that is worse than the steady state that follows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WarmUpPeriod {
+    /// How many values it has.
+    pub values: usize,
+    /// Their mean, in the unit of the values.
+    pub before: f64,
+    /// The mean of those that follow.
+    pub steady: f64,
 }
 
 /// How to judge; the defaults are those of Barrett et al. but for `margin`.
@@ -82,6 +93,27 @@ impl WarmupRules {
         }
         let (pattern, from) = self.classify_segments(&found, values.len(), better);
         Ok(SteadyState { pattern, from, segments: found, spikes })
+    }
+
+    /// The beginning that is to be left out: [`classify`](WarmupRules::classify) finds that values become steady, and better than
+    /// before, within the first half. A later step is no warm-up.
+    ///
+    /// # Errors
+    /// As [`classify`](WarmupRules::classify).
+    pub fn find_warm_up(
+        &self,
+        in_time_order: &[f64],
+        better: BetterDirection,
+    ) -> Result<Option<WarmUpPeriod>, StatsError> {
+        let state = self.classify(in_time_order, better)?;
+        let is_warm_up = state.pattern == WarmupPattern::WarmUp;
+        match state.from.filter(|from| is_warm_up && *from > 0 && 2 * from <= in_time_order.len()) {
+            Some(from) => {
+                let (before, steady) = in_time_order.split_at(from);
+                Ok(Some(WarmUpPeriod { values: from, before: mean(before)?, steady: mean(steady)? }))
+            }
+            None => Ok(None),
+        }
     }
 
     fn classify_segments(

@@ -12,12 +12,13 @@ use perflab_model::{RunRecord, RunStatus};
 use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes};
 
 use crate::compare::alignment::{AlignedSide, CaseIterations, MetricSamples, SampleIndex};
-use crate::compare::comparison::{SamplePoint, SideSummary, Verdict};
+use crate::compare::comparison::{ComparedRun, SamplePoint, SideSummary, Verdict};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::exact_values::differing_range;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::row_estimate::{self, RowEstimate};
 use crate::compare::run_differences::{FactDifference, PlanDifference};
+use crate::compare::warm_up_values::side_warm_ups;
 
 /// Drift is worth a warning below this p.
 const DRIFT_P: f64 = 0.01;
@@ -29,7 +30,7 @@ pub(crate) fn check_samples(table: &mut AlignedSide, index: &SampleIndex, defaul
     let look = |cells: &mut [(&(usize, usize), &mut MetricSamples)]| {
         for (key, cell) in cells {
             let place = || diagnostic_location(name, **key, index);
-            cell.warnings = check_sample(cell, &place, cell.margin.unwrap_or(default_margin));
+            cell.warnings = check_sample(cell, &place, &index.runs, cell.margin.unwrap_or(default_margin));
         }
     };
     let part = row_estimate::chunk_length(cells.len());
@@ -55,6 +56,7 @@ fn diagnostic_location(
 fn check_sample(
     cell: &MetricSamples,
     place: &dyn Fn() -> DiagnosticLocation,
+    runs: &[ComparedRun],
     margin: f64,
 ) -> Vec<ComparisonDiagnostic> {
     let boots = cell.by_boot();
@@ -65,6 +67,14 @@ fn check_sample(
     if let Some((least, most)) = differing_range(cell).filter(|_| cell.exact) {
         found.push(ComparisonDiagnostic::NotExact { place: place(), least, most });
     }
+    found.extend(side_warm_ups(cell).into_iter().map(|warm_up| ComparisonDiagnostic::WarmUp {
+        place: place(),
+        run: runs.get(warm_up.origin.0 as usize).map_or_else(String::new, |run| run.id.clone()),
+        values: warm_up.period.values,
+        of: warm_up.values,
+        before: warm_up.period.before,
+        steady: warm_up.period.steady,
+    }));
     for points in boots.values() {
         let values: Vec<f64> = points.iter().map(|point| point.value).collect();
         found.extend(drift_diagnostic(&values, boots.len(), place));

@@ -68,6 +68,21 @@ pub enum ComparisonDiagnostic {
         /// How many.
         values: usize,
     },
+    /// The first values of a run are worse than its steady state.
+    WarmUp {
+        /// Where.
+        place: DiagnosticLocation,
+        /// The run's id.
+        run: String,
+        /// How many values are warm-up.
+        values: usize,
+        /// Of so many of that boot.
+        of: usize,
+        /// Their mean.
+        before: f64,
+        /// The mean of the others.
+        steady: f64,
+    },
     /// Values are assumed to be the same each time, and are not.
     NotExact {
         /// Where.
@@ -247,6 +262,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::FailedIterations { .. } => "failed-iterations",
             ComparisonDiagnostic::NotNumbers { .. } => "not-numbers",
             ComparisonDiagnostic::NotExact { .. } => "not-exact",
+            ComparisonDiagnostic::WarmUp { .. } => "warm-up",
             ComparisonDiagnostic::OneSided { .. } => "one-sided",
             ComparisonDiagnostic::NoValues { .. } => "no-values",
             ComparisonDiagnostic::OneBoot { .. } => "one-boot",
@@ -291,7 +307,9 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::DifferentEnvironment { .. } => RowFlag::Environment,
             ComparisonDiagnostic::MonitorGaps { .. } => RowFlag::Gaps,
             ComparisonDiagnostic::WithinNoise { .. } => RowFlag::Noise,
-            ComparisonDiagnostic::OldNoiseCard { .. } | ComparisonDiagnostic::NotExact { .. } => return None,
+            ComparisonDiagnostic::OldNoiseCard { .. }
+            | ComparisonDiagnostic::WarmUp { .. }
+            | ComparisonDiagnostic::NotExact { .. } => return None,
             ComparisonDiagnostic::NotFinished { .. }
             | ComparisonDiagnostic::CountedOnce { .. }
             | ComparisonDiagnostic::SameContent { .. }

@@ -42,3 +42,4 @@ pub(crate) mod tail_verdict;
 pub(crate) mod tails;
 pub(crate) mod twin_rows;
 pub(crate) mod verdict;
+mod warm_up_values;

@@ -28,6 +28,8 @@ pub struct AnalysisOptions {
     pub boots_differ: bool,
     /// Whether explanatory metrics with the very same values are one row: counters that the kernel keeps twice.
     pub merge_twins: bool,
+    /// Whether warm-up iterations that are found are left out; they are reported in any case.
+    pub leave_out_warm_up: bool,
     /// What this machine showed where nothing changed, if it was measured.
     pub noise: Option<NoiseCard>,
 }
@@ -43,6 +45,7 @@ impl Default for AnalysisOptions {
             across: false,
             boots_differ: false,
             merge_twins: false,
+            leave_out_warm_up: false,
             noise: None,
         }
     }

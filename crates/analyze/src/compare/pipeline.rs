@@ -19,6 +19,7 @@ use crate::compare::run_differences::{self, FactDifference};
 use crate::compare::same_content::count_contents_once;
 use crate::compare::tail_verdict::judge_tails;
 use crate::compare::verdict::{TestFamilySizes, set_verdicts};
+use crate::compare::warm_up_values::leave_out_warm_up;
 use crate::error::AnalyzeError;
 use crate::method_description::MethodDescription;
 
@@ -88,6 +89,9 @@ fn conclude_comparison(
     edited: &[EditedCases],
     options: &AnalysisOptions,
 ) -> Result<Comparison, AnalyzeError> {
+    let warm_up_values = options
+        .leave_out_warm_up
+        .then(|| std::iter::once(&mut ours).chain(&mut theirs).map(leave_out_warm_up).sum::<usize>());
     for table in std::iter::once(&mut ours).chain(&mut theirs) {
         check_samples(table, &index, options.default_margin);
     }
@@ -118,7 +122,11 @@ fn conclude_comparison(
         by: None,
         confidence: options.confidence,
         runs: index.runs,
-        notes: describe_methods(&drafts, &families, options),
+        notes: warm_up_values
+            .map(|values| MethodDescription::WarmUpLeftOut { values })
+            .into_iter()
+            .chain(describe_methods(&drafts, &families, options))
+            .collect(),
         rows: drafts.into_iter().map(|draft| draft.row).collect(),
         warnings,
         facts: Vec::new(),

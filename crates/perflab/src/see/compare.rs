@@ -115,6 +115,11 @@ fn refuse_ineffective_options(args: &CompareArgs) -> Result<(), UsageError> {
             "omit --margin, or add --fail-if",
         ),
         (
+            args.warmup == WarmupChoice::Auto && (is_two_factors || args.monitor.is_some()),
+            "--warmup is for the metrics of runs or of one factor",
+            "omit --warmup, or --monitor and the second factor",
+        ),
+        (
             is_benchstat && args.confidence != CONFIDENCE,
             "benchstat's intervals have a confidence of 95 %",
             "leave --confidence out",
@@ -278,6 +283,7 @@ fn comparison_options(args: &CompareArgs) -> AnalysisOptions {
         confidence: args.confidence.0,
         across: args.across,
         boots_differ: args.boots_differ,
+        leave_out_warm_up: args.warmup == WarmupChoice::Auto,
         // Other tools' tables have a line for each column.
         merge_twins: args.monitor.is_some() && args.style == ComparisonStyle::Perflab,
         default_margin: args.margin.0,
@@ -333,6 +339,9 @@ pub struct CompareArgs {
     /// Count each imported run as a boot of its own if its file does not name the boot
     #[arg(long)]
     pub boots_differ: bool,
+    /// What becomes of warm-up that is found at the beginning of runs: `keep` reports it, `auto` leaves it out
+    #[arg(long, value_enum, default_value_t = WarmupChoice::Keep, value_name = "keep|auto", hide_possible_values = true)]
+    pub warmup: WarmupChoice,
     /// Confidence of the intervals
     #[arg(long, default_value_t = CONFIDENCE, value_name = "PERCENT", value_parser = parse_confidence)]
     pub confidence: Ratio,
@@ -364,6 +373,15 @@ Examples:
   perflab compare before after --monitor vmstat     what the kernel did
   perflab compare before after --metric explanatory every metric that explains, none folded away
   perflab compare before after --style mmtests      the table that compare-mmtests.pl prints";
+
+/// What becomes of warm-up iterations that are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WarmupChoice {
+    /// they stay, and are reported
+    Keep,
+    /// they are left out
+    Auto,
+}
 
 /// The looks of `--style`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use indexmap::IndexMap;
-use perflab_analyze::run_differences;
+use perflab_analyze::{RunWarmUp, find_warm_ups, run_differences};
 use perflab_archive::RunDir;
 use perflab_model::series::SeriesGap;
 use perflab_model::{IterationRecord, Manifest, Nanos, Outcome, RunRecord};
@@ -75,9 +75,20 @@ fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
     }
     lines.extend(fairness::synchronisation_text(record));
     lines.extend(fairness::fairness_lines(record));
+    lines.extend(find_warm_ups(record).iter().map(warm_up_line));
     lines.extend(gap_lines(&record.gaps));
     lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
     lines
+}
+
+/// A warm-up that was found; comparisons keep it unless they are asked not to.
+fn warm_up_line(found: &RunWarmUp) -> String {
+    let period = found.period;
+    let difference = format_share((period.before / period.steady - 1.0).abs());
+    format!(
+        "warm-up: {} {}: the first {} of {} values are worse than the rest by {difference} (compare --warmup auto leaves them out)",
+        found.case, found.metric, period.values, found.values
+    )
 }
 
 /// Reasons of gaps that are shown.

@@ -90,6 +90,45 @@ fn units_of_go_benchmarks_that_are_exact_are_compared_exactly() {
     );
 }
 
+/// Three slow beginnings are reported, and left out only where that is asked for.
+#[test]
+fn warm_up_is_reported_and_left_out_on_demand() {
+    let laboratory = Sandbox::new();
+    for (label, slow) in [("flat", 1.0), ("warming", 1.8)] {
+        let times: Vec<f64> = (0..30)
+            .map(|run| 0.1 * if run < 3 { slow } else { 1.0 } + f64::from(run * 7 % 11) * 1e-4)
+            .collect();
+        let results = serde_json::json!({ "results": [{ "command": "x", "mean": 0.1, "times": times }] });
+        let path = laboratory.path(&format!("{label}.json"));
+        fs::write(&path, results.to_string()).unwrap();
+        laboratory.run_successfully(&["import", &path.display().to_string(), "--label", label]);
+    }
+    let compare = |words: &[&str]| -> serde_json::Value {
+        let words = [&["compare", "flat", "warming", "--format", "json"], words].concat();
+        serde_json::from_str(&laboratory.run_successfully(&words).out).unwrap()
+    };
+    let found = |comparison: &serde_json::Value| -> Vec<(String, u64)> {
+        let warnings = comparison["warnings"].as_array().unwrap().iter();
+        let warm_up = warnings.filter(|one| one["kind"] == "warm-up");
+        warm_up
+            .map(|one| (one["place"]["side"].as_str().unwrap().to_owned(), one["values"].as_u64().unwrap()))
+            .collect()
+    };
+    let (kept, left_out) = (compare(&[]), compare(&["--warmup", "auto"]));
+    assert_eq!(found(&kept), [("warming".to_owned(), 3)]);
+    assert_eq!(
+        (&kept["rows"][0]["candidate"]["n"], &left_out["rows"][0]["candidate"]["n"]),
+        (&30.into(), &27.into())
+    );
+    assert_eq!((found(&left_out), &left_out["rows"][0]["baseline"]["n"]), (Vec::new(), &30.into()));
+    let lines = |label: &str| {
+        let shown = laboratory.run_successfully(&["show", label]).err;
+        shown.lines().filter(|line| line.starts_with("warm-up")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines("flat"), Vec::<String>::new());
+    insta::assert_snapshot!(lines("warming").join("\n"));
+}
+
 /// Which of two factors is meant is for the user to say.
 #[test]
 fn one_run_of_two_factors_needs_one_named() {

@@ -82,3 +82,56 @@ fn the_variation_rule_does_not_see_a_slow_drift() {
         WarmupPattern::NoSteadyState
     );
 }
+
+/// A flat series of n values around 100 with 5 % of noise: normal, log-normal with a long tail, or dependent.
+fn flat_series(shape: &str, n: usize, noise: &mut NormalNoise) -> Vec<f64> {
+    let mut before = noise.normal();
+    let mut next = || {
+        let normal = noise.normal();
+        match shape {
+            "normal" => 100.0 + 5.0 * normal,
+            "log-normal" => 100.0 * (0.3 * normal).exp(),
+            _ => {
+                before = 0.5 * before + 0.75_f64.sqrt() * normal;
+                100.0 + 5.0 * before
+            }
+        }
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+fn warm_up_values(series: &[f64]) -> Option<usize> {
+    WarmupRules::default().find_warm_up(series, BetterDirection::Lower).unwrap().map(|found| found.values)
+}
+
+/// On flat series, also where values depend on the one before: less than 2 %.
+#[test]
+fn warm_up_is_rarely_imagined() {
+    let mut noise = NormalNoise::from_seed(23);
+    for shape in ["normal", "log-normal", "dependent"] {
+        for n in [30, 100] {
+            let alarms = share_of_hits(1000, || warm_up_values(&flat_series(shape, n, &mut noise)).is_some());
+            assert!(alarms < 0.02, "{shape}, {n} values: {alarms}");
+        }
+    }
+}
+
+/// The first iterations are a half slower, or the first alone is twice as slow; and a step in the last half is no warm-up.
+#[test]
+fn warm_up_is_found_where_it_is() {
+    let mut noise = NormalNoise::from_seed(24);
+    for (slow, factor, up_to) in [(3, 1.5, 4), (8, 1.5, 9), (1, 2.0, 3)] {
+        let found = share_of_hits(200, || {
+            let mut series = flat_series("normal", 30, &mut noise);
+            series.iter_mut().take(slow).for_each(|value| *value *= factor);
+            warm_up_values(&series).is_some_and(|values| (slow..=up_to).contains(&values))
+        });
+        assert!(found >= 0.9, "{slow} values: {found}");
+    }
+    let late = share_of_hits(100, || {
+        let mut series = flat_series("normal", 100, &mut noise);
+        series.iter_mut().take(60).for_each(|value| *value *= 1.5);
+        warm_up_values(&series).is_some()
+    });
+    assert!(late < 0.02, "{late}");
+}
