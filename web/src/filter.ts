@@ -2,7 +2,7 @@
 
 import { h } from "./element";
 
-const ORDER = ["better", "worse", "unclear", "changed", "same", "missing", "withheld"];
+const ORDER = ["better", "worse", "differs", "unclear", "changed", "same", "same here", "missing", "withheld"];
 
 export function install(section: Element): void {
   const rows = [...section.querySelectorAll<HTMLTableRowElement>("table.verdicts tbody tr")];

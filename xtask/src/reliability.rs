@@ -20,6 +20,9 @@ pub const DECODERS: ReliabilityTable = ReliabilityTable("|:--|--:|--:|--:|--:|--
 /// How many mutants the tests caught.
 pub const MUTANTS: ReliabilityTable = ReliabilityTable("|:--|--:|--:|--:|--:|--:|--:|:--|:--|");
 
+/// How often verdicts were wrong where the truth is known.
+pub const SIMULATIONS: ReliabilityTable = ReliabilityTable("|:--|--:|--:|--:|--:|--:|:--:|:--:|");
+
 impl ReliabilityTable {
     /// Puts cells into the row that begins with `name`, date and commit behind them; the rest of the page is people's.
     pub fn record_row(self, name: &str, cells: &[String], commit: &str) -> Result<()> {

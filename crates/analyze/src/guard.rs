@@ -9,7 +9,7 @@ use perflab_model::Unit;
 use perflab_stats::{benjamini_hochberg, prediction_interval, prediction_p};
 use serde::Serialize;
 
-use crate::compare::change::{ChangeInterval, ChangeScale, MetricChange};
+use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange};
 use crate::compare::comparison::Verdict;
 use crate::compare::options::AnalysisOptions;
 use crate::error::AnalyzeError;
@@ -186,7 +186,13 @@ fn predict_newest(
         ChangeInterval { low: on(low), high: on(high), level: i.level }
     });
     let scale = if positive { ChangeScale::Ratio } else { ChangeScale::Absolute };
-    row.change = Some(MetricChange { scale, value: on(shift), interval, narrow: None });
+    row.change = Some(MetricChange {
+        scale,
+        value: on(shift),
+        interval,
+        narrow: None,
+        covers: IntervalMeaning::Change,
+    });
     row.p = Some(prediction_p(&past, scaled(value))?);
     Ok(())
 }

@@ -14,7 +14,7 @@ use perflab_model::{Case, Direction, Manifest, Nanos, RunRecord, Sample, Unit};
 use perflab_stats::{EDivisive, PairwiseShifts, StatsError, median, median_with_interval};
 use serde::Serialize;
 
-use crate::compare::change::{ChangeInterval, ChangeScale, MetricChange};
+use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange};
 use crate::compare::comparison::{ComparedRun, Verdict};
 use crate::compare::run_differences::{self, case_differences};
 use crate::method_description::MethodDescription;
@@ -367,6 +367,7 @@ fn estimate_step_change(
         value: on(wide.value),
         interval: wide.interval.map(interval),
         narrow: narrow.interval.map(interval),
+        covers: IntervalMeaning::Change,
     })
 }
 

@@ -12,7 +12,7 @@ use perflab_model::{Direction, RunRecord, Sample, Unit};
 use perflab_stats::{StatsError, WalshAverages, benjamini_hochberg, mean_contrast, median, signed_rank};
 use serde::Serialize;
 
-use crate::compare::change::{ChangeInterval, ChangeScale, MetricChange, RepetitionLevel};
+use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel};
 use crate::compare::comparison::Verdict;
 use crate::compare::pipeline::factor_levels;
 use crate::method_description::MethodDescription;
@@ -287,8 +287,13 @@ fn effect_row(
         high: on(i.high),
         level: i.level,
     };
-    let change =
-        MetricChange { scale, value: on(value), interval: wide.map(interval), narrow: narrow.map(interval) };
+    let change = MetricChange {
+        scale,
+        value: on(value),
+        interval: wide.map(interval),
+        narrow: narrow.map(interval),
+        covers: IntervalMeaning::Change,
+    };
     let Sample { metric, unit, direction, primary, .. } = one.sample;
     Ok(EffectRow {
         subject: subject.into(),

@@ -77,7 +77,10 @@ pub mod statistic;
 pub mod stopping_rule;
 mod warm_up;
 
-pub use compare::change::{ChangeInterval, ChangeScale, EstimationMethod, MetricChange, RepetitionLevel};
+pub use compare::change::{
+    BetweenRuns, ChangeInterval, ChangeScale, EstimationMethod, IntervalMeaning, MetricChange,
+    RepetitionLevel,
+};
 pub use compare::comparison::{
     ComparedRun, Comparison, SamplePoint, SampleValues, SideSummary, TailComparison, TailCount, Verdict,
     VerdictRow,

@@ -10,7 +10,7 @@ pub enum MethodDescription {
         /// Whether these are all rows.
         all: bool,
     },
-    /// Rows with few boots: Welch's t on the boots' medians.
+    /// Rows with few boots or runs: Student's or Welch's t on their medians.
     BootMeans,
     /// Rows of metrics that are assumed exact: any difference is a change.
     ExactValues,
@@ -18,6 +18,13 @@ pub enum MethodDescription {
     WarmUpLeftOut {
         /// How many values, over all sides.
         values: usize,
+    },
+    /// Rows with one run a side that were not interleaved.
+    OneRunASide {
+        /// The interval is up to so many times as wide as that of independent iterations.
+        widened: f64,
+        /// Pairs of earlier runs that say how much runs differ, in the row that has fewest; 0 where too few are known.
+        earlier_pairs: usize,
     },
     /// What makes a verdict.
     VerdictRule {

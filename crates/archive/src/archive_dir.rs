@@ -164,6 +164,16 @@ impl Archive {
         result_store::keep_results(&self.path, kind, results);
     }
 
+    /// The runs, the newest first; each is read by whoever asks it.
+    ///
+    /// # Errors
+    /// The archive's directory cannot be read.
+    pub fn newest_runs(&self) -> Result<impl Iterator<Item = RunDir>, ArchiveError> {
+        let names = self.list_run_names()?;
+        let directory = self.runs_directory();
+        Ok(names.into_iter().rev().filter_map(move |(id, _)| RunDir::open(&directory.join(id)).ok()))
+    }
+
     /// The names under `runs/` with their shortest prefixes, sorted; nothing of the runs is read.
     pub(crate) fn list_run_names(&self) -> Result<Vec<(String, String)>, ArchiveError> {
         let runs = self.runs_directory();

@@ -122,13 +122,14 @@ fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str
         ComparisonDiagnostic::NotExact { .. } => ("values that were assumed exact differ, so that statistics compare them", "take `assume=exact` off the unit, or find out why it varies"),
         ComparisonDiagnostic::OneSided { .. } => ("measured on one side only, so not compared", "run the missing side, or leave the case out with a filter"),
         ComparisonDiagnostic::NoValues { .. } => ("planned, but without a single value", "look at the failing iterations with `perflab show RUN`"),
-        ComparisonDiagnostic::OneBoot { .. } => ("different boots, and too few of them for a verdict", "repeat both sides over several boots (5 or more each): the luck of one boot looks like a change"),
-        ComparisonDiagnostic::UnknownBoot { .. } => ("iterations only: whether these imports are of one boot is not known", "if each run is of a boot of its own, say so with --boots-differ; else the luck of a boot may look like a change"),
+        ComparisonDiagnostic::OneBoot { .. } => ("one boot a side, and not the same", "repeat both sides over several boots (two already say something, 5 or more decide): the luck of one boot looks like a change"),
+        ComparisonDiagnostic::UnknownBoot { .. } => ("runs are compared: whether these imports are of one boot is not known", "if each run is of a boot of its own, say so with --boots-differ; else the luck of a boot may look like a change"),
         ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => ("too few boots for an interval", "repeat over more boots, 5 or more a side: iterations within a boot do not replace them"),
+        ComparisonDiagnostic::TooFew { level: RepetitionLevel::Run, .. } => ("too few runs for an interval", "repeat each side, 4 runs or more, in turns"),
         ComparisonDiagnostic::TooManyRows { .. } => ("too few repetitions for so many rows", "repeat it so often, or choose with --metric the rows that the question is about"),
         ComparisonDiagnostic::NotComputed { .. } => ("changes that could not be computed", "look at the values in `--format json`: they are too large or too many for the statistic"),
         ComparisonDiagnostic::TooFew { .. } => ("too few values for an interval", "raise `iterations` in the study to 10 or more"),
-        ComparisonDiagnostic::NotInterleaved { .. } => ("one side was measured after the other", "make the difference a factor of one study, so that perflab interleaves its levels: drift of the machine looks like a change"),
+        ComparisonDiagnostic::NotInterleaved { .. } => ("one side was measured after the other", "make the difference a factor of one study, so that perflab interleaves its levels, or repeat both sides in turns: drift of the machine looks like a change"),
         ComparisonDiagnostic::SequentialOrder { .. } => ("iterations were not in random order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change"),
         ComparisonDiagnostic::Drift { .. } => ("values drift over the run", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order"),
         ComparisonDiagnostic::Modes { .. } => ("values fall into two groups", "look at the dots in the report: one middle does not describe two groups; find what decides between them (placement, frequency, a background task)"),
@@ -187,7 +188,11 @@ pub(crate) fn diagnostic_detail(found: &ComparisonDiagnostic) -> String {
             format!("{baseline} and {candidate}")
         }
         ComparisonDiagnostic::TooFew { place, baseline, candidate, level } => {
-            let noun = if *level == RepetitionLevel::Boot { "boots" } else { "iterations" };
+            let noun = match level {
+                RepetitionLevel::Boot => "boots",
+                RepetitionLevel::Run => "runs",
+                RepetitionLevel::Iteration => "iterations",
+            };
             format!("{}: {baseline} against {candidate} {noun}", describe_location(place))
         }
         ComparisonDiagnostic::TooManyRows { rows, repetitions, needed, noun } => {
@@ -264,10 +269,8 @@ pub(crate) fn flag_footnote(flag: RowFlag) -> &'static str {
         RowFlag::OtherCase => {
             "command, parameters or definition differ: another benchmark under the same name"
         }
-        RowFlag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
-        RowFlag::UnknownBoot => {
-            "iterations only: nobody knows whether these imports are of one boot (--boots-differ says no)"
-        }
+        RowFlag::OneBoot => "one boot a side, and not the same: a change and the luck of a boot look alike",
+        RowFlag::UnknownBoot => "nobody knows whether these imports are of one boot (--boots-differ says no)",
         RowFlag::Few => "too few values for an interval",
         RowFlag::Drift => "the values drift over the run",
         RowFlag::Modes => "the values fall into two groups",

@@ -57,12 +57,12 @@ pub fn steps_grid(history: &MetricHistories) -> Grid {
 }
 
 fn step_word(step: &HistoryChangePoint) -> &'static str {
-    use perflab_analyze::Verdict::{Better, Same, Unclear, Worse};
+    use perflab_analyze::Verdict::{Better, Differs, Same, SameHere, Unclear, Worse};
     match step.verdict {
         Better => "✓ better",
         Worse => "✗ worse",
-        Same => "= within the margin",
-        Unclear => "≠ changed",
+        Same | SameHere => "= within the margin",
+        Unclear | Differs => "≠ changed",
     }
 }
 
@@ -232,9 +232,9 @@ fn alarm_word(row: &GuardRow) -> &'static str {
     match row.verdict {
         Verdict::Better => "✓ better",
         Verdict::Worse => "✗ worse",
-        Verdict::Same => "= same",
+        Verdict::Same | Verdict::SameHere => "= same",
         Verdict::Unclear if row.expected.is_none() => "? too few runs",
-        Verdict::Unclear => "? unclear",
+        Verdict::Unclear | Verdict::Differs => "? unclear",
     }
 }
 

@@ -16,7 +16,9 @@ pub fn describe_method(method: &MethodDescription) -> String {
             if *all { "all" } else { "all other" }
         ),
         MethodDescription::BootMeans => {
-            "change of rows with few boots: Welch's t on the boots' medians: two or three boots a side are too few for ranks".into()
+            "change of rows with few boots or runs: Welch's t on their medians (Student's where a side has one, whose spread is taken \
+             to be the other side's): two or three a side are too few for ranks"
+                .into()
         }
         MethodDescription::WarmUpLeftOut { values: 0 } => "warm-up: none was found, so that nothing is left out".into(),
         MethodDescription::WarmUpLeftOut { values } => {
@@ -25,8 +27,9 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::ExactValues => {
             "metrics that are assumed exact: any difference is a change, without statistics and whatever the margin".into()
         }
+        MethodDescription::OneRunASide { widened, earlier_pairs } => one_run_a_side_text(*widened, *earlier_pairs),
         MethodDescription::VerdictRule { narrow_confidence, confidence } => format!(
-            "same: the {} % interval lies inside ± the margin; better or worse: the {} % interval excludes no change and q is below {}",
+            "same: the {} % interval lies inside ± the margin (at most: the smallest margin of which that holds); better or worse: the {} % interval excludes no change and q is below {}",
             tenths_of_percent(*narrow_confidence),
             tenths_of_percent(*confidence),
             tenths_of_percent(1.0 - confidence) / 100.0,
@@ -113,5 +116,21 @@ impl<'a, T> ResultWithNotes<'a, T> {
     #[must_use]
     pub fn new(result: &'a T, methods: &[MethodDescription]) -> Self {
         ResultWithNotes { result, notes: describe_methods(methods) }
+    }
+}
+
+/// Why rows say no more than *differs* or *same here*, and what their interval allows for.
+fn one_run_a_side_text(widened: f64, earlier_pairs: usize) -> String {
+    let why = "differs, same here: one run a side, and not interleaved, so that a change and the luck of a run look alike";
+    let dependence =
+        format!("iterations resemble those before them, which widens intervals up to {widened:.1} times");
+    match earlier_pairs {
+        0 => format!(
+            "{why}; {dependence}; in round brackets is the range between these two runs: four more runs of the study on this \
+             machine would say how much any two differ"
+        ),
+        pairs => {
+            format!("{why}; {dependence}, and {pairs} pairs of earlier runs say how much any two differ")
+        }
     }
 }

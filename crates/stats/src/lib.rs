@@ -15,6 +15,7 @@
 //! | `power` | the size of the next experiment |
 //! | `sample_shape` | two modes, outliers |
 //! | `trend`, `warm_up`, `change_points` | values in time order: drift, steady state, steps |
+//! | `serial_dependence` | values that depend on those before them, and what that does to an interval |
 //!
 //! Rules that hold everywhere:
 //!
@@ -48,6 +49,7 @@ mod power;
 mod quantiles;
 mod rank_distribution;
 mod sample_shape;
+mod serial_dependence;
 mod signed_rank;
 mod student_t;
 mod trend;
@@ -72,10 +74,11 @@ pub use quantiles::{
     shift_function,
 };
 pub use sample_shape::{OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes};
+pub use serial_dependence::{SerialDependence, SuccessiveDifferences, dependent_p};
 pub use signed_rank::{SignedRank, WalshAverages, signed_rank};
 pub use student_t::{
-    SampleMoments, UncertainMean, WelchTest, mean_contrast, mean_with_interval, prediction_interval,
-    prediction_p, ratio_of_means, welch, welch_of_moments,
+    SampleMoments, UncertainMean, WelchTest, mean_contrast, mean_with_interval, pooled_t,
+    prediction_interval, prediction_p, ratio_of_means, welch, welch_of_moments,
 };
 pub use trend::{
     RankCorrelation, drift_correlation, effective_size, lag_one_autocorrelation, spearman, theil_sen,

@@ -1,6 +1,6 @@
 //! Means by Student's t: one mean, Welch's test, contrasts, ratios of means (Fieller), the next value.
 //!
-//! Variances are never pooled. Use it on boot means when boots are few; the Hodges-Lehmann change of `mann_whitney`
+//! Variances are pooled by [`pooled_t`] only, for whoever has a side of one value. Use it on boot means when boots are few; the Hodges-Lehmann change of `mann_whitney`
 //! minds outliers less.
 //!
 //! - A contrast is a weighted sum of the means of several samples, such as an effect or an interaction of factors.
@@ -14,7 +14,7 @@ use crate::descriptive::{mean, sd};
 use crate::error::{StatsError, check_above_zero, check_at_least, check_sample, finite_or_overflow};
 use crate::interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate, tail_probability};
 
-/// Result of Welch's test.
+/// Result of Welch's test, or of another t-test of two means.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WelchTest {
     /// Mean of the candidate minus mean of the baseline, in the unit of the values.
@@ -89,6 +89,31 @@ pub fn welch_of_moments(baseline: SampleMoments, candidate: SampleMoments) -> Re
     let (a, b) = (v / (v + w), w / (v + w));
     let freedom = finite_or_overflow((a * a / (m - 1.0) + b * b / (n - 1.0)).recip())?;
     let standard_error = finite_or_overflow((v + w).sqrt())?;
+    let t = difference / standard_error;
+    Ok(WelchTest { difference, standard_error, t, freedom, p: t_two_sided(t, freedom) })
+}
+
+/// Student's t-test of equal means, which takes the variance of both sides to be one and the same: a side may then have a
+/// single value. The standard error is s √(1/m + 1/n), s² being pooled over m + n - 2 degrees of freedom. Source: Student,
+/// "The probable error of a mean", Biometrika 6 (1908); Fisher, Metron 5 (1925).
+///
+/// # Errors
+/// A side without a value, fewer than three values together, one that is not finite, no spread within the sides, an overflow.
+pub fn pooled_t(baseline: &[f64], candidate: &[f64]) -> Result<WelchTest, StatsError> {
+    let (x, y) = (check_sample(baseline)?, check_sample(candidate)?);
+    let (m, n) = (x.len() as f64, y.len() as f64);
+    if x.len() + y.len() < 3 {
+        return Err(StatsError::TooFew { needed: 3, got: x.len() + y.len() });
+    }
+    let variance = |values: &[f64]| if values.len() < 2 { Ok(0.0) } else { Ok(sd(values)?.powi(2)) };
+    let freedom = m + n - 2.0;
+    let shares = ((m - 1.0) / freedom, (n - 1.0) / freedom);
+    let pooled = finite_or_overflow(shares.0 * variance(x)? + shares.1 * variance(y)?)?;
+    let difference = finite_or_overflow(mean(y)? - mean(x)?)?;
+    if pooled == 0.0 {
+        return Err(StatsError::NoSpread);
+    }
+    let standard_error = finite_or_overflow((pooled * (m.recip() + n.recip())).sqrt())?;
     let t = difference / standard_error;
     Ok(WelchTest { difference, standard_error, t, freedom, p: t_two_sided(t, freedom) })
 }

@@ -2,7 +2,7 @@
 
 use perflab_stats::{
     InferenceMethod as StatsMethod, IntervalEstimate, PairwiseShifts, StatsError, WalshAverages,
-    mann_whitney, sd, signed_rank, welch,
+    mann_whitney, pooled_t, sd, signed_rank, welch,
 };
 
 use serde::Serialize;
@@ -18,6 +18,26 @@ pub struct MetricChange {
     pub interval: Option<ChangeInterval>,
     /// At the level with twice the error, from which "same" is judged.
     pub narrow: Option<ChangeInterval>,
+    /// What the intervals are of.
+    #[serde(skip_serializing_if = "IntervalMeaning::is_change")]
+    pub covers: IntervalMeaning,
+}
+
+/// What an interval is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IntervalMeaning {
+    /// the change
+    #[default]
+    Change,
+    /// the difference between these two runs: how much any two runs differ is not known
+    TheseRuns,
+}
+
+impl IntervalMeaning {
+    fn is_change(&self) -> bool {
+        *self == IntervalMeaning::Change
+    }
 }
 
 impl MetricChange {
@@ -30,6 +50,20 @@ impl MetricChange {
     pub(crate) fn excludes_none(&self) -> bool {
         self.interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
     }
+}
+
+/// What the interval of a row with one run a side allows for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BetweenRuns {
+    /// How much an iteration resembles the one before it: lag-one autocorrelation within both runs.
+    pub autocorrelation: f64,
+    /// The interval is so many times as wide as that of independent iterations.
+    pub widened: f64,
+    /// Pairs of earlier runs that say how much a run differs from the next; 0 where too few are known.
+    pub earlier_pairs: usize,
+    /// How much of the change a steady drift within both runs would explain, on the scale of the change; absent where they lie
+    /// too far apart to tell.
+    pub drift: Option<f64>,
 }
 
 /// The unit of a change.
@@ -60,6 +94,8 @@ pub struct ChangeInterval {
 pub enum RepetitionLevel {
     /// medians of boots
     Boot,
+    /// medians of runs within one boot, or of runs whose boots nobody knows
+    Run,
     /// iterations
     Iteration,
 }
@@ -73,8 +109,10 @@ pub struct EstimationMethod {
     /// Whether both sides were paired, by block or by boot: pseudo-median and signed ranks instead of
     /// Hodges-Lehmann and Mann-Whitney.
     pub paired: bool,
-    /// Whether means were compared by Welch's t, two or three boots a side being too few for ranks.
+    /// Whether means were compared by t, two or three boots or runs a side being too few for ranks.
     pub by_means: bool,
+    /// Whether a side has a single boot or run, whose spread is taken to be that of the other side: Student's t.
+    pub pooled: bool,
     /// Baseline values (or pairs) that were compared.
     pub baseline: usize,
     /// Candidate values (or pairs) that were compared.
@@ -87,7 +125,7 @@ pub(crate) struct ChangeEstimate {
     pub(crate) change: MetricChange,
     pub(crate) p: f64,
     /// Standard deviation of one repetition (of one difference, for pairs): of the logarithm on the scale of
-    /// ratios, else in the metric's unit. Absent for a single value.
+    /// ratios, else in the metric's unit. Absent where both sides have a single value.
     pub(crate) sd: Option<f64>,
 }
 
@@ -118,7 +156,7 @@ fn estimate_on_scale(
     [confidence, narrow_confidence]: [f64; 2],
 ) -> Result<ChangeEstimate, StatsError> {
     let (wide, narrow, p) = if method.by_means {
-        let found = welch(x, y)?;
+        let found = if method.pooled { pooled_t(x, y)? } else { welch(x, y)? };
         let at = |confidence| Ok::<_, StatsError>(Some(found.interval(confidence)?));
         let estimate =
             |interval| IntervalEstimate { value: found.difference, interval, method: StatsMethod::StudentT };
@@ -137,6 +175,7 @@ fn estimate_on_scale(
         value: from_log_scale(scale, wide.value),
         interval: interval_on_scale(scale, &wide),
         narrow: interval_on_scale(scale, &narrow),
+        covers: IntervalMeaning::Change,
     };
     Ok(ChangeEstimate { change, p, sd: repetition_sd(x, y, method.paired) })
 }
@@ -161,6 +200,8 @@ fn repetition_sd(x: &[f64], y: &[f64], paired: bool) -> Option<f64> {
         let differences: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - x).collect();
         return sd(&differences).ok();
     }
-    let (ours, theirs) = (sd(x).ok()?, sd(y).ok()?);
-    Some((ours.powi(2).midpoint(theirs.powi(2))).sqrt())
+    match (sd(x), sd(y)) {
+        (Ok(ours), Ok(theirs)) => Some((ours.powi(2).midpoint(theirs.powi(2))).sqrt()),
+        (one, other) => one.or(other).ok(),
+    }
 }

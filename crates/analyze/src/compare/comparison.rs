@@ -10,7 +10,7 @@ use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit};
 use perflab_stats::{EventCount, rarest_visible_share};
 use serde::{Serialize, Serializer};
 
-use crate::compare::change::{ChangeScale, EstimationMethod, MetricChange};
+use crate::compare::change::{BetweenRuns, ChangeScale, EstimationMethod, MetricChange};
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::failures::{FailureComparison, VerdictBasis};
 use crate::compare::run_differences::FactDifference;
@@ -153,6 +153,15 @@ pub struct VerdictRow {
     /// What the verdict stands on.
     #[serde(skip_serializing_if = "VerdictBasis::is_values")]
     pub basis: VerdictBasis,
+    /// The smallest margin at which the row would be the same: no change is larger, at the confidence of "same". Relative, as
+    /// [`margin`](VerdictRow::margin); absent without an interval, or for a baseline of zero.
+    pub no_larger_than: Option<f64>,
+    /// The smallest relative change that as many repetitions find in 80 % of experiments, this row being the only one; absent
+    /// where nothing is known of the noise.
+    pub detectable: Option<f64>,
+    /// What its interval allows for where a side has one run, and the sides were not interleaved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between_runs: Option<BetweenRuns>,
 }
 
 /// What one side measured of one metric in one case.
@@ -267,7 +276,7 @@ impl SamplePoint {
 
 /// What a change means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// a change the good way
     Better,
@@ -277,6 +286,10 @@ pub enum Verdict {
     Same,
     /// the data do not decide; also a clear change of a metric without a direction, see [`RowFlag::Changed`]
     Unclear,
+    /// one run a side, not interleaved: these two differ, which may be their luck
+    Differs,
+    /// one run a side, not interleaved: these two show no change that matters
+    SameHere,
 }
 
 impl Verdict {
@@ -288,6 +301,8 @@ impl Verdict {
             Verdict::Worse => "worse",
             Verdict::Same => "same",
             Verdict::Unclear => "unclear",
+            Verdict::Differs => "differs",
+            Verdict::SameHere => "same here",
         }
     }
 }
@@ -318,11 +333,49 @@ impl VerdictRow {
         }
     }
 
+    /// Whether the row is the same although its interval excludes "no change": there is one, and it is smaller than the margin.
+    #[must_use]
+    pub fn is_small_change(&self) -> bool {
+        let is_same = matches!(self.verdict, Verdict::Same | Verdict::SameHere) && self.basis.is_values();
+        is_same && self.change.is_some_and(|change| change.excludes_none())
+    }
+
+    /// Whether the change goes the good way (`Some(true)`) or the bad way; `None` without a direction or a change.
+    #[must_use]
+    pub fn is_good_change(&self) -> Option<bool> {
+        let value = self.change?.value;
+        match self.direction {
+            Direction::Neither => None,
+            _ if value == 0.0 => None,
+            Direction::Higher => Some(value > 0.0),
+            Direction::Lower => Some(value < 0.0),
+        }
+    }
+
+    /// A change on the row's scale as a fraction of the baseline.
+    pub(crate) fn relative(&self, change: f64) -> Option<f64> {
+        match self.change?.scale {
+            ChangeScale::Ratio => Some(change),
+            ChangeScale::Absolute => {
+                let median = self.baseline.as_ref()?.median.abs();
+                (median > 0.0).then(|| change / median)
+            }
+        }
+    }
+
+    /// Says how large a change may still be.
+    pub(crate) fn set_no_larger_than(&mut self) {
+        let narrow = self.change.and_then(|change| change.narrow);
+        let largest = narrow.map(|narrow| narrow.low.abs().max(narrow.high.abs()));
+        self.no_larger_than =
+            largest.and_then(|largest| self.relative(largest)).filter(|size| size.is_finite());
+    }
+
     /// Says what a row that is the same could not have seen.
     pub(crate) fn set_unseen_share(&mut self) {
+        let is_same = matches!(self.verdict, Verdict::Same | Verdict::SameHere);
         let is_sampled = self.method.is_some();
-        let has_bad_tail =
-            is_sampled && self.verdict == Verdict::Same && self.direction != Direction::Neither;
+        let has_bad_tail = is_sampled && is_same && self.direction != Direction::Neither;
         let values = self.candidate.as_ref().map(|side| side.n).filter(|_| has_bad_tail);
         self.unseen_share = values.map(|values| rarest_visible_share(values, 0.95));
     }
@@ -331,13 +384,6 @@ impl VerdictRow {
     /// without a change, or for a baseline of zero.
     #[must_use]
     pub fn relative_change(&self) -> Option<f64> {
-        let change = self.change?;
-        match change.scale {
-            ChangeScale::Ratio => Some(change.value),
-            ChangeScale::Absolute => {
-                let median = self.baseline.as_ref()?.median.abs();
-                (median > 0.0).then(|| change.value / median)
-            }
-        }
+        self.relative(self.change?.value)
     }
 }

@@ -270,6 +270,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => "too-few-boots",
             ComparisonDiagnostic::TooManyRows { .. } => "too-many-rows",
             ComparisonDiagnostic::NotComputed { .. } => "not-computed",
+            ComparisonDiagnostic::TooFew { level: RepetitionLevel::Run, .. } => "too-few-runs",
             ComparisonDiagnostic::TooFew { .. } => "too-few",
             ComparisonDiagnostic::NotInterleaved { .. } => "not-interleaved",
             ComparisonDiagnostic::SequentialOrder { .. } => "sequential-order",

@@ -4,7 +4,7 @@
 //! golang.org/x/perf). Where the values of a side differ all the same, it does not hold, and the row is compared as any other.
 
 use crate::compare::alignment::MetricSamples;
-use crate::compare::change::{ChangeScale, MetricChange};
+use crate::compare::change::{ChangeScale, IntervalMeaning, MetricChange};
 
 /// The smallest and the largest value of a side, if they are not one.
 pub(crate) fn differing_range(samples: &MetricSamples) -> Option<(f64, f64)> {
@@ -25,5 +25,11 @@ pub(crate) fn exact_change(baseline: &MetricSamples, candidate: &MetricSamples) 
         true => (ChangeScale::Ratio, new / old - 1.0),
         false => (ChangeScale::Absolute, new - old),
     };
-    value.is_finite().then_some(MetricChange { scale, value, interval: None, narrow: None })
+    value.is_finite().then_some(MetricChange {
+        scale,
+        value,
+        interval: None,
+        narrow: None,
+        covers: IntervalMeaning::Change,
+    })
 }

@@ -1,9 +1,11 @@
-//! What is compared with what: boots where they repeat, else pairs of a block, else iterations.
+//! What is compared with what: the highest level that repeats on both sides: boots, else runs, else iterations.
 //!
-//! Levels are never pooled: iterations of one boot share its luck.
+//! Levels are never pooled: iterations of one boot share its luck, and those of one run that of the run. Only levels of a factor
+//! that were measured within one run, in turn, share that luck on both sides, and are compared by iteration. A side that has one
+//! boot, or one run of that boot, borrows the spread of the other side's.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_stats::{StatsError, median};
 
@@ -14,7 +16,7 @@ use crate::compare::comparison::SamplePoint;
 /// Fewest pairs for an interval at 95 %; below, the sides are compared unpaired.
 const FEWEST_PAIRS: usize = 6;
 
-/// Fewest boots a side for an interval at 95 % by ranks.
+/// Fewest boots or runs a side for an interval at 95 % by ranks.
 const FEWEST_BY_RANKS: usize = 4;
 
 /// Most values a side: all pairs of them are looked at. More are compared as medians of equal batches of neighbours, which
@@ -32,6 +34,32 @@ pub(crate) struct ComparisonUnits {
     pub(crate) one_boot: bool,
     /// Of some of several runs nobody knows whether they are of one boot.
     pub(crate) unknown_boot: bool,
+    /// Nothing above the iteration repeats, and the sides are of different runs (or of different boots, of several runs each):
+    /// whatever differs between these two may be their luck.
+    pub(crate) between_runs: bool,
+}
+
+/// What a side's values come from.
+struct SideLevels<'a> {
+    boots: BTreeMap<u32, Cow<'a, [SamplePoint]>>,
+    runs: BTreeSet<(u32, u32)>,
+}
+
+impl<'a> SideLevels<'a> {
+    fn from_samples(samples: &'a MetricSamples) -> Self {
+        let boots = samples.by_boot();
+        let ranges = samples.points.chunk_by(|one, next| (one.boot, one.run) == (next.boot, next.run));
+        let runs = ranges.filter_map(|points| points.first()).map(|point| (point.boot, point.run)).collect();
+        SideLevels { boots, runs }
+    }
+
+    fn repeats(&self, level: RepetitionLevel) -> bool {
+        match level {
+            RepetitionLevel::Boot => self.boots.len() >= 2,
+            RepetitionLevel::Run => self.runs.len() >= 2,
+            RepetitionLevel::Iteration => true,
+        }
+    }
 }
 
 impl ComparisonUnits {
@@ -41,25 +69,65 @@ impl ComparisonUnits {
         candidate: &MetricSamples,
         index: &SampleIndex,
     ) -> Result<Self, StatsError> {
-        let (ours, theirs) = (baseline.by_boot(), candidate.by_boot());
-        if ours.len() >= 2 && theirs.len() >= 2 {
-            return Self::from_boots(&medians_by_boot(&ours)?, &medians_by_boot(&theirs)?);
+        let (ours, theirs) = (SideLevels::from_samples(baseline), SideLevels::from_samples(candidate));
+        let both = |level| ours.repeats(level) && theirs.repeats(level);
+        let either = |level| ours.repeats(level) || theirs.repeats(level);
+        if both(RepetitionLevel::Boot) {
+            return Self::from_boots(&medians_by_boot(&ours.boots)?, &medians_by_boot(&theirs.boots)?);
         }
-        let one_boot = !ours.keys().eq(theirs.keys());
-        let unknown_boot = ours.keys().chain(theirs.keys()).any(|boot| index.is_unknown_boot(*boot));
-        let unknown_boot = unknown_boot && has_several_runs(baseline, candidate);
+        let one_boot = !ours.boots.keys().eq(theirs.boots.keys());
+        let boots_unknown =
+            ours.boots.keys().chain(theirs.boots.keys()).any(|boot| index.is_unknown_boot(*boot));
+        let runs: BTreeSet<u32> = ours.runs.iter().chain(&theirs.runs).map(|(_, run)| *run).collect();
+        let unknown_boot = boots_unknown && runs.len() > 1;
+        if ours.runs.iter().any(|(_, run)| theirs.runs.iter().any(|(_, other)| run == other)) {
+            return Self::from_iterations(baseline, candidate, index, (one_boot, unknown_boot, false));
+        }
+        if either(RepetitionLevel::Boot) && !boots_unknown {
+            let sides = (medians_by_boot(&ours.boots)?, medians_by_boot(&theirs.boots)?);
+            return Ok(Self::from_medians(RepetitionLevel::Boot, sides, false, false));
+        }
+        let same_boot = !one_boot || boots_unknown;
+        if both(RepetitionLevel::Run) || (either(RepetitionLevel::Run) && same_boot) {
+            let sides = (medians_by_run(baseline)?, medians_by_run(candidate)?);
+            let mut found = Self::from_medians(RepetitionLevel::Run, sides, unknown_boot, !same_boot);
+            found.one_boot = !same_boot;
+            return Ok(found);
+        }
+        Self::from_iterations(baseline, candidate, index, (one_boot, unknown_boot, true))
+    }
+
+    /// Iterations of a block as pairs where there are enough of them, else all iterations.
+    fn from_iterations(
+        baseline: &MetricSamples,
+        candidate: &MetricSamples,
+        index: &SampleIndex,
+        (one_boot, unknown_boot, between_runs): (bool, bool, bool),
+    ) -> Result<Self, StatsError> {
         let pairs = pair_by_key(&values_by_block(baseline, index), &values_by_block(candidate, index));
         let paired = pairs.0.len() >= FEWEST_PAIRS;
         let (x, y) = if paired { pairs } else { values_by_iteration(baseline, candidate)? };
         let (baseline, candidate) = (batch_medians(x)?, batch_medians(y)?);
-        Ok(ComparisonUnits {
-            level: RepetitionLevel::Iteration,
-            paired,
-            baseline,
-            candidate,
-            one_boot,
+        let level = RepetitionLevel::Iteration;
+        Ok(ComparisonUnits { level, paired, baseline, candidate, one_boot, unknown_boot, between_runs })
+    }
+
+    /// Medians of boots or runs of which nothing makes pairs.
+    fn from_medians<K>(
+        level: RepetitionLevel,
+        (ours, theirs): (BTreeMap<K, f64>, BTreeMap<K, f64>),
+        unknown_boot: bool,
+        between_runs: bool,
+    ) -> Self {
+        ComparisonUnits {
+            level,
+            paired: false,
+            baseline: ours.into_values().collect(),
+            candidate: theirs.into_values().collect(),
+            one_boot: false,
             unknown_boot,
-        })
+            between_runs,
+        }
     }
 
     /// Boots that measured both sides are pairs of their own.
@@ -75,15 +143,20 @@ impl ComparisonUnits {
             candidate: batch_medians(y)?,
             one_boot: false,
             unknown_boot: false,
+            between_runs: false,
         })
     }
 
-    /// Two or three boots have no interval by ranks: their means have one by t, where a side has any spread.
+    /// Two or three boots or runs have no interval by ranks: their means have one by t, where a side has any spread.
     pub(crate) fn uses_means(&self) -> bool {
-        let few = self.baseline.len().min(self.candidate.len()) < FEWEST_BY_RANKS;
+        let few = self.fewest() < FEWEST_BY_RANKS;
         let spreads = |side: &[f64]| side.windows(2).any(|pair| pair.first() != pair.last());
         let differ = spreads(&self.baseline) || spreads(&self.candidate);
-        self.level == RepetitionLevel::Boot && !self.paired && few && differ
+        self.level != RepetitionLevel::Iteration && !self.paired && few && differ
+    }
+
+    fn fewest(&self) -> usize {
+        self.baseline.len().min(self.candidate.len())
     }
 
     pub(crate) fn estimation_method(&self) -> EstimationMethod {
@@ -92,21 +165,25 @@ impl ComparisonUnits {
             level: self.level,
             paired: self.paired,
             by_means: self.uses_means(),
+            pooled: self.uses_means() && self.fewest() == 1,
             baseline,
             candidate,
         }
     }
 }
 
-fn has_several_runs(baseline: &MetricSamples, candidate: &MetricSamples) -> bool {
-    let mut runs = baseline.points.iter().chain(candidate.points.iter()).map(|point| point.run);
-    let first = runs.next();
-    runs.any(|run| Some(run) != first)
-}
-
 fn medians_by_boot(boots: &BTreeMap<u32, Cow<'_, [SamplePoint]>>) -> Result<BTreeMap<u32, f64>, StatsError> {
     let of = |points: &[SamplePoint]| median(&points.iter().map(|point| point.value).collect::<Vec<_>>());
     boots.iter().map(|(boot, points)| Ok((*boot, of(points)?))).collect()
+}
+
+/// The median of each run in each of its boots.
+fn medians_by_run(samples: &MetricSamples) -> Result<BTreeMap<(u32, u32), f64>, StatsError> {
+    let mut runs: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
+    for point in samples.points.iter() {
+        runs.entry((point.boot, point.run)).or_default().push(point.value);
+    }
+    runs.into_iter().map(|(run, values)| Ok((run, median(&values)?))).collect()
 }
 
 /// The values of both sides; where iterations of both hold several values each, their medians, since values of one

@@ -59,10 +59,15 @@ fn set_failure_verdict(draft: &mut RowEstimate, failures: FailureComparison) {
     let is_worse = failures.candidate.share() > failures.baseline.share();
     row.flags.retain(|flag| *flag != RowFlag::Changed);
     row.needed = None;
-    (row.verdict, row.basis) = match (is_worse, row.verdict) {
+    let contradicts = match row.verdict {
+        Verdict::Worse => true,
+        Verdict::Differs => row.is_good_change() == Some(false),
+        _ => false,
+    };
+    (row.verdict, row.basis) = match (is_worse, contradicts) {
         (true, _) => (Verdict::Worse, VerdictBasis::Failures),
-        (false, Verdict::Worse) => (Verdict::Unclear, VerdictBasis::MissingValues),
-        (false, _) => (Verdict::Better, VerdictBasis::Failures),
+        (false, true) => (Verdict::Unclear, VerdictBasis::MissingValues),
+        (false, false) => (Verdict::Better, VerdictBasis::Failures),
     };
 }
 
@@ -91,7 +96,7 @@ fn could_turn(draft: &RowEstimate, family: &[f64], options: &AnalysisOptions) ->
     let is_changed = draft.row.flags.contains(&RowFlag::Changed);
     match draft.row.verdict {
         Verdict::Unclear if !is_changed => false,
-        Verdict::Same => {
+        Verdict::Same | Verdict::SameHere => {
             let Some(margin) = draft.margin_on_scale() else { return true };
             !imputed.iter().all(|estimate| estimate.change.is_within(margin))
         }

@@ -14,6 +14,8 @@ use crate::compare::failures::VerdictBasis;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     rules: Vec<GateRule>,
+    /// Whether what differs between two single runs counts as better or worse, whichever way it goes.
+    counts_differing: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,7 +62,7 @@ impl FromStr for Gate {
     fn from_str(text: &str) -> Result<Self, GateParseError> {
         let refuse = |reason| GateParseError { text: text.into(), reason };
         let rules = text.split(',').map(|rule| GateRule::parse(rule.trim()).map_err(refuse));
-        Ok(Gate { rules: rules.collect::<Result<_, _>>()? })
+        Ok(Gate { rules: rules.collect::<Result<_, _>>()?, counts_differing: false })
     }
 }
 
@@ -98,7 +100,7 @@ impl GateRule {
         }
     }
 
-    fn matches_row(&self, row: &VerdictRow) -> bool {
+    fn matches_row(&self, row: &VerdictRow, counts_differing: bool) -> bool {
         match self.term {
             GateTerm::Missing => row.flags.contains(&RowFlag::OneSided),
             GateTerm::Verdict(verdict) => {
@@ -106,9 +108,31 @@ impl GateRule {
                 let size = row.relative_change().map_or(f64::INFINITY, f64::abs);
                 let has_no_size = matches!(row.basis, VerdictBasis::Failures | VerdictBasis::Tail);
                 let beyond = self.beyond == 0.0 || has_no_size || size > self.beyond;
-                row.verdict_word() == verdict.word() && beyond
+                let goes_that_way =
+                    row.is_good_change().is_some_and(|good| good == (verdict == Verdict::Better));
+                let is_change = matches!(verdict, Verdict::Better | Verdict::Worse);
+                let differs = counts_differing
+                    && is_change
+                    && row.verdict_word() == Verdict::Differs.word()
+                    && goes_that_way;
+                (differs || row.verdict_word() == verdict.word()) && beyond
             }
         }
+    }
+}
+
+impl Gate {
+    /// The gate of whatever is worse, however little.
+    #[must_use]
+    pub fn worse() -> Self {
+        let term = GateTerm::Verdict(Verdict::Worse);
+        Gate { rules: vec![GateRule { term, beyond: 0.0 }], counts_differing: false }
+    }
+
+    /// The gate, for which what differs between two single runs is better or worse, whichever way it goes.
+    #[must_use]
+    pub fn counting_differing(self) -> Self {
+        Gate { counts_differing: true, ..self }
     }
 }
 
@@ -118,7 +142,8 @@ impl Comparison {
     pub fn violations(&self, gate: &Gate) -> Vec<&VerdictRow> {
         let has_primary = self.rows.iter().any(|row| row.primary);
         let decides = |row: &&VerdictRow| row.primary || !has_primary;
-        let hit = |row: &&VerdictRow| gate.rules.iter().any(|rule| rule.matches_row(row));
+        let hit =
+            |row: &&VerdictRow| gate.rules.iter().any(|rule| rule.matches_row(row, gate.counts_differing));
         self.rows.iter().filter(decides).filter(hit).collect()
     }
 }

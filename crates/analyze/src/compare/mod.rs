@@ -19,6 +19,7 @@
 //! | [`recap`], [`gate`] | all rows together; which rows fail |
 
 pub(crate) mod alignment;
+pub(crate) mod between_runs;
 pub(crate) mod change;
 pub(crate) mod checks;
 pub mod comparison;

@@ -32,6 +32,8 @@ pub struct AnalysisOptions {
     pub leave_out_warm_up: bool,
     /// What this machine showed where nothing changed, if it was measured.
     pub noise: Option<NoiseCard>,
+    /// Other runs of the study on this machine: how much one differs from the next widens the interval where a side has one run.
+    pub earlier: Vec<RunRecord>,
 }
 
 impl Default for AnalysisOptions {
@@ -47,6 +49,7 @@ impl Default for AnalysisOptions {
             merge_twins: false,
             leave_out_warm_up: false,
             noise: None,
+            earlier: Vec::new(),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use indexmap::IndexSet;
 
 use crate::compare::alignment::{self, AlignedSide, CaseSelection, SampleIndex};
+use crate::compare::between_runs::EarlierRuns;
 use crate::compare::checks::{self, check_samples};
 use crate::compare::comparison::{COMPARISON_FORMAT, Comparison};
 use crate::compare::diagnostic::ComparisonDiagnostic;
@@ -14,7 +15,7 @@ use crate::compare::edited_cases::EditedCases;
 use crate::compare::exact_verdict::{drop_sampling_flags, judge_exact_rows};
 use crate::compare::failure_verdict::judge_failures;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
-use crate::compare::row_estimate::{RowEstimate, estimate_rows};
+use crate::compare::row_estimate::{EstimateContext, RowEstimate, estimate_rows};
 use crate::compare::run_differences::{self, FactDifference};
 use crate::compare::same_content::count_contents_once;
 use crate::compare::tail_verdict::judge_tails;
@@ -74,7 +75,7 @@ pub fn compare_sides(
     }
     warnings.extend(crate::compare::checks::check_runs(&sides));
     warnings.extend(crate::compare::checks::noise_card_diagnostic(&sides, options));
-    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, options)?;
+    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, (options, &hidden))?;
     found.notes.extend(compared.iter().map(crate::compare::alignment::ComparedFactor::describe));
     found.facts = facts;
     Ok(found)
@@ -87,7 +88,7 @@ fn conclude_comparison(
     mut theirs: Vec<AlignedSide>,
     mut warnings: Vec<ComparisonDiagnostic>,
     edited: &[EditedCases],
-    options: &AnalysisOptions,
+    (options, hidden): (&AnalysisOptions, &[String]),
 ) -> Result<Comparison, AnalyzeError> {
     let warm_up_values = options
         .leave_out_warm_up
@@ -95,7 +96,9 @@ fn conclude_comparison(
     for table in std::iter::once(&mut ours).chain(&mut theirs) {
         check_samples(table, &index, options.default_margin);
     }
-    let (mut drafts, from_rows) = estimate_rows(&index, &ours, &theirs, options)?;
+    let earlier = EarlierRuns::from_runs(&options.earlier, hidden, options);
+    let context = EstimateContext { options, earlier: &earlier };
+    let (mut drafts, from_rows) = estimate_rows(&index, &ours, &theirs, &context)?;
     if options.merge_twins {
         crate::compare::twin_rows::merge_twin_rows(&mut drafts);
     }
@@ -156,6 +159,7 @@ fn describe_methods(
     notes.extend(uses(true).then_some(MethodDescription::PairedRanks));
     notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: !uses(true) && !has_exact }));
     notes.extend(by_means.then_some(MethodDescription::BootMeans));
+    notes.extend(one_run_a_side(drafts));
     notes.extend(has_exact.then_some(MethodDescription::ExactValues));
     notes.push(MethodDescription::VerdictRule {
         narrow_confidence: options.narrow_confidence(),
@@ -167,6 +171,14 @@ fn describe_methods(
         explanatory: families.explanatory,
     });
     notes
+}
+
+/// What the intervals of rows with one run a side allow for: the most that any does, and what fewest earlier runs say.
+fn one_run_a_side(drafts: &[RowEstimate]) -> Option<MethodDescription> {
+    let found = || drafts.iter().filter_map(|draft| draft.row.between_runs);
+    let widened = found().map(|runs| runs.widened).reduce(f64::max)?;
+    let earlier_pairs = found().map(|runs| runs.earlier_pairs).min()?;
+    Some(MethodDescription::OneRunASide { widened, earlier_pairs })
 }
 
 /// What the row with fewest values could not have seen, of those that decide and are the same.
@@ -212,7 +224,8 @@ pub fn compare_levels(
     warnings.extend(same_content);
     warnings.extend(checks::check_runs(&[side]));
     warnings.extend(checks::noise_card_diagnostic(&[side], options));
-    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, options)?;
+    let hidden = [factor.to_owned()];
+    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, (options, &hidden))?;
     found.by = Some(factor.into());
     Ok(found)
 }

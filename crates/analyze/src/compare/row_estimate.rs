@@ -9,6 +9,7 @@ use std::thread;
 use perflab_stats::{StatsError, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
+use crate::compare::between_runs::{EarlierRuns, RunPair};
 use crate::compare::change::{ChangeEstimate, ChangeScale, estimate_change};
 use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
@@ -29,7 +30,7 @@ pub(crate) struct RowEstimate {
     pub(crate) row: VerdictRow,
     /// Standard deviation of the estimate's noise; see [`ChangeEstimate`](crate::compare::change::ChangeEstimate).
     pub(crate) sd: Option<f64>,
-    /// The verdict is capped.
+    /// The sides come from different boots, which do not repeat on both.
     pub(crate) one_boot: bool,
     /// Of some of several runs nobody knows whether they are of one boot.
     pub(crate) unknown_boot: bool,
@@ -40,6 +41,13 @@ pub(crate) struct RowEstimate {
     /// What the data would say if iterations that failed had the worst values in the candidate and the best in the baseline,
     /// and the other way round; absent where nothing failed.
     pub(crate) imputed: Option<[ChangeEstimate; 2]>,
+}
+
+/// What all rows are estimated with.
+pub(crate) struct EstimateContext<'a> {
+    pub(crate) options: &'a AnalysisOptions,
+    /// What other runs of the study showed.
+    pub(crate) earlier: &'a EarlierRuns,
 }
 
 /// Where a row stands.
@@ -58,13 +66,13 @@ pub(crate) fn estimate_rows(
     index: &SampleIndex,
     baseline: &AlignedSide,
     candidates: &[AlignedSide],
-    options: &AnalysisOptions,
+    context: &EstimateContext<'_>,
 ) -> Result<RowEstimates, AnalyzeError> {
     let keys = row_keys(baseline, candidates);
     let of = |part: &[(usize, usize)]| -> Result<RowEstimates, AnalyzeError> {
         let mut found = RowEstimates::default();
         part.iter().try_for_each(|key| {
-            estimate_metric_rows(*key, (index, baseline, candidates), options, &mut found)
+            estimate_metric_rows(*key, (index, baseline, candidates), context, &mut found)
         })?;
         Ok(found)
     };
@@ -89,7 +97,7 @@ type RowEstimates = (Vec<RowEstimate>, Vec<ComparisonDiagnostic>);
 fn estimate_metric_rows(
     key: (usize, usize),
     (index, baseline, candidates): (&SampleIndex, &AlignedSide, &[AlignedSide]),
-    options: &AnalysisOptions,
+    context: &EstimateContext<'_>,
     (found, warnings): &mut RowEstimates,
 ) -> Result<(), AnalyzeError> {
     let (subject, number) = key;
@@ -102,7 +110,7 @@ fn estimate_metric_rows(
         let baseline = (baseline, find_metric_samples(baseline, key));
         let candidate = (candidate, find_metric_samples(candidate, key));
         let spot = RowPosition { subject, name, identity: what, metric, baseline, candidate };
-        found.extend(spot.estimate_row(index, options, warnings)?);
+        found.extend(spot.estimate_row(index, context, warnings)?);
     }
     Ok(())
 }
@@ -128,12 +136,12 @@ impl RowPosition<'_> {
     fn estimate_row(
         &self,
         index: &SampleIndex,
-        options: &AnalysisOptions,
+        context: &EstimateContext<'_>,
         warnings: &mut Vec<ComparisonDiagnostic>,
     ) -> Result<Option<RowEstimate>, AnalyzeError> {
         let Some(any) = self.baseline.1.or(self.candidate.1) else { return Ok(None) };
         let mut draft = RowEstimate {
-            row: self.build_row(any, options)?,
+            row: self.build_row(any, context.options)?,
             sd: None,
             one_boot: false,
             unknown_boot: false,
@@ -143,7 +151,7 @@ impl RowPosition<'_> {
         };
         match (self.baseline.1, self.candidate.1) {
             (Some(baseline), Some(candidate)) => {
-                let found = self.fill_estimate(&mut draft, baseline, candidate, index, options);
+                let found = self.fill_estimate(&mut draft, baseline, candidate, index, context);
                 warnings.extend(found.unwrap_or_else(|error| {
                     draft.row.flags.push(RowFlag::Few);
                     Some(ComparisonDiagnostic::NotComputed {
@@ -185,6 +193,9 @@ impl RowPosition<'_> {
             basis: VerdictBasis::Values,
             tail: None,
             unseen_share: None,
+            no_larger_than: None,
+            detectable: None,
+            between_runs: None,
         })
     }
 
@@ -230,29 +241,39 @@ impl RowPosition<'_> {
         baseline: &MetricSamples,
         candidate: &MetricSamples,
         index: &SampleIndex,
-        options: &AnalysisOptions,
+        context: &EstimateContext<'_>,
     ) -> Result<Option<ComparisonDiagnostic>, StatsError> {
         if let Some(change) = exact_change(baseline, candidate) {
             (draft.row.change, draft.exact) = (Some(change), true);
             return Ok(None);
         }
+        let options = context.options;
         let units = ComparisonUnits::choose(baseline, candidate, index)?;
-        let found = estimate_change(
-            &units.baseline,
-            &units.candidate,
-            units.estimation_method(),
-            [options.confidence, options.narrow_confidence()],
-        )?;
-        draft.row.method = Some(units.estimation_method());
+        let confidences = [options.confidence, options.narrow_confidence()];
+        let method = units.estimation_method();
+        let mut found = estimate_change(&units.baseline, &units.candidate, method, confidences)?;
+        if units.between_runs {
+            let pair = RunPair {
+                subject: self.name,
+                metric: self.metric,
+                baseline,
+                candidate,
+                other_boots: units.one_boot || units.unknown_boot,
+                compared: [units.baseline.len(), units.candidate.len()],
+            };
+            draft.row.between_runs = Some(pair.widen(&mut found, context.earlier, confidences)?);
+        }
+        draft.row.method = Some(method);
         draft.row.tail =
             compare_tails(baseline, candidate, draft.row.direction, draft.row.margin, units.level)?;
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);
         draft.sd = found.sd;
-        (draft.one_boot, draft.unknown_boot) = (units.one_boot, units.unknown_boot);
+        (draft.one_boot, draft.unknown_boot) = (units.one_boot && units.between_runs, units.unknown_boot);
         draft.constant = is_constant(baseline, candidate);
         draft.imputed = self.estimate_with_failures(draft, [baseline, candidate], index, options)?;
-        draft.row.flags.extend(units.one_boot.then_some(RowFlag::OneBoot));
+        let is_one_boot = units.one_boot && units.between_runs;
+        draft.row.flags.extend(is_one_boot.then_some(RowFlag::OneBoot));
         draft.row.flags.extend(units.unknown_boot.then_some(RowFlag::UnknownBoot));
         draft
             .row

@@ -23,7 +23,10 @@ pub(crate) fn judge_tails(drafts: &mut [RowEstimate], options: &AnalysisOptions)
             let is_clear = q < 1.0 - options.confidence;
             let verdict = match (middle, has_more, is_clear) {
                 (Verdict::Same, true, true) => Verdict::Worse,
-                (Verdict::Same, true, false) | (Verdict::Better, true, true) => Verdict::Unclear,
+                (Verdict::SameHere, _, true) => Verdict::Differs,
+                (Verdict::Same | Verdict::SameHere, true, false) | (Verdict::Better, true, true) => {
+                    Verdict::Unclear
+                }
                 (Verdict::Same, false, true) => Verdict::Better,
                 _ => continue,
             };

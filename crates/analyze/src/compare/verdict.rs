@@ -18,14 +18,15 @@ use crate::compare::row_estimate::RowEstimate;
 /// Sets the verdict of a row whose q is known, and what would decide it.
 fn set_verdict(draft: &mut RowEstimate, planner: &mut PowerPlanner, options: &AnalysisOptions) {
     let Some(margin) = draft.margin_on_scale() else { return };
-    if draft.constant || (draft.row.change.is_some_and(|change| change.is_within(margin)) && !draft.one_boot)
-    {
-        draft.row.verdict = Verdict::Same;
-    } else if draft.one_boot {
-        draft.row.verdict = Verdict::Unclear;
+    draft.row.set_no_larger_than();
+    draft.row.detectable = planner.detectable_change(draft);
+    let between_runs = draft.row.between_runs.is_some();
+    if draft.constant || draft.row.change.is_some_and(|change| change.is_within(margin)) {
+        draft.row.verdict = if between_runs { Verdict::SameHere } else { Verdict::Same };
     } else if is_clearly_changed(draft, options) {
         set_changed_verdict(draft);
-    } else {
+    } else if !between_runs {
+        // More of the same two runs would not decide; the warning says what would.
         draft.row.needed = planner.repetitions_to_decide(draft, margin);
     }
 }
@@ -38,6 +39,10 @@ fn is_clearly_changed(draft: &RowEstimate, options: &AnalysisOptions) -> bool {
 
 /// Better or worse by the direction of the change; "changed" where the metric has none.
 pub(crate) fn set_changed_verdict(draft: &mut RowEstimate) {
+    if draft.row.between_runs.is_some() {
+        draft.row.verdict = Verdict::Differs;
+        return;
+    }
     let up = draft.row.change.is_some_and(|change| change.value > 0.0);
     draft.row.verdict = match (draft.row.direction, up) {
         (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
@@ -90,7 +95,8 @@ fn too_many_rows_diagnostic(
         !draft.constant && draft.row.change.is_some_and(|change| change.interval.is_some())
     };
     // Rows that show no change are the same without q.
-    let changed = |draft: &&&RowEstimate| decided(draft) && draft.row.verdict != Verdict::Same;
+    let is_same = |draft: &RowEstimate| matches!(draft.row.verdict, Verdict::Same | Verdict::SameHere);
+    let changed = |draft: &&&RowEstimate| decided(draft) && !is_same(draft);
     if members.iter().any(|draft| changed(&draft)) {
         return None;
     }
@@ -104,6 +110,7 @@ fn too_many_rows_diagnostic(
     let needed = PowerPlanner::new(size, options).fewest_repetitions(most.paired);
     let noun = match (most.level, most.paired) {
         (RepetitionLevel::Boot, _) => "boots",
+        (RepetitionLevel::Run, _) => "runs",
         (RepetitionLevel::Iteration, true) => "blocks",
         (RepetitionLevel::Iteration, false) => "iterations",
     };
@@ -148,12 +155,14 @@ struct PowerPlanner {
     confidence: f64,
     family: usize,
     known: HashMap<(PowerAim, bool, i64), Option<usize>>,
+    /// What so many repetitions find, paired or not, in standard deviations of one.
+    reach: HashMap<(bool, usize), Option<f64>>,
 }
 
 impl PowerPlanner {
     /// For a family of so many rows.
     pub(crate) fn new(family: usize, options: &AnalysisOptions) -> Self {
-        PowerPlanner { confidence: options.confidence, family, known: HashMap::new() }
+        PowerPlanner { confidence: options.confidence, family, known: HashMap::new(), reach: HashMap::new() }
     }
 
     /// About how many repetitions a side would decide: enough to find a change of the size that was estimated, or
@@ -176,6 +185,24 @@ impl PowerPlanner {
         detect.into_iter().chain(same).min().map(|n| n.max((have * 3).div_ceil(2)))
     }
 
+    /// The smallest relative change that as many repetitions find in 80 % of experiments, alone.
+    fn detectable_change(&mut self, draft: &RowEstimate) -> Option<f64> {
+        let (method, sd, change) = (draft.row.method?, draft.sd?, draft.row.change?);
+        let repetitions = method.baseline.min(method.candidate);
+        let rules = PowerRules {
+            pairing: sample_pairing(method.paired),
+            confidence: self.confidence,
+            ..PowerRules::default()
+        };
+        let reach = *self
+            .reach
+            .entry((method.paired, repetitions))
+            .or_insert_with(|| rules.detectable_change(1.0, repetitions).ok());
+        let size = reach? * sd;
+        let size = if change.scale == ChangeScale::Ratio { size.exp_m1() } else { size };
+        draft.row.relative(size).filter(|size| size.is_finite())
+    }
+
     /// Repetitions that reach a goal of `size` standard deviations.
     fn repetitions_for(&mut self, aim: PowerAim, paired: bool, size: f64) -> Option<usize> {
         if size <= 0.0 || !size.is_finite() {
@@ -183,7 +210,7 @@ impl PowerPlanner {
         }
         let step = (size.ln() * STEPS).round();
         let rounded = (step / STEPS).exp();
-        let pairing = if paired { SamplePairing::Paired } else { SamplePairing::Independent };
+        let pairing = sample_pairing(paired);
         let goal =
             if aim == PowerAim::Detect { PowerGoal::Detect(rounded) } else { PowerGoal::ShowSame(rounded) };
         let plan = PowerRules { pairing, confidence: self.confidence, ..PowerRules::default() };
@@ -197,6 +224,10 @@ impl PowerPlanner {
         let least = |n: usize| if paired { 2.0 * 0.5_f64.powf(n as f64) } else { smallest_p(n, n) };
         (2..MOST_FOR_FAMILY).find(|n| least(*n) < alpha).unwrap_or(MOST_FOR_FAMILY)
     }
+}
+
+fn sample_pairing(paired: bool) -> SamplePairing {
+    if paired { SamplePairing::Paired } else { SamplePairing::Independent }
 }
 
 /// The change in the unit of the noise.

@@ -175,7 +175,9 @@ fn apply_noise_floor(row: &VerdictRow, floor: f64) -> CacheChange {
     let bytes = row.change.as_ref().and_then(|change| change_in_bytes(row, change));
     // Through logarithms and back, a change of exactly one slab is a hair off.
     let small = bytes.is_some_and(|bytes| bytes.value.abs() <= floor * (1.0 + 1e-9));
-    let within_floor = small && matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    let is_change = matches!(row.verdict, Verdict::Better | Verdict::Worse | Verdict::Differs);
+    let same = if row.between_runs.is_some() { Verdict::SameHere } else { Verdict::Same };
+    let within_floor = small && is_change;
     CacheChange {
         cache: row.metric.clone(),
         members: Vec::new(),
@@ -186,7 +188,7 @@ fn apply_noise_floor(row: &VerdictRow, floor: f64) -> CacheChange {
         end: None,
         bytes,
         floor,
-        verdict: if within_floor { Verdict::Same } else { row.verdict },
+        verdict: if within_floor { same } else { row.verdict },
         within_floor,
     }
 }

@@ -21,6 +21,22 @@ fn compare_runs(baseline: RunRecord, candidate: RunRecord) -> Comparison {
     .unwrap()
 }
 
+/// Four runs a side, taken in turns in one boot, whose values lie around two centres by 1 %.
+fn compare_repeated(
+    metric: &fixtures::run_builder::MeasuredMetric,
+    baseline: f64,
+    candidate: f64,
+) -> Comparison {
+    let runs = |name: &str, centre: f64| {
+        let run = |number: u64| {
+            let run = noisy_run(&format!("{name}{number}"), centre, metric.clone());
+            start_later(run, number * 7_200 + if name == "a" { 0 } else { 3_600 })
+        };
+        make_side(name, (0..4).map(run).collect())
+    };
+    compare_sides(&runs("a", baseline), &[runs("b", candidate)], &AnalysisOptions::default()).unwrap()
+}
+
 fn only_row(comparison: &Comparison) -> &VerdictRow {
     assert_eq!(comparison.rows.len(), 1);
     &comparison.rows[0]
@@ -48,15 +64,22 @@ fn directions_decide_what_is_better() {
     ];
     for (direction, centre, verdict) in cases {
         let metric = primary_metric("m", "1", direction);
+        assert_eq!(
+            only_row(&compare_repeated(&metric, 10.0, centre)).verdict,
+            verdict,
+            "{direction} {centre}"
+        );
+        // One run a side differs, and says which way.
         let found = compare_runs(noisy_run("a", 10.0, metric.clone()), noisy_run("b", centre, metric));
-        assert_eq!(only_row(&found).verdict, verdict, "{direction} {centre}");
+        let row = only_row(&found);
+        assert_eq!((row.verdict, row.is_good_change()), (Verdict::Differs, Some(verdict == Verdict::Better)));
     }
 }
 
 #[test]
 fn without_a_direction_a_clear_change_is_flagged_not_judged() {
     let metric = explanatory_metric("faults", "1", Direction::Neither);
-    let found = compare_runs(noisy_run("a", 10.0, metric.clone()), noisy_run("b", 12.0, metric));
+    let found = compare_repeated(&metric, 10.0, 12.0);
     let row = only_row(&found);
     assert_eq!((row.verdict, row.verdict_word()), (Verdict::Unclear, "changed"));
     assert!(row.flags.contains(&RowFlag::Changed));
@@ -88,16 +111,15 @@ fn the_margin_of_the_study_beats_the_default() {
         run
     };
     let found = compare_runs(with_margin("a", 10.0), with_margin("b", 12.0));
-    assert_eq!((only_row(&found).margin, only_row(&found).verdict), (0.5, Verdict::Same));
+    assert_eq!((only_row(&found).margin, only_row(&found).verdict), (0.5, Verdict::SameHere));
 }
 
 #[test]
 fn noise_is_unclear_and_says_how_many_would_decide() {
-    let wild = |id: &str, seed| {
-        let mut noise = SplitMixNoise(seed);
-        RunBuilder::new(id).build_run(move |_| Some(noise.lognormal_around(10.0, 0.2)))
-    };
-    let found = compare_runs(wild("a", 1), wild("b", 2));
+    let mut noise = SplitMixNoise(1);
+    let lab = RunBuilder::new("r").with(|lab| lab.factors = vec![("pages", vec!["small", "huge"])]);
+    let run = lab.build_run(|_| Some(noise.lognormal_around(10.0, 0.2)));
+    let found = compare_levels(&make_side("r", vec![run]), "pages", &AnalysisOptions::default()).unwrap();
     let row = only_row(&found);
     assert_eq!(row.verdict, Verdict::Unclear);
     assert!(row.needed.unwrap() >= 15, "{:?}", row.needed);
@@ -107,15 +129,18 @@ fn noise_is_unclear_and_says_how_many_would_decide() {
 fn equal_constants_are_the_same_and_unequal_ones_differ() {
     let constant = |id: &str, value| RunBuilder::new(id).build_run(move |_| Some(value));
     let same = compare_runs(constant("a", 7.0), constant("b", 7.0));
-    assert_eq!(only_row(&same).verdict, Verdict::Same);
+    assert_eq!(only_row(&same).verdict, Verdict::SameHere);
     assert_eq!(only_row(&same).change.unwrap().value, 0.0);
     let zero = compare_runs(constant("a", 0.0), constant("b", 0.0));
     assert_eq!(
         (only_row(&zero).verdict, only_row(&zero).change.unwrap().scale),
-        (Verdict::Same, ChangeScale::Absolute)
+        (Verdict::SameHere, ChangeScale::Absolute)
     );
-    let worse = compare_runs(constant("a", 7.0), constant("b", 8.0));
-    assert_eq!(only_row(&worse).verdict, Verdict::Worse);
+    let other = compare_runs(constant("a", 7.0), constant("b", 8.0));
+    assert_eq!(
+        (only_row(&other).verdict, only_row(&other).is_good_change()),
+        (Verdict::Differs, Some(false))
+    );
 }
 
 #[test]
@@ -124,7 +149,7 @@ fn zeros_and_negatives_are_compared_by_difference() {
     let mut run = |id: &str, centre: f64| RunBuilder::new(id).build_run(|_| Some(centre + noise.normal()));
     let found = compare_runs(run("a", 0.0), run("b", 10.0));
     let change = only_row(&found).change.unwrap();
-    assert_eq!((change.scale, only_row(&found).verdict), (ChangeScale::Absolute, Verdict::Worse));
+    assert_eq!((change.scale, only_row(&found).verdict), (ChangeScale::Absolute, Verdict::Differs));
     assert!((change.value - 10.0).abs() < 2.0);
 }
 
@@ -254,7 +279,7 @@ fn unknown_factors_and_lone_levels_are_named() {
 }
 
 #[test]
-fn one_boot_a_side_never_gets_a_verdict() {
+fn one_boot_a_side_differs_and_is_never_worse() {
     let on = |id: &str, boot: &str, centre| {
         let mut run = noisy_run(id, centre, primary_metric("time", "s", Direction::Lower));
         run.manifest.boot_id = boot.into();
@@ -262,7 +287,7 @@ fn one_boot_a_side_never_gets_a_verdict() {
     };
     let found = compare_runs(on("a", "x", 10.0), on("b", "y", 20.0));
     let row = only_row(&found);
-    assert_eq!((row.verdict, row.needed), (Verdict::Unclear, None));
+    assert_eq!((row.verdict, row.needed), (Verdict::Differs, None));
     assert!(row.flags.contains(&RowFlag::OneBoot) && has_diagnostic(&found, "one-boot"));
     assert!(row.change.unwrap().value > 0.9, "the numbers stand");
 }
@@ -305,7 +330,7 @@ fn runs_of_one_boot_are_warned_about_as_not_interleaved() {
     assert!(
         has_diagnostic(&found, "not-interleaved") && only_row(&found).flags.contains(&RowFlag::Sequential)
     );
-    assert_eq!(only_row(&found).verdict, Verdict::Worse);
+    assert_eq!(only_row(&found).verdict, Verdict::Differs);
 }
 
 #[test]
@@ -416,7 +441,8 @@ fn swapping_the_sides_swaps_the_verdict() {
     let metric = || primary_metric("time", "s", Direction::Lower);
     let (a, b) = (noisy_run("a", 10.0, metric()), noisy_run("b", 12.0, metric()));
     let (there, back) = (compare_runs(a.clone(), b.clone()), compare_runs(b, a));
-    assert_eq!((only_row(&there).verdict, only_row(&back).verdict), (Verdict::Worse, Verdict::Better));
+    let way = |found: &Comparison| (only_row(found).verdict, only_row(found).is_good_change());
+    assert_eq!((way(&there), way(&back)), ((Verdict::Differs, Some(false)), (Verdict::Differs, Some(true))));
     let product =
         (1.0 + only_row(&there).change.unwrap().value) * (1.0 + only_row(&back).change.unwrap().value);
     assert!((product - 1.0).abs() < 1e-12);
@@ -440,7 +466,7 @@ fn three_sides_make_a_row_each() {
         compare_sides(&make_side("A", vec![run("a", 10.0)]), &others, &AnalysisOptions::default()).unwrap();
     let words: Vec<(&str, &str)> =
         found.rows.iter().map(|row| (row.candidate_name.as_str(), row.verdict_word())).collect();
-    assert_eq!(words, [("B", "worse"), ("C", "better")]);
+    assert_eq!(words, [("B", "differs"), ("C", "differs")]);
 }
 
 #[test]
@@ -451,7 +477,7 @@ fn a_comparison_is_json_with_a_version() {
     );
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(json["format"], 1);
-    assert_eq!(json["rows"][0]["verdict"], "same");
+    assert_eq!(json["rows"][0]["verdict"], "same-here");
     assert_eq!(json["rows"][0]["baseline"]["values"][9]["iteration"], 9);
     assert_eq!(found.warnings[0].kind(), "not-interleaved");
 }
@@ -542,7 +568,7 @@ fn values_beyond_arithmetic_cost_their_row_only() {
         lab.build_run(move |spot| Some(if spot.metric == "huge" { sign * f64::MAX } else { 1.0 }))
     };
     let found = compare_runs(run("a", -1.0), run("b", 1.0));
-    assert_eq!((found.rows[0].verdict_word(), found.rows[1].verdict_word()), ("same", "unclear"));
+    assert_eq!((found.rows[0].verdict_word(), found.rows[1].verdict_word()), ("same here", "unclear"));
     assert!(has_diagnostic(&found, "not-computed") && found.rows[1].change.is_none());
 }
 
@@ -575,7 +601,7 @@ fn thousands_of_iterations_are_compared_in_batches() {
     };
     let found = compare_runs(long("a", 10.0), long("b", 10.8));
     let method = only_row(&found).method.unwrap();
-    assert_eq!((method.baseline, method.candidate, only_row(&found).verdict), (200, 200, Verdict::Worse));
+    assert_eq!((method.baseline, method.candidate, only_row(&found).verdict), (200, 200, Verdict::Differs));
     assert_eq!(only_row(&found).baseline.as_ref().map(|side| side.n), Some(5_000));
 }
 
@@ -590,7 +616,8 @@ fn another_unit_of_the_numbers_changes_no_verdict() {
         compare_runs(run("a", 10.0, 1e9), run("b", 10.5, 1e9)),
     );
     let (a, b) = (only_row(&small), only_row(&large));
-    assert_eq!((a.verdict, a.p, a.needed), (b.verdict, b.p, b.needed));
+    assert_eq!((a.verdict, a.needed), (b.verdict, b.needed));
+    assert!((a.p.unwrap() - b.p.unwrap()).abs() < 1e-9);
     assert!((a.change.unwrap().value - b.change.unwrap().value).abs() < 1e-9);
 }
 

@@ -38,7 +38,7 @@ fn different_commands_get_no_verdict_unless_the_difference_is_meant() {
     let meant =
         compare_sides(&before, &[after], &AnalysisOptions { across: true, ..AnalysisOptions::default() })
             .unwrap();
-    assert_eq!((meant.rows[0].verdict_word(), &meant.rows[0].withheld), ("better", &None));
+    assert_eq!((meant.rows[0].verdict_word(), &meant.rows[0].withheld), ("differs", &None));
     assert!(meant.rows[0].flags.contains(&RowFlag::OtherCase));
 }
 
@@ -58,16 +58,16 @@ fn definitions_environment_and_repetitions_count_and_unknown_definitions_do_not(
         .rows[0]
             .verdict_word()
     };
-    assert_eq!(judged(&|_| ()), "better");
+    assert_eq!(judged(&|_| ()), "differs");
     let define = |run: &mut RunRecord, digest: &str| {
         run.manifest.plan.definitions = IndexMap::from([("sweep".into(), digest.into())]);
     };
-    assert_eq!(judged(&|run| define(run, "1")), "better");
+    assert_eq!(judged(&|run| define(run, "1")), "differs");
     assert_eq!(judged(&|run| define(run, "2")), "withheld");
     let variable =
         |run: &mut RunRecord| drop(run.manifest.plan.cases[0].environment.insert("A".into(), "1".into()));
     assert_eq!(judged(&variable), "withheld");
-    assert_eq!(judged(&|run| run.manifest.facts.add("kernel.release", "7.0", "uname")), "better");
+    assert_eq!(judged(&|run| run.manifest.facts.add("kernel.release", "7.0", "uname")), "differs");
     let mixed =
         make_side("a", vec![run_of_command("01A", 1, 1.0, "gzip"), run_of_command("01C", 3, 1.0, "dd")]);
     let found = compare_sides(

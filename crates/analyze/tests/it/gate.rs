@@ -30,7 +30,14 @@ fn gated_comparison() -> Comparison {
 
 fn violations_of(gate: &str) -> Vec<String> {
     let gate: Gate = gate.parse().unwrap();
-    gated_comparison().violations(&gate).iter().map(|row| row.metric.clone()).collect()
+    gated_comparison().violations(&gate.counting_differing()).iter().map(|row| row.metric.clone()).collect()
+}
+
+#[test]
+fn what_differs_between_two_single_runs_counts_only_on_request() {
+    let gate: Gate = "worse".parse().unwrap();
+    assert!(gated_comparison().violations(&gate).is_empty());
+    assert_eq!(gated_comparison().violations(&gate.counting_differing()).len(), 1);
 }
 
 #[test]

@@ -8,5 +8,6 @@ mod failures;
 mod false_alarms;
 mod gate;
 mod interaction;
+mod run_level;
 mod slab;
 mod tails;

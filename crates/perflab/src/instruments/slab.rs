@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
-use perflab_analyze::Gate;
 use perflab_analyze::slab::what_if::LayoutChange;
 use perflab_analyze::slab::{
     self, CacheOrder, CacheTableOptions, SlabCompareOptions, SlabComparison, SlabGrowthOptions,
@@ -19,6 +18,7 @@ use serde::Serialize;
 
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
+use crate::gate_args::GateArgs;
 use crate::instruments::slab_args::{
     CACHE_BARS, NotebookMethod, ROWS, SlabHistogramArgs, SlabSceneKind, SlabShowArgs, SlabTimelineArgs,
     SlabTopArgs, WITHOUT_ROOT, grid_width,
@@ -96,9 +96,8 @@ pub struct SlabCompareArgs {
     /// Compare the levels of this factor within the run, the first being the baseline
     #[arg(long, value_name = "FACTOR")]
     pub by: Option<String>,
-    /// Exit with code 5 if this is found: `worse`, `worse:2%` (more bytes by more than 2 %), `unclear`
-    #[arg(long, value_name = "VERDICT[:CHANGE]")]
-    pub fail_if: Option<Gate>,
+    #[command(flatten)]
+    pub gate: GateArgs,
     /// Show every cache, also those without a change
     #[arg(long)]
     pub all: bool,
@@ -395,7 +394,8 @@ pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> Result<Exit,
     })?;
     app::write_scene(context, args.output.as_ref(), || present::comparison_figure(&result, BARS))?;
     note_slab_comparison(context, &result);
-    let Some(gate) = &args.fail_if else { return Ok(Exit::Fine) };
+    args.gate.note_uncounted(context, &result.mean);
+    let Some(gate) = &args.gate.gate() else { return Ok(Exit::Fine) };
     let found = result.violations(gate).len();
     if found > 0 {
         stderr_line!("perflab: --fail-if {gate}: {found} found");

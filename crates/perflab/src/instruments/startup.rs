@@ -119,8 +119,8 @@ fn difference_text(row: &VerdictRow, baseline: &str, varies: &impl Fn(&str) -> b
         Verdict::Worse => {
             format!("{name} takes {} more time than {baseline} ({times})", percent(change.value))
         }
-        Verdict::Same => format!("{name} takes as long as {baseline} ({times})"),
-        Verdict::Unclear => {
+        Verdict::Same | Verdict::SameHere => format!("{name} takes as long as {baseline} ({times})"),
+        Verdict::Unclear | Verdict::Differs => {
             let more =
                 row.needed.map_or_else(String::new, |needed| format!(", about {needed} starts would decide"));
             format!("{name}: unclear against {baseline} ({times}{more})")

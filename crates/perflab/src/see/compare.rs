@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
 use perflab_analyze::{
-    AnalysisOptions, Comparison, ComparisonSide, Gate, SampleStatistic, benchstat, compare_levels,
-    compare_sides, estimate_interactions, lkp, mmtests, recap_comparison,
+    AnalysisOptions, Comparison, ComparisonSide, SampleStatistic, benchstat, compare_levels, compare_sides,
+    estimate_interactions, lkp, mmtests, recap_comparison,
 };
 use perflab_present::comparison::{self, OutputFormat};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
+use crate::gate_args::GateArgs;
 use crate::quantities::{parse_confidence, parse_margin};
 use crate::selection;
 use crate::verb::Verb;
@@ -19,7 +20,8 @@ use perflab_model::Ratio;
 /// Compares runs, or the levels of a factor within one.
 pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> {
     refuse_ineffective_options(args)?;
-    let gate = args.fail_if.as_ref();
+    let gate = args.gate.gate();
+    let gate = gate.as_ref();
     if let [first, second] = &args.by[..] {
         return compare_two_factors(context, args, [first, second]);
     }
@@ -35,6 +37,7 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
     if let Some(gate) = gate.filter(|_| found > 0) {
         stderr_line!("perflab: --fail-if {gate}: {found} found");
     }
+    args.gate.note_uncounted(context, &comparison);
     let unjudged = comparison.rows.iter().filter(|row| row.withheld.is_some()).count();
     Ok(match found {
         0 if gate.is_some() && unjudged > 0 => {
@@ -71,7 +74,7 @@ fn refuse_ineffective_options(args: &CompareArgs) -> Result<(), UsageError> {
     let is_two_factors = args.by.len() == 2;
     let is_tool = matches!(args.style, ComparisonStyle::Lkp | ComparisonStyle::Benchstat);
     let (is_mmtests, has_stat) = (args.style == ComparisonStyle::Mmtests, !args.stat.is_empty());
-    let has_margin = args.margin != MARGIN && args.fail_if.is_none();
+    let has_margin = args.margin != MARGIN && !args.gate.is_given();
     let is_benchstat = args.style == ComparisonStyle::Benchstat;
     let all = [
         (
@@ -95,7 +98,7 @@ fn refuse_ineffective_options(args: &CompareArgs) -> Result<(), UsageError> {
             "add --style mmtests",
         ),
         (
-            is_two_factors && args.fail_if.is_some(),
+            is_two_factors && args.gate.is_given(),
             "two factors have effects and an interaction, but no verdict for --fail-if",
             "name one factor",
         ),
@@ -227,6 +230,11 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
             let sides = selection::select_sides(&names, |run| read_compared_side(&archive, run, args))?;
             match sides.split_first() {
                 Some((baseline, candidates)) if !candidates.is_empty() => {
+                    let earlier = match args.monitor {
+                        Some(_) => Vec::new(),
+                        None => selection::earlier_runs(&archive, &sides),
+                    };
+                    let options = AnalysisOptions { earlier, ..options };
                     let found = compare_sides(baseline, candidates, &options)?;
                     Ok((found, sides))
                 }
@@ -324,9 +332,8 @@ pub struct CompareArgs {
     /// With --style mmtests: rows that explain which means are marked, and how far apart their bands are
     #[arg(long)]
     pub significance: bool,
-    /// Exit with code 5 if this is found: `worse`, `worse:2%` (by more than 2 %), `unclear`, `missing`
-    #[arg(long, value_name = "VERDICT[:CHANGE]")]
-    pub fail_if: Option<Gate>,
+    #[command(flatten)]
+    pub gate: GateArgs,
     /// Only this metric, or all that decide or explain (repeatable)
     #[arg(long, value_name = "NAME|primary|explanatory")]
     pub metric: Vec<String>,

@@ -14,6 +14,16 @@ fn two_echo_runs() -> Sandbox {
     laboratory
 }
 
+/// Three runs a side, taken in turns: what is compared is the run.
+fn repeated_echo_runs() -> Sandbox {
+    let laboratory = Sandbox::new();
+    for turn in 0..4 {
+        laboratory.run_echo("before", 100 + turn);
+        laboratory.run_echo("after", 50 + turn);
+    }
+    laboratory
+}
+
 /// Of every row: the candidate's label, its change in thousandths of the baseline, and the verdict.
 fn compare_as_json(laboratory: &Sandbox, arguments: &[&str]) -> Vec<(String, i64, String)> {
     let json = laboratory.run_json(&[&["compare"], arguments].concat());
@@ -34,18 +44,46 @@ fn verdict_row(candidate: &str, change: i64, verdict: &str) -> (String, i64, Str
 
 #[test]
 fn half_the_speed_is_worse_and_double_is_better() {
+    let laboratory = repeated_echo_runs();
+    let verdicts = |arguments: &[&str]| -> Vec<String> {
+        compare_as_json(&laboratory, arguments).into_iter().map(|(_, _, verdict)| verdict).collect()
+    };
+    assert_eq!(verdicts(&["before", "after"]), ["worse"]);
+    assert_eq!(verdicts(&["after", "before"]), ["better"]);
+    assert_eq!(verdicts(&["after", "after"]), ["same"]);
+}
+
+#[test]
+fn two_single_runs_differ_and_are_neither_better_nor_worse() {
     let laboratory = two_echo_runs();
-    let rows = compare_as_json(&laboratory, &["before", "after"]);
-    assert_eq!(rows, [verdict_row("after", -500, "worse")]);
-    let rows = compare_as_json(&laboratory, &["after", "before"]);
-    assert_eq!(rows, [verdict_row("before", 1000, "better")]);
-    let rows = compare_as_json(&laboratory, &["after", "after"]);
-    assert_eq!(rows, [verdict_row("after", 0, "same")]);
+    assert_eq!(compare_as_json(&laboratory, &["before", "after"]), [verdict_row("after", -500, "differs")]);
+    assert_eq!(compare_as_json(&laboratory, &["after", "before"]), [verdict_row("before", 1000, "differs")]);
+    laboratory.run_echo("again", 100);
+    assert_eq!(compare_as_json(&laboratory, &["before", "again"]), [verdict_row("again", 0, "same-here")]);
+    let row = &laboratory.run_json(&["compare", "before", "after"])["rows"][0];
+    assert_eq!(row["change"]["covers"], "these-runs");
+    assert_eq!(row["between_runs"]["earlier_pairs"], 0, "{row}");
+}
+
+/// From what other runs of the study showed, how much any two differ is known.
+#[test]
+fn earlier_runs_say_how_much_any_two_differ() {
+    let laboratory = Sandbox::new();
+    for (turn, speed) in [100, 103, 98, 101, 99].into_iter().enumerate() {
+        laboratory.run_echo(&format!("earlier{turn}"), speed);
+    }
+    laboratory.run_echo("before", 100);
+    laboratory.run_echo("after", 104);
+    let row = &laboratory.run_json(&["compare", "before", "after"])["rows"][0];
+    assert_eq!(row["between_runs"]["earlier_pairs"], 4, "{row}");
+    assert_eq!((&row["change"]["covers"], &row["verdict"]), (&Value::Null, &"unclear".into()), "{row}");
+    let interval = &row["change"]["interval"];
+    assert!(interval["low"].as_f64() < Some(0.0) && interval["high"].as_f64() > Some(0.08), "{row}");
 }
 
 #[test]
 fn fail_if_ends_with_five_and_only_then() {
-    let laboratory = two_echo_runs();
+    let laboratory = repeated_echo_runs();
     assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse:2%"]).code, Some(5));
     assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse"]).code, Some(5));
     assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse:60%"]).code, Some(0));
@@ -56,8 +94,19 @@ fn fail_if_ends_with_five_and_only_then() {
 }
 
 #[test]
-fn four_formats_carry_the_same_verdict() {
+fn two_single_runs_fail_only_on_request() {
     let laboratory = two_echo_runs();
+    let code = |arguments: &[&str]| laboratory.run(&[&["compare"], arguments].concat()).code;
+    assert_eq!(code(&["before", "after", "--fail-if", "worse"]), Some(0));
+    assert_eq!(code(&["before", "after", "--fail-if", "worse", "--fail-on-differs"]), Some(5));
+    assert_eq!(code(&["before", "after", "--fail-on-differs"]), Some(5));
+    assert_eq!(code(&["before", "after", "--fail-if", "worse:60%", "--fail-on-differs"]), Some(0));
+    assert_eq!(code(&["after", "before", "--fail-on-differs"]), Some(0));
+}
+
+#[test]
+fn four_formats_carry_the_same_verdict() {
+    let laboratory = repeated_echo_runs();
     let format =
         |name: &str| laboratory.run_successfully(&["compare", "before", "after", "--format", name]).out;
     let json: Value = serde_json::from_str(&format("json")).unwrap();
@@ -158,7 +207,7 @@ fn other_statistics_gains_and_baselines() {
     let said = laboratory.run_successfully(&["compare", "before", "after", "third", "--baseline", "after"]);
     insta::assert_snapshot!("other_statistics_gains_and_baselines_2", said.stable_out());
     let rows = compare_as_json(&laboratory, &["before", "after", "third", "--baseline", "after"]);
-    assert_eq!(rows, [verdict_row("before", 1000, "better"), verdict_row("third", 1000, "better")]);
+    assert_eq!(rows, [verdict_row("before", 1000, "differs"), verdict_row("third", 1000, "differs")]);
     let said = laboratory.run(&["compare", "before", "after", "--stat", "average"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("best95"), "{}", said.err);

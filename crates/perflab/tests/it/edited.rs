@@ -21,11 +21,11 @@ fn an_edited_study_gets_no_verdict_and_the_edit_is_named_first() {
     );
     assert_eq!(
         (&meant["rows"][0]["verdict"], &meant["rows"][0]["withheld"]),
-        (&"worse".into(), &serde_json::Value::Null)
+        (&"differs".into(), &serde_json::Value::Null)
     );
     assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse"]).code, Some(7));
     assert_eq!(
-        laboratory.run(&["compare", "before", "after", "--across", "--fail-if", "worse"]).code,
+        laboratory.run(&["compare", "before", "after", "--across", "--fail-on-differs"]).code,
         Some(5)
     );
     let differences =
@@ -48,7 +48,7 @@ fn an_edited_definition_is_another_case() {
             [0]
         .clone()
     };
-    assert_eq!(first("same")["verdict"], "worse");
+    assert_eq!(first("same")["verdict"], "differs");
     assert!(first("other")["withheld"].as_str().unwrap().starts_with("echo: definition: "));
 }
 

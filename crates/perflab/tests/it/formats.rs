@@ -18,6 +18,7 @@ const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("slab top", "needs root"),
     ("label", "prints nothing"),
     ("rm", "prints nothing"),
+    ("index", "tests of the index ask for its JSON"),
     ("flame record", "needs perf_event_open"),
     ("flame svg", "prints a picture"),
     ("flame export", "prints another tool's format"),

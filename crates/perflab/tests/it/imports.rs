@@ -167,7 +167,7 @@ fn imports_of_which_nobody_knows_the_boot_are_not_boots() {
         document.get(0).unwrap_or(&document)["rows"][0].clone()
     };
     let unknown = json(&["compare", "old", "new"]);
-    assert_eq!(unknown["method"]["level"], "iteration");
+    assert_eq!(unknown["method"]["level"], "run");
     assert!(unknown["flags"].as_array().unwrap().contains(&"unknown-boot".into()), "{unknown}");
     let told = json(&["compare", "old", "new", "--boots-differ"]);
     assert_eq!(told["method"]["level"], "boot");

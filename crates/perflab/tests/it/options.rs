@@ -79,7 +79,13 @@ const TRIALS: &[OptionTrial] = &[
     (
         "slab compare",
         "log more",
-        &[("--by x", Refused), ("--fail-if unclear", Tells), ("--all", Tells), ("--output o.svg", Tells)],
+        &[
+            ("--by x", Refused),
+            ("--fail-if unclear", Tells),
+            ("--fail-if unclear --fail-on-differs", Tells),
+            ("--all", Tells),
+            ("--output o.svg", Tells),
+        ],
     ),
     (
         "slab what-if",
@@ -199,6 +205,7 @@ const TRIALS: &[OptionTrial] = &[
             ("--stat cv", Tells),
             ("--significance", Refused),
             ("--fail-if worse", Tells),
+            ("--fail-on-differs", Tells),
             ("--metric nothing", Tells),
             ("--workload nothing", Tells),
             ("--across", Tells),
@@ -223,7 +230,7 @@ const TRIALS: &[OptionTrial] = &[
         "before after --style lkp",
         &[("--ratio", Refused), ("--stat cv", Refused), ("--margin 90%", Refused)],
     ),
-    ("compare", "fast slow", &[("--margin 90%", Tells), ("--fail-if worse", Tells)]),
+    ("compare", "fast slow", &[("--margin 90%", Tells), ("--fail-on-differs", Tells)]),
     (
         "compare",
         "before after --style benchstat",

@@ -120,7 +120,7 @@ fn a_report_of_two_runs_is_one_file() {
     let html = std::fs::read_to_string(laboratory.path("r.html")).unwrap();
     let rows = html.split("<tr role=\"row\" data-verdict=\"").skip(1);
     let verdicts: Vec<&str> = rows.filter_map(|row| row.split('"').next()).collect();
-    assert_eq!(verdicts, ["worse"]);
+    assert_eq!(verdicts, ["differs"]);
 }
 
 #[test]

@@ -31,24 +31,35 @@ fn comparison_answer(comparison: &Comparison) -> String {
         rows.iter().copied().filter(|row| row.verdict_word() == word).collect()
     };
     let mut parts: Vec<String> = Vec::new();
-    for word in ["worse", "better", "changed"] {
+    for word in ["worse", "better", "changed", "differs"] {
         let found = with_word(word);
         if !found.is_empty() {
             let of = if parts.is_empty() { format!(" of {total}") } else { String::new() };
+            let word = match (word, found.len()) {
+                ("differs", 1) => "differs between these two runs",
+                ("differs", _) => "differ between these two runs",
+                _ => word,
+            };
             parts.push(format!("{}{of} {word}: {}", found.len(), name_changes(&found, comparison)));
         }
     }
     let is_changed = !parts.is_empty();
-    let (same, unclear) = (with_word("same"), with_word("unclear"));
+    let (same, unclear, same_here) = (with_word("same"), with_word("unclear"), with_word("same here"));
     if !is_changed && same.len() == total {
         return format!("nothing changed: {total} of {total} same{}", margin_text(&same));
     }
-    let others = [(&same, "same"), (&unclear, "unclear")];
+    if !is_changed && same_here.len() == total {
+        return format!(
+            "these two runs do not differ: {total} of {total} same here{}",
+            margin_text(&same_here)
+        );
+    }
+    let others = [(&same, "same"), (&same_here, "same here"), (&unclear, "unclear")];
     let mut rest: Vec<String> = others
         .iter()
         .filter(|(found, _)| !found.is_empty())
         .map(|(found, word)| match *word {
-            "same" => format!("{} same{}", found.len(), margin_text(found)),
+            "same" | "same here" => format!("{} {word}{}", found.len(), margin_text(found)),
             _ => format!("{} unclear{}", found.len(), repetitions_hint(found)),
         })
         .collect();
@@ -117,6 +128,7 @@ fn repetitions_hint(rows: &[&VerdictRow]) -> String {
     most.map_or_else(String::new, |(n, level)| {
         let level = match level {
             RepetitionLevel::Boot => "boots",
+            RepetitionLevel::Run => "runs",
             RepetitionLevel::Iteration => "iterations",
         };
         format!(" (about {} {level} a side would decide)", crate::comparison::row_text::round_repetitions(n))

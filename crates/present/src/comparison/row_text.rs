@@ -1,12 +1,12 @@
 //! One verdict row as texts: medians, change, verdict mark, repetitions, flags.
 
 use perflab_analyze::{
-    ChangeScale, Comparison, FailureCount, MetricChange, RowFlag, SideSummary, TailCount, Verdict,
-    VerdictBasis, VerdictRow,
+    ChangeScale, Comparison, FailureCount, IntervalMeaning, MetricChange, RowFlag, SideSummary, TailCount,
+    Verdict, VerdictBasis, VerdictRow,
 };
 
 use perflab_model::quantity::{
-    UnitScale, decimals_for_width, format_probability, format_quantity, format_signed,
+    UnitScale, decimals_for_width, format_percent_change, format_probability, format_quantity, format_signed,
 };
 
 /// One row, as people read it.
@@ -18,6 +18,8 @@ pub(crate) struct RowText {
     pub(crate) change: String,
     /// Symbol and word.
     pub(crate) verdict: String,
+    /// How large a change may still be; else a dash.
+    pub(crate) no_larger_than: String,
     /// What would decide an unclear row, with its comma; else empty.
     pub(crate) needed: String,
     pub(crate) q: String,
@@ -46,6 +48,7 @@ impl RowText {
                 row_change_text(change, &unit) + paired
             }),
             verdict: verdict_text(row),
+            no_larger_than: no_larger_than_text(row).unwrap_or_else(|| NOTHING.into()),
             needed: row.needed.map_or(String::new(), |n| format!(", needs ~{}", round_repetitions(n))),
             q: row.q.map_or(NOTHING.into(), format_probability),
             repetitions: repetitions_text(row),
@@ -71,7 +74,7 @@ fn row_unit(row: &VerdictRow) -> UnitScale {
     UnitScale::fitting(&row.unit.0, medians.fold(0.0, f64::max))
 }
 
-/// `+2.1 % [+1.5, +2.7]`, or in the unit of the metric.
+/// `+2.1 % [+1.5, +2.7]`, or in the unit of the metric; `+2.1 % (+1.5 to +2.7)` where it is the range between two single runs.
 fn row_change_text(change: MetricChange, unit: &UnitScale) -> String {
     let (scale, suffix) = match change.scale {
         ChangeScale::Ratio => (100.0, " %".to_owned()),
@@ -81,7 +84,10 @@ fn row_change_text(change: MetricChange, unit: &UnitScale) -> String {
     let half = change.interval.map_or(change.value.abs(), |interval| (interval.high - interval.low) / 2.0);
     let decimals = decimals_for_width(half * scale);
     let text = |value: f64| format_signed(value * scale, decimals);
-    let interval = change.interval.map(|i| format!(" [{}, {}]", text(i.low), text(i.high)));
+    let interval = change.interval.map(|i| match change.covers {
+        IntervalMeaning::Change => format!(" [{}, {}]", text(i.low), text(i.high)),
+        IntervalMeaning::TheseRuns => format!(" ({} to {})", text(i.low), text(i.high)),
+    });
     format!("{}{suffix}{}", text(change.value), interval.unwrap_or_default())
 }
 
@@ -90,6 +96,17 @@ fn row_change_text(change: MetricChange, unit: &UnitScale) -> String {
 pub fn format_change(change: MetricChange, unit: &str) -> String {
     let largest = change.interval.map_or(change.value.abs(), |i| i.low.abs().max(i.high.abs()));
     row_change_text(change, &UnitScale::fitting(unit, largest))
+}
+
+/// How large a change may still be, where none was found.
+pub(crate) fn no_larger_than_text(row: &VerdictRow) -> Option<String> {
+    let found = ["better", "worse", "changed", "differs"].contains(&row.verdict_word());
+    row.no_larger_than.filter(|_| !found).map(format_size)
+}
+
+/// `1.4 %`: a size without a sign.
+pub(crate) fn format_size(size: f64) -> String {
+    format_percent_change(size.abs()).trim_start_matches('+').to_owned()
 }
 
 /// Symbol and words.
@@ -101,12 +118,19 @@ fn verdict_text(row: &VerdictRow) -> String {
 pub(crate) fn verdict_words(row: &VerdictRow) -> String {
     let word = row.verdict_word();
     if let (VerdictBasis::Tail, Some(tail)) = (row.basis, row.tail) {
+        let is_heavier = tail.candidate.share() > tail.baseline.share();
         let end = match row.verdict {
             Verdict::Better => "better tail",
-            Verdict::Unclear if tail.middle == Verdict::Same => "tail unclear",
+            Verdict::Unclear if matches!(tail.middle, Verdict::Same | Verdict::SameHere) => "tail unclear",
+            Verdict::Differs if is_heavier => "worse tail here",
+            Verdict::Differs => "better tail here",
             _ => "worse tail",
         };
-        return format!("{} middle, {end}", tail.middle.word());
+        let middle = if tail.middle == Verdict::SameHere { Verdict::Same } else { tail.middle };
+        return format!("{} middle, {end}", middle.word());
+    }
+    if row.is_small_change() && word == row.verdict.word() {
+        return format!("{word} (smaller than {}, but there)", format_size(row.margin));
     }
     let basis = match (row.basis, row.verdict) {
         (VerdictBasis::Failures, Verdict::Worse) => " (fails more)",
@@ -148,7 +172,8 @@ pub(crate) fn verdict_symbol(word: &str) -> char {
         "better" => '✓',
         "worse" => '✗',
         "same" => '=',
-        "changed" => '≠',
+        "changed" | "differs" => '≠',
+        "same here" => '≈',
         "missing" => '∅',
         "withheld" => '×',
         _ => '?',
@@ -184,7 +209,8 @@ pub(crate) fn comparison_headline(comparison: &Comparison) -> String {
 
 /// How many rows had which verdict.
 pub(crate) fn count_verdicts(comparison: &Comparison) -> String {
-    let words = ["better", "worse", "same", "unclear", "changed", "missing", "withheld"];
+    let words =
+        ["better", "worse", "same", "unclear", "changed", "differs", "same here", "missing", "withheld"];
     let count = |word: &&str| comparison.rows.iter().filter(|row| row.verdict_word() == *word).count();
     let parts: Vec<String> =
         words.iter().filter(|word| count(word) > 0).map(|word| format!("{} {word}", count(word))).collect();

@@ -3,13 +3,13 @@
 //! On a wide terminal one line per row, grouped by case and never wrapped; on a narrow one a few lines per row. What
 //! the table folds, JSON and CSV hold. Whatever has a colour has a symbol and a word too.
 
-use perflab_analyze::{ChangeScale, Comparison, SideSummary, Verdict, VerdictRow};
+use perflab_analyze::{ChangeScale, Comparison, IntervalMeaning, SideSummary, Verdict, VerdictRow};
 
 use crate::comparison::answer::answer_lines;
 use crate::comparison::document::ComparisonDocument;
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::{
-    RowText, change_title, comparison_headline, count_verdicts, shorten_name, side_names,
+    NOTHING, RowText, change_title, comparison_headline, count_verdicts, shorten_name, side_names,
 };
 use crate::diagnostics;
 use crate::grid::{self, Grid, GridCell, GridColumn, GridError, OutputFormat};
@@ -198,10 +198,13 @@ const FIELDS: &[CsvField] = &[
     ("high", |_, row| optional_text(row.change.and_then(|change| change.interval).map(|interval| interval.high))),
     ("level", |of, row| optional_text(row.change.and_then(|change| change.interval).map(|_| of.confidence))),
     ("coverage", |_, row| optional_text(row.change.and_then(|change| change.interval).map(|interval| interval.level))),
+    ("covers", |_, row| optional_text(row.change.map(|change| if change.covers == IntervalMeaning::Change { "change" } else { "these-runs" }))),
     ("verdict", |_, row| row.verdict.word().into()),
     ("p", |_, row| optional_text(row.p)),
     ("q", |_, row| optional_text(row.q)),
     ("margin", |_, row| row.margin.to_string()),
+    ("no_larger_than", |_, row| optional_text(row.no_larger_than)),
+    ("detectable", |_, row| optional_text(row.detectable)),
     ("baseline_n", |_, row| side_field_text(&row.baseline, |side| side.n)),
     ("baseline_boots", |_, row| side_field_text(&row.baseline, |side| side.boots)),
     ("baseline_failed", |_, row| side_field_text(&row.baseline, |side| side.failed)),
@@ -362,6 +365,7 @@ fn comparison_columns(
     columns.extend(many.then(|| GridColumn::left("candidate")));
     columns.extend(titles.iter().map(|title| GridColumn::right(title)));
     columns.extend(drawing.map(|drawing| GridColumn::left(&drawing.scale_text())));
+    columns.push(GridColumn::right("at most"));
     columns.push(GridColumn::left("verdict"));
     columns.extend(["q", "n×boots"].map(GridColumn::right));
     columns.push(GridColumn::left("flags"));
@@ -380,6 +384,7 @@ fn comparison_cells(
     texts.extend(beside.map(|beside| shorten_name(&row.candidate_name, beside)));
     texts.extend([words.baseline, words.candidate, words.change]);
     texts.extend(drawing.map(|drawing| drawing.draw_row(row)));
+    texts.push(words.no_larger_than);
     texts.push(format!("{}{needed}", words.verdict));
     texts.extend([words.q, words.repetitions, words.flags]);
     texts.into_iter().map(GridCell::from).collect()
@@ -421,7 +426,11 @@ fn row_card(row: &VerdictRow, many: bool, width: usize, on: bool) -> Vec<String>
     let mut lines = wrap_text(&format!("{}{side}", words.metric), width, "  ", "    ");
     let medians = format!("{} -> {}", words.baseline, words.candidate);
     let flags = if words.flags.is_empty() { String::new() } else { format!(", flags {}", words.flags) };
-    let rest = format!("q {}, n {}{flags}", words.q, words.repetitions);
+    let at_most = match words.no_larger_than.as_str() {
+        NOTHING => String::new(),
+        size => format!("at most {size}, "),
+    };
+    let rest = format!("{at_most}q {}, n {}{flags}", words.q, words.repetitions);
     let verdict = format!("{}{}", words.verdict, words.needed);
     for line in pack_texts(&[verdict, medians, words.change, rest], width) {
         // Only the first line has the verdict.
@@ -440,7 +449,8 @@ fn colour_verdict(row: &VerdictRow, text: &str, colour: bool) -> String {
         (Verdict::Better, false) => "32",
         (Verdict::Worse, true) => "1;31",
         (Verdict::Worse, false) => "31",
-        (Verdict::Same, _) => DIM,
+        (Verdict::Same | Verdict::SameHere, _) => DIM,
+        (Verdict::Differs, _) => "35",
         (Verdict::Unclear, _) => "33",
     };
     style_text(text, code, colour)

@@ -2,15 +2,17 @@
 //!
 //! Positions are in per cent of the drawing's width, so that a phone gets the same figure and no script is needed.
 
-use perflab_analyze::{Comparison, RepetitionLevel, RowFlag, SideSummary, VerdictBasis, VerdictRow};
-use perflab_model::Direction;
-use perflab_model::quantity::{
-    UnitScale, decimals_for_width, format_percent_change, format_quantity, format_signed,
+use perflab_analyze::{
+    Comparison, IntervalMeaning, RepetitionLevel, RowFlag, SideSummary, VerdictBasis, VerdictRow,
 };
+use perflab_model::Direction;
+use perflab_model::quantity::{UnitScale, decimals_for_width, format_quantity, format_signed};
 use serde::Serialize;
 
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
-use crate::comparison::row_text::{failures_text, tail_text, verdict_symbol, verdict_words};
+use crate::comparison::row_text::{
+    failures_text, format_size, no_larger_than_text, tail_text, verdict_symbol, verdict_words,
+};
 use crate::diagnostics::flag_footnote;
 
 /// Verdicts under the titles of their columns.
@@ -47,6 +49,8 @@ struct VerdictTableRow {
     candidate: String,
     n: String,
     margin: String,
+    no_larger_than: String,
+    detectable: String,
     flags: Vec<FlagLetter>,
     advice: String,
 }
@@ -142,7 +146,9 @@ fn verdict_row(row: &VerdictRow, comparison: &Comparison, axis: &IntervalAxis) -
         baseline: median_text(row.baseline.as_ref(), row),
         candidate: median_text(row.candidate.as_ref(), row),
         n: sample_counts_text(row),
-        margin: format!("± {}", format_percent_change(row.margin).trim_start_matches('+')),
+        margin: format!("± {}", format_size(row.margin)),
+        no_larger_than: no_larger_than_text(row).unwrap_or_default(),
+        detectable: row.detectable.map_or_else(String::new, format_size),
         flags: row
             .flags
             .iter()
@@ -186,7 +192,11 @@ fn change_and_interval(row: &VerdictRow) -> (String, String) {
     let half = limits.map_or(point.abs(), |(low, high)| (high - low) / 2.0);
     let decimals = decimals_for_width(half / scale.divisor);
     let own = |value: f64| format!("{}\u{a0}{}", format_signed(value / scale.divisor, decimals), scale.name);
-    let interval = limits.map(|(low, high)| format!("{} … {}", own(low), own(high))).unwrap_or_default();
+    let interval = limits.map(|(low, high)| match change.covers {
+        IntervalMeaning::Change => format!("{} … {}", own(low), own(high)),
+        IntervalMeaning::TheseRuns => format!("({} … {})", own(low), own(high)),
+    });
+    let interval = interval.unwrap_or_default();
     let paired = if row.flags.contains(&RowFlag::Paired) { " paired" } else { "" };
     (own(point) + paired, interval)
 }
@@ -211,6 +221,7 @@ fn row_advice(row: &VerdictRow, comparison: &Comparison) -> String {
     }
     let level = row.method.map_or("iterations", |method| match method.level {
         RepetitionLevel::Boot => "boots",
+        RepetitionLevel::Run => "runs",
         RepetitionLevel::Iteration => "iterations",
     });
     row.needed.map(|needed| format!("needs about {needed} {level} a side")).unwrap_or_default()

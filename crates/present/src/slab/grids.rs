@@ -394,7 +394,7 @@ impl NamedColumns {
 /// Whether there is anything to say of a cache beyond "as before".
 fn has_news(change: &CacheChange) -> bool {
     let moved = change.bytes.is_some_and(|bytes| bytes.value.abs() > change.floor);
-    moved || matches!(change.verdict, Verdict::Better | Verdict::Worse)
+    moved || matches!(change.verdict, Verdict::Better | Verdict::Worse | Verdict::Differs)
 }
 
 fn cache_change_cells(change: &CacheChange, named: NamedColumns) -> Vec<GridCell> {

@@ -130,6 +130,12 @@ fn sleep_of_student() {
     assert!((found.p - 0.079_39).abs() < 5e-6);
     let interval = found.interval(0.95).unwrap();
     assert!((interval.low + 3.365_483_2).abs() < 5e-8 && (interval.high - 0.205_483_2).abs() < 5e-8);
+    // The same data with `var.equal = TRUE`: "t = -1.8608, df = 18, p-value = 0.07919".
+    let pooled = pooled_t(&second, &first).unwrap();
+    assert!((pooled.t + 1.8608).abs() < 5e-5 && pooled.freedom == 18.0 && (pooled.p - 0.079_19).abs() < 5e-6);
+    // One value against the first drug: (x - 0.75) / (1.789010 √(1 + 1/10)), 9 degrees of freedom.
+    let one = pooled_t(&first, &[4.0]).unwrap();
+    assert!((one.t - 3.25 / (1.789_010 * 1.1_f64.sqrt())).abs() < 1e-6 && one.freedom == 9.0);
 }
 
 /// Davies and Goldsmith (1972), table 6.3, R data set `Dyestuff`: yield of five samples of six batches of dyestuff, in

@@ -54,18 +54,20 @@ fn a_cache_that_grew_is_worse_in_bytes_with_an_interval() {
     let dentry = find_cache(&found, "dentry");
     assert_eq!(
         (dentry.verdict, dentry.within_floor, dentry.mean.change.unwrap().scale),
-        (Verdict::Worse, false, ChangeScale::Ratio)
+        (Verdict::Differs, false, ChangeScale::Ratio)
     );
     let bytes = dentry.bytes.unwrap();
     let expected = 200.0 * 4096.0;
     assert!((bytes.value - expected).abs() < 0.01 * expected, "{bytes:?}");
     assert!(bytes.low.unwrap() > 0.9 * expected && bytes.high.unwrap() < 1.1 * expected);
-    assert_eq!(dentry.peak.as_ref().unwrap().verdict, Verdict::Worse);
-    assert_eq!(find_cache(&found, "still").verdict, Verdict::Same);
-    let gate: Gate = "worse".parse().unwrap();
+    assert_eq!(dentry.peak.as_ref().unwrap().verdict, Verdict::Differs);
+    assert_eq!(find_cache(&found, "still").verdict, Verdict::SameHere);
+    let gate = "worse".parse::<Gate>().unwrap();
+    assert!(found.violations(&gate).is_empty(), "one run a side");
+    let gate = gate.counting_differing();
     let hit: Vec<&str> = found.violations(&gate).iter().map(|change| change.cache.as_str()).collect();
     assert_eq!(hit, [ALL_CACHES, "dentry"]);
-    assert!(found.violations(&"worse:50%".parse().unwrap()).is_empty());
+    assert!(found.violations(&"worse:50%".parse::<Gate>().unwrap().counting_differing()).is_empty());
     assert!(found.mean.notes.contains(&MethodDescription::SlabNoiseFloor));
     serde_json::to_value(&found.caches).unwrap();
 }
@@ -80,9 +82,12 @@ fn a_change_within_one_slab_is_the_same() {
     };
     let found = compare_runs(&runs("A", 1), &runs("B", 2), false);
     let tiny = find_cache(&found, "tiny");
-    assert_eq!((tiny.mean.verdict, tiny.verdict, tiny.within_floor), (Verdict::Worse, Verdict::Same, true));
+    assert_eq!(
+        (tiny.mean.verdict, tiny.verdict, tiny.within_floor),
+        (Verdict::Differs, Verdict::SameHere, true)
+    );
     assert_eq!(tiny.floor, 4096.0);
-    let hit = found.violations(&"worse".parse().unwrap());
+    let hit = found.violations(&"worse".parse::<Gate>().unwrap().counting_differing());
     assert!(hit.iter().all(|change| change.cache == ALL_CACHES));
 }
 
@@ -122,8 +127,8 @@ fn a_cache_that_only_one_side_has_holds_0_bytes_on_the_other() {
     let inode = find_cache(&found, "btrfs_inode");
     assert_eq!(inode.mean.change.unwrap().scale, ChangeScale::Absolute);
     assert_eq!(inode.bytes.unwrap().value, 40.0 * 32_768.0);
-    assert_eq!(inode.verdict, Verdict::Worse);
-    assert_eq!(find_cache(&found, "dentry").verdict, Verdict::Same);
+    assert_eq!(inode.verdict, Verdict::Differs);
+    assert_eq!(find_cache(&found, "dentry").verdict, Verdict::SameHere);
 }
 
 #[test]

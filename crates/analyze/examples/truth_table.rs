@@ -1,0 +1,397 @@
+//! The table of truth: how often each word comes where the truth is known, by simulation, for every shape of noise, design and
+//! number of iterations, beside what other tools' rules say of the same data.
+//!
+//! `cargo xtask long simulate` runs it and puts what it prints, Markdown, into docs/statistics.md. Arguments: the seed and the
+//! repetitions of a cell.
+
+#![expect(clippy::unwrap_used, reason = "a simulation that cannot be set up must stop")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "what it prints is what it is for")]
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fixtures::run_builder::{RunBuilder, SplitMixNoise};
+use perflab_analyze::{
+    AnalysisOptions, ComparisonSide, IntervalMeaning, Verdict, VerdictRow, compare_levels, compare_sides,
+};
+use perflab_model::RunRecord;
+use perflab_stats::{mann_whitney, mean, sd, welch};
+
+/// How iterations scatter: by 2 %, one way or another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum NoiseShape {
+    Normal,
+    LogNormal,
+    Bimodal,
+    Dependent,
+    Outliers,
+    Quantised,
+    Drift,
+    HeavyTail,
+    FailingWhenSlow,
+}
+
+const SHAPES: [(NoiseShape, &str); 9] = [
+    (NoiseShape::Normal, "normal"),
+    (NoiseShape::LogNormal, "log-normal"),
+    (NoiseShape::Bimodal, "two modes, 5 % apart"),
+    (NoiseShape::Dependent, "AR(1) 0.5"),
+    (NoiseShape::Outliers, "1 % outliers x 10"),
+    (NoiseShape::Quantised, "quantised to 2 %"),
+    (NoiseShape::Drift, "drift of 3 %"),
+    (NoiseShape::HeavyTail, "tail: 5 % x 3"),
+    (NoiseShape::FailingWhenSlow, "the slow tenth fails"),
+];
+
+/// How both sides are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Design {
+    Interleaved,
+    OneRunEach,
+    SeveralRuns,
+    Boots,
+    Imports,
+}
+
+const DESIGNS: [(Design, &str); 5] = [
+    (Design::Interleaved, "interleaved"),
+    (Design::OneRunEach, "one run each, one boot"),
+    (Design::SeveralRuns, "4 runs each in turns, one boot"),
+    (Design::Boots, "5 boots each"),
+    (Design::Imports, "one import each"),
+];
+
+const ITERATIONS: [u32; 4] = [5, 10, 30, 100];
+const CHANGES: [f64; 5] = [0.0, 0.01, 0.02, 0.03, 0.05];
+const RUNS: u64 = 4;
+const BOOTS: u32 = 5;
+/// The luck of a run and of a boot.
+const LUCK: f64 = 0.01;
+
+/// Values in the order in which they are measured; the process goes on over runs and sides.
+struct Process<'a> {
+    shape: NoiseShape,
+    noise: &'a mut SplitMixNoise,
+    state: f64,
+    step: u32,
+    steps: u32,
+}
+
+impl Process<'_> {
+    fn uniform(&mut self) -> f64 {
+        // The normal distribution's own probability of a normal number is uniform.
+        let z = self.noise.normal();
+        0.5 * (1.0 + erf(z / std::f64::consts::SQRT_2))
+    }
+
+    /// The next value around a centre; none where the iteration fails.
+    fn next_value(&mut self, centre: f64) -> Option<f64> {
+        let z = self.noise.normal();
+        self.state = 0.5 * self.state + 0.75_f64.sqrt() * z;
+        let share = f64::from(self.step) / f64::from(self.steps.max(1));
+        self.step += 1;
+        Some(match self.shape {
+            NoiseShape::Normal => centre * (1.0 + 0.02 * z),
+            NoiseShape::LogNormal => centre * (0.02 * z).exp(),
+            NoiseShape::Bimodal => {
+                let upper = self.uniform() < 0.3;
+                centre * (1.0 + 0.005 * z + if upper { 0.05 } else { 0.0 })
+            }
+            NoiseShape::Dependent => centre * (1.0 + 0.02 * self.state),
+            NoiseShape::Outliers => {
+                let far = self.uniform() < 0.01;
+                centre * (1.0 + 0.02 * z) * if far { 10.0 } else { 1.0 }
+            }
+            NoiseShape::Quantised => (centre * (1.0 + 0.02 * z) / 0.02).round() * 0.02,
+            NoiseShape::Drift => centre * (1.0 + 0.02 * z) * (1.0 + 0.03 * share),
+            NoiseShape::HeavyTail => {
+                let far = self.uniform() < 0.05;
+                centre * (1.0 + 0.02 * z) * if far { 3.0 } else { 1.0 }
+            }
+            NoiseShape::FailingWhenSlow if z > 1.2816 => return None,
+            NoiseShape::FailingWhenSlow => centre * (1.0 + 0.02 * z),
+        })
+    }
+}
+
+/// Abramowitz and Stegun, 7.1.26: good to 1.5e-7.
+fn erf(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
+    let series = t
+        * (0.254_829_592
+            + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
+    (1.0 - series * (-x * x).exp()).copysign(x)
+}
+
+/// One experiment: both sides, or the levels of one run.
+enum Experiment {
+    Levels(Box<RunRecord>),
+    Sides(Vec<RunRecord>, Vec<RunRecord>),
+}
+
+fn build_run(name: &str, turn: u64, iterations: u32, process: &mut Process<'_>, centre: f64) -> RunRecord {
+    let lab = RunBuilder::new(&format!("{name}{turn}")).with(|lab| lab.iterations = iterations);
+    let mut run = lab.build_run(|_| process.next_value(centre));
+    run.manifest.anchor.realtime.0 += turn * 600_000_000_000;
+    run
+}
+
+fn measure(shape: NoiseShape, design: Design, n: u32, change: f64, noise: &mut SplitMixNoise) -> Experiment {
+    let repetitions = match design {
+        Design::Interleaved | Design::OneRunEach | Design::Imports => 1,
+        Design::SeveralRuns => u32::try_from(RUNS).unwrap(),
+        Design::Boots => BOOTS,
+    };
+    let lucks: Vec<f64> = (0..2 * repetitions).map(|_| noise.lognormal_around(1.0, LUCK)).collect();
+    let state = noise.normal();
+    let process = &mut Process { shape, noise, state, step: 0, steps: 2 * n * repetitions };
+    let after = 1.0 + change;
+    match design {
+        Design::Interleaved => {
+            let lab = RunBuilder::new("r").with(|lab| {
+                lab.factors = vec![("build", vec!["old", "new"])];
+                lab.iterations = n;
+            });
+            Experiment::Levels(Box::new(
+                lab.build_run(|at| process.next_value(if at.level("build") == "new" { after } else { 1.0 })),
+            ))
+        }
+        Design::OneRunEach | Design::Imports => {
+            let mut runs = [build_run("a", 0, n, process, 1.0), build_run("b", 1, n, process, after)];
+            if design == Design::Imports {
+                for run in &mut runs {
+                    run.manifest.boot_id = String::new();
+                    run.manifest.facts.add("import.kind", "hyperfine", "import");
+                }
+            }
+            let [ours, theirs] = runs;
+            Experiment::Sides(vec![ours], vec![theirs])
+        }
+        Design::SeveralRuns => {
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            for (turn, luck) in (0..).zip(&lucks) {
+                let (name, centre, side) =
+                    if turn % 2 == 0 { ("a", 1.0, &mut ours) } else { ("b", after, &mut theirs) };
+                side.push(build_run(name, turn, n, process, centre * luck));
+            }
+            Experiment::Sides(ours, theirs)
+        }
+        Design::Boots => {
+            let mut side = |name: &str, centre: f64, lucks: &[f64]| {
+                let lab = RunBuilder::new(name).with(|lab| {
+                    (lab.boots, lab.iterations, lab.boot_id) = (BOOTS, n, name.into());
+                });
+                let mut boot = 0;
+                lab.build_run(|at| {
+                    if at.boot != boot {
+                        // Another boot drifts and depends on nothing that was before.
+                        (boot, process.state) = (at.boot, process.noise.normal());
+                    }
+                    process.step = at.iteration;
+                    process.steps = n;
+                    process.next_value(centre * lucks[at.boot as usize])
+                })
+            };
+            let (ours, theirs) = lucks.split_at(BOOTS as usize);
+            Experiment::Sides(vec![side("a", 1.0, ours)], vec![side("b", after, theirs)])
+        }
+    }
+}
+
+fn judge(experiment: &Experiment, margin: f64) -> VerdictRow {
+    let options = AnalysisOptions { default_margin: margin, ..AnalysisOptions::default() };
+    let side = |name: &str, runs: &[RunRecord]| ComparisonSide { name: name.into(), runs: runs.to_vec() };
+    let mut found = match experiment {
+        Experiment::Levels(run) => {
+            compare_levels(&side("r", std::slice::from_ref(run.as_ref())), "build", &options)
+        }
+        Experiment::Sides(ours, theirs) => compare_sides(&side("a", ours), &[side("b", theirs)], &options),
+    }
+    .unwrap();
+    found.rows.remove(0)
+}
+
+/// What came of a cell.
+#[derive(Debug, Default, Clone)]
+struct CellCounts {
+    /// Better or worse, with a margin of zero.
+    alarms: usize,
+    /// Intervals of the change, those that hold it, and those that exclude "no change".
+    intervals: usize,
+    covering: usize,
+    excluding: usize,
+    /// Words at the default margin.
+    words: BTreeMap<&'static str, usize>,
+    /// What benchstat's, Welch's, hyperfine's and MMTests' rules call different.
+    peers: [usize; 4],
+}
+
+fn simulate(shape: NoiseShape, design: Design, n: u32, change: f64, tries: usize, seed: u64) -> CellCounts {
+    let mut noise = SplitMixNoise(seed);
+    let mut counts = CellCounts::default();
+    for _ in 0..tries {
+        let experiment = measure(shape, design, n, change, &mut noise);
+        let row = judge(&experiment, 0.0);
+        counts.alarms += usize::from(matches!(row.verdict, Verdict::Better | Verdict::Worse));
+        let of_change = row.change.filter(|change| change.covers == IntervalMeaning::Change);
+        if let Some(interval) = of_change.and_then(|change| change.interval) {
+            counts.intervals += 1;
+            counts.covering += usize::from(interval.low <= change && change <= interval.high);
+            counts.excluding += usize::from(interval.low > 0.0 || interval.high < 0.0);
+        }
+        *counts.words.entry(judge(&experiment, 0.03).verdict.word()).or_default() += 1;
+        if let (Some(ours), Some(theirs)) = (&row.baseline, &row.candidate) {
+            let values = |side: &perflab_analyze::SideSummary| {
+                side.values.iter().map(|point| point.value).collect::<Vec<f64>>()
+            };
+            for (count, differs) in counts.peers.iter_mut().zip(peers_differ(&values(ours), &values(theirs)))
+            {
+                *count += usize::from(differs);
+            }
+        }
+    }
+    counts
+}
+
+/// benchstat: Mann and Whitney below 5 %. Welch below 5 %. hyperfine: "x ± y times faster" with x - 1 > y. MMTests: bands of
+/// ± 1.96 standard deviations that do not touch.
+fn peers_differ(x: &[f64], y: &[f64]) -> [bool; 4] {
+    let (mx, my) = (mean(x).unwrap(), mean(y).unwrap());
+    let (sx, sy) = (sd(x).unwrap_or(0.0), sd(y).unwrap_or(0.0));
+    let (slow, fast) = if mx > my { ((mx, sx), (my, sy)) } else { ((my, sy), (mx, sx)) };
+    let ratio = slow.0 / fast.0;
+    let error = ratio * ((slow.1 / slow.0).powi(2) + (fast.1 / fast.0).powi(2)).sqrt();
+    [
+        mann_whitney(x, y).is_ok_and(|found| found.p < 0.05),
+        welch(x, y).is_ok_and(|found| found.p < 0.05),
+        ratio - 1.0 > error,
+        (mx - my).abs() > 1.96 * (sx + sy),
+    ]
+}
+
+type CellKey = (NoiseShape, Design, u32, usize);
+
+fn simulate_all(seed: u64, tries: usize) -> BTreeMap<CellKey, CellCounts> {
+    let mut keys: Vec<CellKey> = Vec::new();
+    for (shape, _) in SHAPES {
+        for (design, _) in DESIGNS {
+            for n in ITERATIONS {
+                keys.extend((0..CHANGES.len()).map(|change| (shape, design, n, change)));
+            }
+        }
+    }
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(key) = keys.get(at) else { break };
+                    let (shape, design, n, change) = *key;
+                    let own = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
+                    let counts = simulate(shape, design, n, CHANGES[change], tries, own);
+                    found.lock().unwrap().insert(*key, counts);
+                    if at.is_multiple_of(50) {
+                        eprintln!("{at} of {} cells", keys.len());
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+fn percent(count: usize, of: usize) -> String {
+    if of == 0 { "-".into() } else { format!("{:.1}", 100.0 * count as f64 / of as f64) }
+}
+
+/// A row a shape, a column a design, the numbers of iterations in each cell.
+fn print_table(title: &str, cell: impl Fn(CellKey) -> String) {
+    println!("{title}\n");
+    let designs: Vec<&str> = DESIGNS.iter().map(|(_, name)| *name).collect();
+    println!("| shape | {} |\n|:--|{}", designs.join(" | "), ":--|".repeat(designs.len()));
+    for (shape, name) in SHAPES {
+        let cells: Vec<String> = DESIGNS
+            .iter()
+            .map(|(design, _)| ITERATIONS.map(|n| cell((shape, *design, n, 0))).join(" / "))
+            .collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    println!();
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>().unwrap());
+    let (seed, tries) = (arguments.next().unwrap_or(2026), arguments.next().unwrap_or(2_000) as usize);
+    let found = simulate_all(seed, tries);
+    let flat: Vec<&CellCounts> =
+        found.iter().filter(|(key, _)| key.3 == 0).map(|(_, counts)| counts).collect();
+    println!(
+        "Seed {seed}, {tries} experiments a cell; 5 / 10 / 30 / 100 iterations of 2 % noise; runs and boots have a luck of 1 % of their own.\n"
+    );
+    print_table("**Better or worse where nothing changed**, in %, with a margin of zero:", |key| {
+        percent(found[&key].alarms, tries)
+    });
+    let worst = flat.iter().map(|counts| counts.alarms).max().unwrap_or(0);
+    let all: usize = flat.iter().map(|counts| counts.alarms).sum();
+    println!("Worst cell {} %, mean {} %.\n", percent(worst, tries), percent(all, tries * flat.len()));
+    print_table(
+        "**Coverage** of the 95 % interval of the change, in % (-: no interval can be honest, and a range between these two runs is shown):",
+        |key| percent(found[&key].covering, found[&key].intervals),
+    );
+    let covered: Vec<(usize, usize)> = flat
+        .iter()
+        .filter(|counts| counts.intervals > 0)
+        .map(|counts| (counts.covering, counts.intervals))
+        .collect();
+    let least = covered.iter().map(|(hit, of)| *hit as f64 / *of as f64).fold(1.0, f64::min);
+    let (hits, of) = covered.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    println!("Worst cell {:.1} %, mean {} %.\n", 100.0 * least, percent(hits, of));
+    println!(
+        "**Power**: the interval excludes \"no change\" where the candidate is 1 / 2 / 3 / 5 % slower, in %, at 30 iterations; behind it benchstat's rule on the same values pooled:\n"
+    );
+    let [interleaved, _, several, boots, _] = DESIGNS;
+    println!("| shape | {} | {} | {} |\n|:--|:--|:--|:--|", interleaved.1, several.1, boots.1);
+    for (shape, name) in SHAPES {
+        let cells = [interleaved, several, boots].map(|(design, _)| {
+            let at = |change: usize| &found[&(shape, design, 30, change)];
+            let ours: Vec<String> = (1..5).map(|change| percent(at(change).excluding, tries)).collect();
+            let theirs: Vec<String> = (1..5).map(|change| percent(at(change).peers[0], tries)).collect();
+            format!("{} ({})", ours.join(" / "), theirs.join(" / "))
+        });
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    println!();
+    print_table(
+        "**Other tools' rules on the same data**, nothing changed: benchstat's, in % (Welch's, hyperfine's and MMTests' at 30 in brackets):",
+        |key| {
+            let counts = &found[&key];
+            let own = percent(counts.peers[0], tries);
+            if key.2 == 30 {
+                let rest: Vec<String> =
+                    counts.peers[1..].iter().map(|count| percent(*count, tries)).collect();
+                return format!("{own} ({})", rest.join(", "));
+            }
+            own
+        },
+    );
+    println!("**Words at the default margin** of 3 %, at 30 iterations, in % of experiments:\n");
+    println!(
+        "| shape | design | change | better | worse | same | unclear | differs | same here |\n|:--|:--|--:|--:|--:|--:|--:|--:|--:|"
+    );
+    for (shape, name) in SHAPES {
+        for (design, design_name) in DESIGNS {
+            for change in [0, 2, 4] {
+                let words = &found[&(shape, design, 30, change)].words;
+                let shares = ["better", "worse", "same", "unclear", "differs", "same here"]
+                    .map(|word| percent(words.get(word).copied().unwrap_or(0), tries));
+                println!(
+                    "| {name} | {design_name} | {:.0} % | {} |",
+                    100.0 * CHANGES[change],
+                    shares.join(" | ")
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! One run a side, not interleaved: what its iterations say of these two runs, and what earlier runs say of any two.
+//!
+//! Iterations of one run share its luck. Their interval is that of the difference between these two runs, widened by how much
+//! they resemble their neighbours. Only what other runs of the study showed from run to run makes it one of the change.
+
+use std::collections::{BTreeMap, HashMap};
+
+use perflab_model::RunRecord;
+use perflab_stats::{
+    ConfidenceInterval, SerialDependence, StatsError, SuccessiveDifferences, dependent_p, median,
+};
+
+use crate::compare::alignment::{CaseSelection, MetricKey, MetricSamples, SampleIndex};
+use crate::compare::change::{
+    BetweenRuns, ChangeEstimate, ChangeInterval, ChangeScale, IntervalMeaning, MetricChange,
+};
+use crate::compare::comparison::SamplePoint;
+use crate::compare::options::{AnalysisOptions, ComparisonSide};
+
+/// Fewest differences between earlier runs from which anything follows.
+const FEWEST_DIFFERENCES: usize = 3;
+
+/// A drift within runs is extended over no more than so many times their length.
+const FARTHEST_RUNS: f64 = 3.0;
+
+/// Medians of earlier runs, by case and metric, in order of time.
+#[derive(Debug, Default)]
+pub(crate) struct EarlierRuns {
+    medians: HashMap<(String, MetricKey), Vec<EarlierMedian>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct EarlierMedian {
+    boot: u32,
+    value: f64,
+}
+
+/// What earlier runs say of a row.
+#[derive(Debug, Clone, Copy)]
+struct RunNoise {
+    differences: SuccessiveDifferences,
+    pairs: usize,
+}
+
+impl EarlierRuns {
+    /// Those of runs, their cases named as in a comparison that hides these factors.
+    pub(crate) fn from_runs(runs: &[RunRecord], hidden: &[String], options: &AnalysisOptions) -> Self {
+        let mut index = SampleIndex::default();
+        let selection = CaseSelection { level: None, hidden: hidden.to_vec() };
+        let side = ComparisonSide { name: String::new(), runs: runs.to_vec() };
+        let table = index.align_side(&side, "", &selection, options);
+        let mut medians = HashMap::new();
+        for ((subject, metric), cell) in &table.cells {
+            let names = (index.subjects.get_index(*subject), index.metrics.get_index(*metric));
+            let (Some((name, _)), Some(metric)) = names else { continue };
+            medians.insert((name.clone(), metric.clone()), medians_in_order(cell));
+        }
+        EarlierRuns { medians }
+    }
+
+    /// The noise from one run to the next, on a scale: between runs of different boots, or of any.
+    fn noise(
+        &self,
+        subject: &str,
+        metric: &MetricKey,
+        scale: ChangeScale,
+        other_boots: bool,
+    ) -> Option<RunNoise> {
+        let medians = self.medians.get(&(subject.to_owned(), metric.clone()))?;
+        let on_scale = |value: f64| match scale {
+            ChangeScale::Ratio => (value > 0.0).then(|| value.ln()),
+            ChangeScale::Absolute => Some(value),
+        };
+        let pairs = medians.iter().zip(medians.iter().skip(1));
+        let pairs = pairs.filter(|(one, next)| !other_boots || one.boot != next.boot);
+        let differences: Vec<f64> =
+            pairs.filter_map(|(one, next)| Some(on_scale(next.value)? - on_scale(one.value)?)).collect();
+        if differences.len() < FEWEST_DIFFERENCES {
+            return None;
+        }
+        let found = SuccessiveDifferences::from_differences(&differences).ok()?;
+        Some(RunNoise { differences: found, pairs: differences.len() })
+    }
+}
+
+/// The median of each run in each of its boots, by time.
+fn medians_in_order(cell: &MetricSamples) -> Vec<EarlierMedian> {
+    let mut runs: BTreeMap<(u32, u32), Vec<SamplePoint>> = BTreeMap::new();
+    for point in cell.points.iter() {
+        runs.entry((point.run, point.boot)).or_default().push(*point);
+    }
+    let mut medians: Vec<_> = runs
+        .into_iter()
+        .filter_map(|((_, boot), points)| {
+            let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+            Some((points.first()?.at, EarlierMedian { boot, value: median(&values).ok()? }))
+        })
+        .collect();
+    medians.sort_by_key(|(at, _)| *at);
+    medians.into_iter().map(|(_, median)| median).collect()
+}
+
+/// The sides of a row with one run each.
+pub(crate) struct RunPair<'a> {
+    pub(crate) subject: &'a str,
+    pub(crate) metric: &'a MetricKey,
+    pub(crate) baseline: &'a MetricSamples,
+    pub(crate) candidate: &'a MetricSamples,
+    /// Of different boots, or nobody knows.
+    pub(crate) other_boots: bool,
+    /// How many values of each side were compared.
+    pub(crate) compared: [usize; 2],
+}
+
+impl RunPair<'_> {
+    /// Widens what independent iterations would say by their dependence, and by what earlier runs showed.
+    pub(crate) fn widen(
+        &self,
+        found: &mut ChangeEstimate,
+        earlier: &EarlierRuns,
+        confidences: [f64; 2],
+    ) -> Result<BetweenRuns, StatsError> {
+        let scale = found.change.scale;
+        let runs = [self.baseline, self.candidate].map(|side| values_on_scale(side, scale));
+        let dependence = SerialDependence::from_runs(&[&runs[0], &runs[1]])?;
+        let widened = dependence.widening(self.compared.into_iter().min().unwrap_or(0));
+        let value = to_scale(scale, found.change.value);
+        let within = |interval: ChangeInterval| {
+            let reach = |limit: f64| value + widened * (to_scale(scale, limit) - value);
+            ChangeInterval {
+                low: from_scale(scale, reach(interval.low)),
+                high: from_scale(scale, reach(interval.high)),
+                level: interval.level,
+            }
+        };
+        let on_scale = found.change.interval.map(|interval| ConfidenceInterval {
+            low: to_scale(scale, interval.low),
+            high: to_scale(scale, interval.high),
+            level: interval.level,
+        });
+        let change = &mut found.change;
+        (change.interval, change.narrow) = (change.interval.map(within), change.narrow.map(within));
+        change.covers = IntervalMeaning::TheseRuns;
+        if let Some(interval) = on_scale {
+            let values = self.compared.into_iter().sum();
+            found.p = found.p.max(dependent_p(value, interval, widened, values)?);
+        }
+        found.sd = found.sd.map(|sd| sd * widened);
+        let noise = earlier.noise(self.subject, self.metric, scale, self.other_boots);
+        if let Some(noise) = &noise {
+            noise.extend_to_any_runs(found, value, confidences)?;
+        }
+        Ok(BetweenRuns {
+            autocorrelation: dependence.autocorrelation,
+            widened,
+            earlier_pairs: noise.map_or(0, |noise| noise.pairs),
+            drift: self.drift(&runs).map(|drift| from_scale(scale, drift)),
+        })
+    }
+
+    /// How far a straight line through both runs, one slope and two levels, moves from the middle of one to that of the other.
+    fn drift(&self, runs: &[Vec<f64>; 2]) -> Option<f64> {
+        let times = [self.baseline, self.candidate]
+            .map(|side| side.points.iter().map(|point| point.at.0 as f64 / 1e9).collect::<Vec<f64>>());
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (times, values) in times.iter().zip(runs) {
+            let (middle, level) = (mean(times), mean(values));
+            for (time, value) in times.iter().zip(values) {
+                products += (time - middle) * (value - level);
+                squares += (time - middle).powi(2);
+            }
+        }
+        let span = |times: &Vec<f64>| Some(times.last()? - times.first()?);
+        let longest = times.iter().filter_map(span).fold(0.0, f64::max);
+        let apart = mean(&times[1]) - mean(&times[0]);
+        (squares > 0.0 && apart.abs() <= FARTHEST_RUNS * longest).then(|| products / squares * apart)
+    }
+}
+
+impl RunNoise {
+    /// The interval of the change: no narrower than what any two runs differ by.
+    fn extend_to_any_runs(
+        &self,
+        found: &mut ChangeEstimate,
+        value: f64,
+        [confidence, narrow]: [f64; 2],
+    ) -> Result<(), StatsError> {
+        let scale = found.change.scale;
+        let extend = |within: Option<ChangeInterval>, confidence| {
+            let any = self.differences.interval(value, confidence)?;
+            let (low, high) = (from_scale(scale, any.low), from_scale(scale, any.high));
+            Ok::<_, StatsError>(within.map(|within| ChangeInterval {
+                low: within.low.min(low),
+                high: within.high.max(high),
+                level: within.level.min(confidence),
+            }))
+        };
+        let MetricChange { interval, narrow: of_same, .. } = found.change;
+        found.change.interval = extend(interval, confidence)?;
+        found.change.narrow = extend(of_same, narrow)?;
+        found.change.covers = IntervalMeaning::Change;
+        found.p = found.p.max(self.differences.p(value));
+        Ok(())
+    }
+}
+
+fn values_on_scale(side: &MetricSamples, scale: ChangeScale) -> Vec<f64> {
+    side.points
+        .iter()
+        .map(|point| if scale == ChangeScale::Ratio { point.value.ln() } else { point.value })
+        .collect()
+}
+
+fn to_scale(scale: ChangeScale, change: f64) -> f64 {
+    if scale == ChangeScale::Ratio { change.ln_1p() } else { change }
+}
+
+fn from_scale(scale: ChangeScale, shift: f64) -> f64 {
+    if scale == ChangeScale::Ratio { shift.exp_m1() } else { shift }
+}

@@ -1,0 +1,148 @@
+//! Runs as a level: the luck of a run, dependent iterations and drift on data without a change, and with one.
+
+use fixtures::run_builder::{RunBuilder, SplitMixNoise};
+use perflab_analyze::{
+    AnalysisOptions, ComparisonSide, IntervalMeaning, RepetitionLevel, Verdict, VerdictRow, compare_sides,
+};
+use perflab_model::RunRecord;
+
+const STUDIES: usize = 600;
+
+/// Three standard errors of a share of 5 % above it.
+const LIMIT: f64 = 0.05 + 3.0 * 0.0089;
+
+/// A margin of zero, so that "same" cannot hide an alarm.
+fn strict_options() -> AnalysisOptions {
+    AnalysisOptions { default_margin: 0.0, ..AnalysisOptions::default() }
+}
+
+fn make_side(name: &str, runs: Vec<RunRecord>) -> ComparisonSide {
+    ComparisonSide { name: name.into(), runs }
+}
+
+/// The values of a run, `begun` minutes after the first, in the machine's only boot.
+fn build_run(name: &str, begun: u64, iterations: u32, mut value: impl FnMut() -> f64) -> RunRecord {
+    let lab = RunBuilder::new(&format!("{name}{begun:03}")).with(|lab| lab.iterations = iterations);
+    let mut run = lab.build_run(|_| Some(value()));
+    run.manifest.anchor.realtime.0 += begun * 60_000_000_000;
+    run
+}
+
+/// A run whose luck is 2 %, and whose iterations scatter by 1 %, around a centre.
+fn run_with_luck(name: &str, begun: u64, centre: f64, noise: &mut SplitMixNoise) -> RunRecord {
+    let luck = noise.lognormal_around(centre, 0.02);
+    build_run(name, begun, 10, || noise.lognormal_around(luck, 0.01))
+}
+
+fn only_row(baseline: &ComparisonSide, candidate: ComparisonSide, options: &AnalysisOptions) -> VerdictRow {
+    compare_sides(baseline, &[candidate], options).unwrap().rows.remove(0)
+}
+
+/// The shares of rows that are better or worse, and whose interval holds the true change of nothing.
+fn judge_flat(mut row: impl FnMut() -> VerdictRow) -> (f64, f64) {
+    let (mut alarms, mut covered, mut intervals) = (0, 0, 0);
+    for _ in 0..STUDIES {
+        let row = row();
+        alarms += usize::from(matches!(row.verdict, Verdict::Better | Verdict::Worse));
+        if let Some(interval) = row.change.and_then(|change| change.interval) {
+            intervals += 1;
+            covered += usize::from(interval.low <= 0.0 && interval.high >= 0.0);
+        }
+    }
+    (alarms as f64 / STUDIES as f64, covered as f64 / f64::from(intervals))
+}
+
+#[test]
+fn the_luck_of_runs_in_one_boot_is_no_change() {
+    for runs in [2, 3, 5] {
+        let mut noise = SplitMixNoise(runs);
+        let (alarms, coverage) = judge_flat(|| {
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            for turn in 0..runs {
+                ours.push(run_with_luck("a", 2 * turn, 1.0, &mut noise));
+                theirs.push(run_with_luck("b", 2 * turn + 1, 1.0, &mut noise));
+            }
+            let row = only_row(&make_side("a", ours), make_side("b", theirs), &strict_options());
+            assert_eq!(row.method.map(|method| method.level), Some(RepetitionLevel::Run));
+            row
+        });
+        eprintln!("{runs} runs a side: {:.1} % alarms, coverage {:.1} %", alarms * 100.0, coverage * 100.0);
+        assert!(alarms <= LIMIT && coverage >= 0.92, "{runs}: {alarms} {coverage}");
+    }
+}
+
+#[test]
+fn one_run_against_several_borrows_their_spread() {
+    let mut noise = SplitMixNoise(3);
+    let (alarms, coverage) = judge_flat(|| {
+        let theirs = (0..4).map(|turn| run_with_luck("b", turn, 1.0, &mut noise)).collect();
+        let ours = make_side("a", vec![run_with_luck("a", 9, 1.0, &mut noise)]);
+        let row = only_row(&ours, make_side("b", theirs), &strict_options());
+        assert!(row.method.is_some_and(|method| method.pooled && method.baseline == 1));
+        row
+    });
+    assert!(alarms <= LIMIT && coverage >= 0.92, "{alarms} {coverage}");
+    let theirs = (0..4).map(|turn| run_with_luck("b", turn, 1.5, &mut noise)).collect();
+    let ours = make_side("a", vec![run_with_luck("a", 9, 1.0, &mut noise)]);
+    assert_eq!(only_row(&ours, make_side("b", theirs), &strict_options()).verdict, Verdict::Worse);
+}
+
+/// Iterations that resemble one another by 0.5.
+fn dependent_run(name: &str, begun: u64, iterations: u32, noise: &mut SplitMixNoise) -> RunRecord {
+    let mut state = noise.normal();
+    build_run(name, begun, iterations, || {
+        state = 0.5 * state + 0.75_f64.sqrt() * noise.normal();
+        1.0 + 0.02 * state
+    })
+}
+
+#[test]
+fn one_run_a_side_is_never_better_or_worse_and_dependent_iterations_seldom_differ() {
+    for iterations in [5, 10, 30] {
+        let mut noise = SplitMixNoise(u64::from(iterations));
+        let mut differs = 0;
+        let (alarms, _) = judge_flat(|| {
+            let ours = make_side("a", vec![dependent_run("a", 0, iterations, &mut noise)]);
+            let theirs = make_side("b", vec![dependent_run("b", 1, iterations, &mut noise)]);
+            let row = only_row(&ours, theirs, &strict_options());
+            assert_eq!(row.change.map(|change| change.covers), Some(IntervalMeaning::TheseRuns));
+            differs += usize::from(row.verdict == Verdict::Differs);
+            row
+        });
+        let share = f64::from(u32::try_from(differs).unwrap()) / STUDIES as f64;
+        eprintln!("{iterations} dependent iterations: {:.1} % differ", share * 100.0);
+        assert!(alarms == 0.0 && share <= LIMIT, "{iterations}: {alarms} {share}");
+    }
+}
+
+#[test]
+fn what_earlier_runs_showed_makes_an_interval_of_the_change() {
+    let mut noise = SplitMixNoise(11);
+    let (_, coverage) = judge_flat(|| {
+        let earlier = (0..8).map(|turn| run_with_luck("e", turn, 1.0, &mut noise)).collect();
+        let options = AnalysisOptions { earlier, ..strict_options() };
+        let ours = make_side("a", vec![run_with_luck("a", 20, 1.0, &mut noise)]);
+        let theirs = make_side("b", vec![run_with_luck("b", 21, 1.0, &mut noise)]);
+        let row = only_row(&ours, theirs, &options);
+        assert_eq!(row.change.map(|change| change.covers), Some(IntervalMeaning::Change));
+        assert_eq!(row.between_runs.map(|found| found.earlier_pairs), Some(7));
+        row
+    });
+    eprintln!("with 8 earlier runs: coverage {:.1} %", coverage * 100.0);
+    assert!(coverage >= 0.92, "{coverage}");
+}
+
+#[test]
+fn a_steady_drift_says_how_much_it_would_explain() {
+    let mut minute = 0.0;
+    let mut drifting = |name: &str, begun| {
+        build_run(name, begun, 60, || {
+            minute += 1.0;
+            100.0 + minute
+        })
+    };
+    let (ours, theirs) = (drifting("a", 0), drifting("b", 1));
+    let row = only_row(&make_side("a", vec![ours]), make_side("b", vec![theirs]), &strict_options());
+    let drift = row.between_runs.unwrap().drift.unwrap();
+    assert!((drift - row.change.unwrap().value).abs() < 0.3 * drift, "{drift}");
+}
