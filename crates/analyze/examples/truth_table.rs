@@ -270,6 +270,11 @@ fn peers_differ(x: &[f64], y: &[f64]) -> [bool; 4] {
     ]
 }
 
+/// Power needs fewer experiments than rates near 5 %.
+fn power_tries(tries: usize) -> usize {
+    (tries / 4).max(1)
+}
+
 type CellKey = (NoiseShape, Design, u32, usize);
 
 fn simulate_all(seed: u64, tries: usize) -> BTreeMap<CellKey, CellCounts> {
@@ -290,6 +295,7 @@ fn simulate_all(seed: u64, tries: usize) -> BTreeMap<CellKey, CellCounts> {
                     let Some(key) = keys.get(at) else { break };
                     let (shape, design, n, change) = *key;
                     let own = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
+                    let tries = if change == 0 { tries } else { power_tries(tries) };
                     let counts = simulate(shape, design, n, CHANGES[change], tries, own);
                     found.lock().unwrap().insert(*key, counts);
                     if at.is_multiple_of(50) {
@@ -328,7 +334,8 @@ fn main() {
     let flat: Vec<&CellCounts> =
         found.iter().filter(|(key, _)| key.3 == 0).map(|(_, counts)| counts).collect();
     println!(
-        "Seed {seed}, {tries} experiments a cell; 5 / 10 / 30 / 100 iterations of 2 % noise; runs and boots have a luck of 1 % of their own.\n"
+        "Seed {seed}, {tries} experiments a cell ({} where something changed); 5 / 10 / 30 / 100 iterations of 2 % noise; runs and boots have a luck of 1 % of their own.\n",
+        power_tries(tries)
     );
     print_table("**Better or worse where nothing changed**, in %, with a margin of zero:", |key| {
         percent(found[&key].alarms, tries)
@@ -356,8 +363,10 @@ fn main() {
     for (shape, name) in SHAPES {
         let cells = [interleaved, several, boots].map(|(design, _)| {
             let at = |change: usize| &found[&(shape, design, 30, change)];
-            let ours: Vec<String> = (1..5).map(|change| percent(at(change).excluding, tries)).collect();
-            let theirs: Vec<String> = (1..5).map(|change| percent(at(change).peers[0], tries)).collect();
+            let ours: Vec<String> =
+                (1..5).map(|change| percent(at(change).excluding, power_tries(tries))).collect();
+            let theirs: Vec<String> =
+                (1..5).map(|change| percent(at(change).peers[0], power_tries(tries))).collect();
             format!("{} ({})", ours.join(" / "), theirs.join(" / "))
         });
         println!("| {name} | {} |", cells.join(" | "));
@@ -384,8 +393,9 @@ fn main() {
         for (design, design_name) in DESIGNS {
             for change in [0, 2, 4] {
                 let words = &found[&(shape, design, 30, change)].words;
+                let of = words.values().sum();
                 let shares = ["better", "worse", "same", "unclear", "differs", "same here"]
-                    .map(|word| percent(words.get(word).copied().unwrap_or(0), tries));
+                    .map(|word| percent(words.get(word).copied().unwrap_or(0), of));
                 println!(
                     "| {name} | {design_name} | {:.0} % | {} |",
                     100.0 * CHANGES[change],
