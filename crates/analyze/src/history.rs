@@ -1,22 +1,24 @@
 //! A metric over the runs of an archive: one value per run, and its change points.
 //!
-//! Steps are found by E-divisive (energy distance, permutations with a seed) on the logarithms where all values are
-//! above zero. Hunter's t-test is not used: at its usual level of 0.001 it alarms on 1 to 3.5 % of flat series, since
+//! Steps are found by E-divisive (energy distance, permutations with a seed, values that may depend on the ones before) on
+//! the logarithms where all values are above zero, and held against all series that were searched: q. Hunter's t-test is not used: at its usual level of 0.001 it alarms on 1 to 3.5 % of flat series, since
 //! its p-value belongs to a place chosen beforehand (`crates/stats/tests/it/hunter.rs`).
 //!
 //! A step lies between two runs; which change is to blame takes a new measurement. Each unit of a metric is a series of
-//! its own.
+//! its own, and so is each machine and each version of a case.
 
 use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
 use perflab_model::{Case, Direction, Manifest, Nanos, RunRecord, Sample, Unit};
-use perflab_stats::{EDivisive, PairwiseShifts, StatsError, median, median_with_interval};
+use perflab_stats::{
+    EDivisive, PairwiseShifts, StatsError, benjamini_hochberg, median, median_with_interval,
+};
 use serde::Serialize;
 
 use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange};
 use crate::compare::comparison::{ComparedRun, Verdict};
-use crate::compare::run_differences::{self, case_differences};
+use crate::compare::run_differences::{self, PlanDifference, case_differences, machine_differences};
 use crate::method_description::MethodDescription;
 use crate::{AnalysisOptions, AnalyzeError};
 
@@ -57,7 +59,8 @@ pub struct MetricHistory {
     pub primary: bool,
     /// The relative change that matters.
     pub margin: f64,
-    /// Where the case was edited since the series of this name before it: what differs, as `key: before -> after`.
+    /// Where the case was edited or the machine is another one since the series of this name before it: what differs, as
+    /// `key: before -> after`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edited: Vec<String>,
     /// One value a run, the oldest first.
@@ -81,8 +84,10 @@ pub struct HistoryChangePoint {
     pub change: MetricChange,
     /// What it means: *same* where it is smaller than the margin, *unclear* where the metric has no direction.
     pub verdict: Verdict,
-    /// How surprising it is, were there none; no smaller than one over the number of permutations.
+    /// How surprising it is, were there none.
     pub p: f64,
+    /// The same, adjusted for all series that were searched.
+    pub q: f64,
     /// Other series that have a step at the same run.
     pub together: usize,
     /// Facts that differ between the two runs, the likely causes first, as `key: before -> after`.
@@ -104,8 +109,9 @@ pub fn metric_histories(
         return Err(AnalyzeError::NoRun { side: "the history".into() });
     }
     let mut series = collect_series(&ordered, options)?;
-    for one in &mut series {
-        one.steps = find_change_points(one, &ordered, options)?;
+    let found = significant_steps(&series, 1.0 - options.confidence)?;
+    for (one, steps) in series.iter_mut().zip(found) {
+        one.steps = describe_change_points(one, &steps, &ordered, options)?;
     }
     count_simultaneous(&mut series);
     Ok(MetricHistories {
@@ -157,15 +163,23 @@ pub struct HistoryPoint {
 /// Case, metric, unit, and which version of the case.
 type HistorySeriesKey<'a> = (String, &'a str, &'a str, usize);
 
-/// The versions of every case: what stands under one name, but does something else, is another series.
+/// The versions of every case: what stands under one name, but does something else or runs on another machine, is another
+/// series.
 #[derive(Default)]
 struct CaseVersions<'a>(IndexMap<String, Vec<(&'a Manifest, &'a Case)>>);
+
+/// What differs between two versions of a case.
+fn version_differences(before: (&Manifest, &Case), after: (&Manifest, &Case)) -> Vec<PlanDifference> {
+    let mut found = machine_differences(&before.0.facts, &after.0.facts);
+    found.extend(case_differences(before, after));
+    found
+}
 
 impl<'a> CaseVersions<'a> {
     /// The latest version that does the same; a new one where none does.
     fn version_number(&mut self, run: &'a Manifest, case: &'a Case) -> usize {
         let known = self.0.entry(case.label()).or_default();
-        let same = known.iter().rposition(|version| case_differences(*version, (run, case)).is_empty());
+        let same = known.iter().rposition(|version| version_differences(*version, (run, case)).is_empty());
         same.unwrap_or_else(|| {
             known.push((run, case));
             known.len() - 1
@@ -176,7 +190,7 @@ impl<'a> CaseVersions<'a> {
     fn edits_of_version(&self, label: &str, number: usize) -> Vec<String> {
         let version = |number: usize| self.0.get(label)?.get(number).copied();
         let pair = number.checked_sub(1).and_then(version).zip(version(number));
-        pair.map(|(before, after)| case_differences(before, after))
+        pair.map(|(before, after)| version_differences(before, after))
             .unwrap_or_default()
             .iter()
             .map(ToString::to_string)
@@ -301,28 +315,61 @@ fn history_point(
 /// Longer histories are searched from here back only: the search takes time with the square.
 const LONGEST_HISTORY: usize = 1_000;
 
-/// The steps of one series.
-fn find_change_points(
-    series: &MetricHistory,
-    runs: &[&RunRecord],
-    options: &crate::compare::options::AnalysisOptions,
-) -> Result<Vec<HistoryChangePoint>, crate::error::AnalyzeError> {
-    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
-    let error = |source| crate::error::AnalyzeError::Statistic {
-        subject: series.subject.clone(),
-        metric: series.metric.clone(),
-        source,
+/// A step among the values of a series.
+#[derive(Debug, Clone, Copy)]
+struct SeriesStep {
+    at: usize,
+    p: f64,
+    q: f64,
+}
+
+/// The steps of all series. Series are families: those are kept whose least p-value has a q (Benjamini and Hochberg's over
+/// all series that are long enough) within the level, and of these the steps within the level times the share of series
+/// kept. Source: Benjamini and Bogomolov, "Selective inference on multiple families of hypotheses", JRSS B 76 (2014).
+fn significant_steps(series: &[MetricHistory], level: f64) -> Result<Vec<Vec<SeriesStep>>, AnalyzeError> {
+    let mut found = Vec::with_capacity(series.len());
+    for one in series {
+        let values: Vec<f64> = one.points.iter().map(|point| point.value).collect();
+        let error = |source| AnalyzeError::Statistic {
+            subject: one.subject.clone(),
+            metric: one.metric.clone(),
+            source,
+        };
+        found.push(change_point_indexes(&values).map_err(error)?);
+    }
+    let least = |steps: &[(usize, f64)]| steps.iter().map(|(_, p)| *p).fold(1.0, f64::min);
+    let searched = |one: &MetricHistory| one.points.len() >= 2 * SHORTEST_SEGMENT;
+    let p_values: Vec<f64> =
+        found.iter().zip(series).filter(|(_, one)| searched(one)).map(|(steps, _)| least(steps)).collect();
+    let q_values = benjamini_hochberg(&p_values).unwrap_or_default();
+    let kept = q_values.iter().filter(|q| **q <= level).count().max(1);
+    let factor = p_values.len().max(1) as f64 / kept as f64;
+    let adjusted = |(at, p): (usize, f64)| SeriesStep { at, p, q: (p * factor).min(1.0) };
+    let within = |steps: Vec<(usize, f64)>| {
+        steps.into_iter().map(adjusted).filter(|step| step.q <= level).collect::<Vec<_>>()
     };
-    let found = change_point_indexes(&values).map_err(error)?;
-    let ends: Vec<usize> = found.iter().map(|(at, _)| *at).chain([values.len()]).collect();
+    Ok(found.into_iter().map(within).collect())
+}
+
+/// What the steps of one series are.
+fn describe_change_points(
+    series: &MetricHistory,
+    found: &[SeriesStep],
+    runs: &[&RunRecord],
+    options: &AnalysisOptions,
+) -> Result<Vec<HistoryChangePoint>, AnalyzeError> {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let ends: Vec<usize> = found.iter().map(|step| step.at).chain([values.len()]).collect();
     let mut steps = Vec::new();
     let mut start = 0;
-    for ((at, p), end) in found.iter().zip(ends.iter().skip(1)) {
-        let (before, after) =
-            (values.get(start..*at).unwrap_or_default(), values.get(*at..*end).unwrap_or_default());
-        let change = estimate_step_change(before, after, options).map_err(error)?;
-        steps.extend(describe_change_point(series, runs, *at, *p, change));
-        start = *at;
+    for (step, end) in found.iter().zip(ends.iter().skip(1)) {
+        let before = values.get(start..step.at).unwrap_or_default();
+        let after = values.get(step.at..*end).unwrap_or_default();
+        let change = estimate_step_change(before, after, options).map_err(|source| {
+            AnalyzeError::Statistic { subject: series.subject.clone(), metric: series.metric.clone(), source }
+        })?;
+        steps.extend(describe_change_point(series, runs, *step, change));
+        start = step.at;
     }
     Ok(steps)
 }
@@ -337,8 +384,8 @@ pub(crate) fn change_point_indexes(values: &[f64]) -> Result<Vec<(usize, f64)>, 
     let positive = recent.iter().all(|value| *value > 0.0);
     let scaled: Vec<f64> =
         if positive { recent.iter().map(|value| value.ln()).collect() } else { recent.to_vec() };
-    let found = EDivisive { shortest: SHORTEST_SEGMENT, ..EDivisive::default() }.find(&scaled)?;
-    Ok(found.into_iter().map(|step| (step.index + skipped, step.p)).collect())
+    let search = EDivisive { shortest: SHORTEST_SEGMENT, autocorrelated: true, ..EDivisive::default() };
+    Ok(search.find(&scaled)?.into_iter().map(|step| (step.index + skipped, step.p)).collect())
 }
 
 /// From one segment to the next.
@@ -374,8 +421,7 @@ fn estimate_step_change(
 fn describe_change_point(
     series: &MetricHistory,
     runs: &[&RunRecord],
-    at: usize,
-    p: f64,
+    SeriesStep { at, p, q }: SeriesStep,
     change: MetricChange,
 ) -> Option<HistoryChangePoint> {
     let (last, first) = (series.points.get(at.checked_sub(1)?)?, series.points.get(at)?);
@@ -393,6 +439,7 @@ fn describe_change_point(
         verdict: step_verdict(change, last.value, series),
         change,
         p,
+        q,
         together: 0,
         facts: facts
             .map(|fact| format!("{}: {} -> {}", fact.key, value(&fact.baseline), value(&fact.candidate)))
@@ -603,6 +650,50 @@ mod tests {
         let back = metric_histories(&all, &AnalysisOptions::default()).unwrap();
         assert!(!check_newest_run(&back, &AnalysisOptions::default()).unwrap().is_empty());
         assert_eq!(back.series.len(), 1);
+    }
+
+    /// Another microcode is another machine; a fact that one side does not know, and a few kB less memory, are not.
+    #[test]
+    fn a_series_ends_where_the_machine_is_another_one() {
+        let mut all = runs_of_values(&[1.0; 12], 12);
+        for (at, run) in all.iter_mut().enumerate() {
+            let facts = &mut run.manifest.facts;
+            facts.add("cpu.microcode", if at < 8 { "0x2f" } else { "0x30" }, "test");
+            facts.add("memory.total", 16_000_000_000 - 4096 * at as i64, "test");
+            if at % 2 == 0 {
+                facts.add("cpu.model", "one", "test");
+            }
+        }
+        let found = metric_histories(&all, &AnalysisOptions::default()).unwrap();
+        let shapes: Vec<(usize, &[String])> =
+            found.series.iter().map(|one| (one.points.len(), &one.edited[..])).collect();
+        assert_eq!(shapes, [(8, &[][..]), (4, &["cpu.microcode: 0x2f -> 0x30".to_owned()][..])]);
+    }
+
+    /// One series of twenty steps by little, which alone would be a step.
+    #[test]
+    fn steps_answer_for_all_series_that_were_searched() {
+        let history = |shift: f64| -> Vec<super::MetricHistory> {
+            let mut noise = SplitMixNoise(41);
+            let series = |number: usize| {
+                let value = |at: usize| {
+                    let shift = if number == 0 && at >= 6 { shift } else { 0.0 };
+                    noise.lognormal_around(1.0 + shift, 0.01)
+                };
+                let values: Vec<f64> = (0..12).map(value).collect();
+                let mut found = metric_histories(&runs_of_values(&values, 1), &AnalysisOptions::default())
+                    .unwrap()
+                    .series;
+                found.remove(0)
+            };
+            (0..20).map(series).collect()
+        };
+        let steps = |series: &[super::MetricHistory]| -> usize {
+            super::significant_steps(series, 0.05).unwrap().iter().map(Vec::len).sum()
+        };
+        let small = history(0.02);
+        assert_eq!((steps(&small[..1]), steps(&small)), (1, 0));
+        assert_eq!(steps(&history(0.1)), 1);
     }
 
     /// Review D7: the newest value's own interval holds the old level.

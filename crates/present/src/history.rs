@@ -24,7 +24,7 @@ use perflab_model::quantity::format_probability;
 #[must_use]
 pub fn steps_grid(history: &MetricHistories) -> Grid {
     let left = ["case", "metric", "last good", "first bad", "verdict"].map(GridColumn::left);
-    let right = ["change [95 % CI]", "p", "moved together"].map(GridColumn::right);
+    let right = ["change [95 % CI]", "q", "moved together"].map(GridColumn::right);
     let mut grid = Grid::new(left.into_iter().chain(right).chain([GridColumn::left("facts that differ")]));
     let mut steps: Vec<(&MetricHistory, &HistoryChangePoint)> = history
         .series
@@ -48,7 +48,7 @@ pub fn steps_grid(history: &MetricHistories) -> Grid {
             GridCell::with_text(run(&step.first_bad) + &between, step.first_bad.as_str()),
             GridCell::from(step_word(step)),
             GridCell::with_text(step_change_text(step.change, &series.unit.0), step.change.value),
-            GridCell::with_text(format_probability(step.p), step.p),
+            GridCell::with_text(format_probability(step.q), step.q),
             GridCell::from(step.together),
             GridCell::from(step.facts.join("; ")),
         ]);

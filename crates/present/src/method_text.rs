@@ -58,12 +58,13 @@ pub fn describe_method(method: &MethodDescription) -> String {
                 .into()
         }
         MethodDescription::HistorySteps => {
-            "one value a run: the median of its boots' medians; steps: E-divisive, 199 permutations, at 5 % a series; the change \
-             and its interval: Hodges and Lehmann's, from the runs between the steps on either side"
+            "one value a run: the median of its boots' medians; steps: E-divisive, 199 permutations of AR(1) innovations, so that \
+             values may depend on the ones before; q: Benjamini and Hochberg's over all series here, steps at 0.05; the \
+             change and its interval: Hodges and Lehmann's, from the runs between the steps on either side"
                 .into()
         }
         MethodDescription::EditedCase { subject, run, differences } => format!(
-            "{subject} was edited at run {run} and is a series of its own since: {}",
+            "{subject} differs from run {run} on and is a series of its own since: {}",
             differences.join("; ")
         ),
         MethodDescription::ShortSeries { series, fewest_runs } => {

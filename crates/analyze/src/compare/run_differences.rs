@@ -258,6 +258,34 @@ pub(crate) fn case_differences(
     found
 }
 
+/// Memory that differs by less than this is the same: kernels reserve more or less of it.
+const SAME_MEMORY: f64 = 0.02;
+
+/// What makes two machines out of the facts of two runs: the model and the microcode of the CPUs, the size of memory, the
+/// options of the kernel. A fact that is not known on both sides tells nothing, and a kernel of another release has another
+/// digest of its options anyway.
+pub(crate) fn machine_differences(ours: &Facts, theirs: &Facts) -> Vec<PlanDifference> {
+    let same_release = ours.value("kernel.release") == theirs.value("kernel.release");
+    let is_machine = |key: &str| match key {
+        "cpu.model" | "cpu.microcode" | "memory.total" => true,
+        "kernel.config.sha256" => same_release,
+        _ => key.starts_with("kernel.config."),
+    };
+    let close = |a: &Scalar, b: &Scalar| {
+        a.as_number().zip(b.as_number()).is_some_and(|(a, b)| (a - b).abs() <= SAME_MEMORY * a.max(b))
+    };
+    let difference = |change: perflab_model::facts::FactChange<'_>| {
+        let (a, b) = (change.ours?, change.theirs?);
+        let same = !is_machine(change.key) || (change.key == "memory.total" && close(a, b));
+        (!same).then(|| PlanDifference {
+            key: change.key.to_owned(),
+            baseline: Some(a.to_string()),
+            candidate: Some(b.to_string()),
+        })
+    };
+    ours.all_changes_to(theirs).into_iter().filter_map(difference).collect()
+}
+
 /// Keys that a compared factor sets: that they differ is what is asked.
 fn varied_keys(ours: &Manifest, theirs: &Manifest, hidden: &[String]) -> BTreeSet<String> {
     let factors = [ours, theirs].into_iter().flat_map(|run| hidden.iter().map(move |name| (run, name)));
