@@ -154,10 +154,10 @@ pub struct VerdictRow {
     #[serde(skip_serializing_if = "VerdictBasis::is_values")]
     pub basis: VerdictBasis,
     /// The smallest margin at which the row would be the same: no change is larger, at the confidence of "same". Relative, as
-    /// [`margin`](VerdictRow::margin); absent without an interval, or for a baseline of zero.
+    /// [`margin`](VerdictRow::margin); absent without an interval of the change, or for a baseline of zero.
     pub no_larger_than: Option<f64>,
     /// The smallest relative change that as many repetitions find in 80 % of experiments, this row being the only one; absent
-    /// where nothing is known of the noise.
+    /// where nothing is known of the noise from one run to another.
     pub detectable: Option<f64>,
     /// What its interval allows for where a side has one run, and the sides were not interleaved.
     #[serde(skip_serializing_if = "Option::is_none")]

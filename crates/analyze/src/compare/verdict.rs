@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use perflab_model::Direction;
 use perflab_stats::{PowerGoal, PowerRules, SamplePairing, benjamini_hochberg, smallest_p};
 
-use crate::compare::change::{ChangeScale, RepetitionLevel};
+use crate::compare::change::{ChangeScale, IntervalMeaning, RepetitionLevel};
 use crate::compare::comparison::Verdict;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::options::AnalysisOptions;
@@ -18,8 +18,11 @@ use crate::compare::row_estimate::RowEstimate;
 /// Sets the verdict of a row whose q is known, and what would decide it.
 fn set_verdict(draft: &mut RowEstimate, planner: &mut PowerPlanner, options: &AnalysisOptions) {
     let Some(margin) = draft.margin_on_scale() else { return };
-    draft.row.set_no_larger_than();
-    draft.row.detectable = planner.detectable_change(draft);
+    // A range between two single runs bounds no change.
+    if draft.row.change.is_some_and(|change| change.covers == IntervalMeaning::Change) {
+        draft.row.set_no_larger_than();
+        draft.row.detectable = planner.detectable_change(draft);
+    }
     let between_runs = draft.row.between_runs.is_some();
     if draft.constant || draft.row.change.is_some_and(|change| change.is_within(margin)) {
         draft.row.verdict = if between_runs { Verdict::SameHere } else { Verdict::Same };

@@ -4,7 +4,7 @@ use clap::Args;
 use perflab_analyze::{
     AnalysisOptions, Comparison, ComparisonSide, TraceContents, compare_levels, compare_sides,
 };
-use perflab_archive::{RunDir, StoredRun};
+use perflab_archive::{Archive, RunDir, StoredRun};
 use perflab_model::RunData;
 use perflab_present::ReportData;
 use perflab_present::comparison::render_comparisons;
@@ -31,7 +31,7 @@ pub fn report_runs(context: &App, args: &ReportArgs) -> Result<Exit, Failure> {
         (None, Some(run)) => default_page_path(context, run, ".html")?,
         (None, None) => OutputPath::File("perflab-report.html".into()),
     };
-    write_report(&path, &report_data(&runs, compare_report_sides(&sides)?)?)?;
+    write_report(&path, &report_data(&runs, compare_report_sides(&archive, &sides)?)?)?;
     note_written_file(context, "report", &path)?;
     Ok(Exit::Fine)
 }
@@ -84,11 +84,13 @@ pub fn note_written_file(context: &App, what: &str, path: &OutputPath) -> Result
 }
 
 /// One run is compared by its factors, several with the first.
-fn compare_report_sides(sides: &[ComparisonSide]) -> Result<Vec<Comparison>, Failure> {
+fn compare_report_sides(archive: &Archive, sides: &[ComparisonSide]) -> Result<Vec<Comparison>, Failure> {
     match sides.split_first() {
         Some((side, [])) => compare_by_every_factor(side),
         Some((baseline, candidates)) => {
-            Ok(vec![compare_sides(baseline, candidates, &AnalysisOptions::default())?])
+            let earlier = crate::selection::earlier_runs(archive, sides);
+            let options = AnalysisOptions { earlier, ..AnalysisOptions::default() };
+            Ok(vec![compare_sides(baseline, candidates, &options)?])
         }
         None => Ok(Vec::new()),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
-use perflab_analyze::{Comparison, RowFlag, VerdictRow};
+use perflab_analyze::{Comparison, IntervalMeaning, RowFlag, VerdictRow};
 
 use crate::comparison::answer::comparison_answers;
 use crate::comparison::verdict_table::{VerdictTable, comparison_heading};
@@ -65,8 +65,15 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
 }
 
 fn comparison_explanation(comparison: &Comparison) -> String {
+    let is_range =
+        |row: &VerdictRow| row.change.is_some_and(|change| change.covers == IntervalMeaning::TheseRuns);
+    let range = if comparison.rows.iter().any(is_range) {
+        ", in brackets the range between two single runs"
+    } else {
+        ""
+    };
     format!(
-        "Dot: the change from {} to {}. Bar: its {:.0} % interval. Shaded: the margin within which a change does not matter.",
+        "Dot: the change from {} to {}. Bar: its {:.0} % interval{range}. Shaded: the margin within which a change does not matter.",
         comparison.baseline,
         comparison.candidates.join(", "),
         comparison.confidence * 100.0
