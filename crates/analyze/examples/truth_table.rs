@@ -79,12 +79,6 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    fn uniform(&mut self) -> f64 {
-        // The normal distribution's own probability of a normal number is uniform.
-        let z = self.noise.normal();
-        0.5 * (1.0 + erf(z / std::f64::consts::SQRT_2))
-    }
-
     /// The next value around a centre; none where the iteration fails.
     fn next_value(&mut self, centre: f64) -> Option<f64> {
         let z = self.noise.normal();
@@ -95,33 +89,24 @@ impl Process<'_> {
             NoiseShape::Normal => centre * (1.0 + 0.02 * z),
             NoiseShape::LogNormal => centre * (0.02 * z).exp(),
             NoiseShape::Bimodal => {
-                let upper = self.uniform() < 0.3;
+                let upper = self.noise.uniform() < 0.3;
                 centre * (1.0 + 0.005 * z + if upper { 0.05 } else { 0.0 })
             }
             NoiseShape::Dependent => centre * (1.0 + 0.02 * self.state),
             NoiseShape::Outliers => {
-                let far = self.uniform() < 0.01;
+                let far = self.noise.uniform() < 0.01;
                 centre * (1.0 + 0.02 * z) * if far { 10.0 } else { 1.0 }
             }
             NoiseShape::Quantised => (centre * (1.0 + 0.02 * z) / 0.02).round() * 0.02,
             NoiseShape::Drift => centre * (1.0 + 0.02 * z) * (1.0 + 0.03 * share),
             NoiseShape::HeavyTail => {
-                let far = self.uniform() < 0.05;
+                let far = self.noise.uniform() < 0.05;
                 centre * (1.0 + 0.02 * z) * if far { 3.0 } else { 1.0 }
             }
             NoiseShape::FailingWhenSlow if z > 1.2816 => return None,
             NoiseShape::FailingWhenSlow => centre * (1.0 + 0.02 * z),
         })
     }
-}
-
-/// Abramowitz and Stegun, 7.1.26: good to 1.5e-7.
-fn erf(x: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
-    let series = t
-        * (0.254_829_592
-            + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
-    (1.0 - series * (-x * x).exp()).copysign(x)
 }
 
 /// One experiment: both sides, or the levels of one run.
@@ -137,7 +122,13 @@ fn build_run(name: &str, turn: u64, iterations: u32, process: &mut Process<'_>, 
     run
 }
 
-fn measure(shape: NoiseShape, design: Design, n: u32, change: f64, noise: &mut SplitMixNoise) -> Experiment {
+fn run_experiment(
+    shape: NoiseShape,
+    design: Design,
+    n: u32,
+    change: f64,
+    noise: &mut SplitMixNoise,
+) -> Experiment {
     let repetitions = match design {
         Design::Interleaved | Design::OneRunEach | Design::Imports => 1,
         Design::SeveralRuns => u32::try_from(RUNS).unwrap(),
@@ -199,7 +190,7 @@ fn measure(shape: NoiseShape, design: Design, n: u32, change: f64, noise: &mut S
     }
 }
 
-fn judge(experiment: &Experiment, margin: f64) -> VerdictRow {
+fn judge_experiment(experiment: &Experiment, margin: f64) -> VerdictRow {
     let options = AnalysisOptions { default_margin: margin, ..AnalysisOptions::default() };
     let side = |name: &str, runs: &[RunRecord]| ComparisonSide { name: name.into(), runs: runs.to_vec() };
     let mut found = match experiment {
@@ -227,12 +218,19 @@ struct CellCounts {
     peers: [usize; 4],
 }
 
-fn simulate(shape: NoiseShape, design: Design, n: u32, change: f64, tries: usize, seed: u64) -> CellCounts {
+fn simulate_cell(
+    shape: NoiseShape,
+    design: Design,
+    n: u32,
+    change: f64,
+    tries: usize,
+    seed: u64,
+) -> CellCounts {
     let mut noise = SplitMixNoise(seed);
     let mut counts = CellCounts::default();
     for _ in 0..tries {
-        let experiment = measure(shape, design, n, change, &mut noise);
-        let row = judge(&experiment, 0.0);
+        let experiment = run_experiment(shape, design, n, change, &mut noise);
+        let row = judge_experiment(&experiment, 0.0);
         counts.alarms += usize::from(matches!(row.verdict, Verdict::Better | Verdict::Worse));
         let of_change = row.change.filter(|change| change.covers == IntervalMeaning::Change);
         if let Some(interval) = of_change.and_then(|change| change.interval) {
@@ -240,7 +238,7 @@ fn simulate(shape: NoiseShape, design: Design, n: u32, change: f64, tries: usize
             counts.covering += usize::from(interval.low <= change && change <= interval.high);
             counts.excluding += usize::from(interval.low > 0.0 || interval.high < 0.0);
         }
-        *counts.words.entry(judge(&experiment, 0.03).verdict.word()).or_default() += 1;
+        *counts.words.entry(judge_experiment(&experiment, 0.03).verdict.word()).or_default() += 1;
         if let (Some(ours), Some(theirs)) = (&row.baseline, &row.candidate) {
             let values = |side: &perflab_analyze::SideSummary| {
                 side.values.iter().map(|point| point.value).collect::<Vec<f64>>()
@@ -296,7 +294,7 @@ fn simulate_all(seed: u64, tries: usize) -> BTreeMap<CellKey, CellCounts> {
                     let (shape, design, n, change) = *key;
                     let own = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
                     let tries = if change == 0 { tries } else { power_tries(tries) };
-                    let counts = simulate(shape, design, n, CHANGES[change], tries, own);
+                    let counts = simulate_cell(shape, design, n, CHANGES[change], tries, own);
                     found.lock().unwrap().insert(*key, counts);
                     if at.is_multiple_of(50) {
                         eprintln!("{at} of {} cells", keys.len());
@@ -308,7 +306,7 @@ fn simulate_all(seed: u64, tries: usize) -> BTreeMap<CellKey, CellCounts> {
     found.into_inner().unwrap()
 }
 
-fn percent(count: usize, of: usize) -> String {
+fn percent_text(count: usize, of: usize) -> String {
     if of == 0 { "-".into() } else { format!("{:.1}", 100.0 * count as f64 / of as f64) }
 }
 
@@ -338,14 +336,18 @@ fn main() {
         power_tries(tries)
     );
     print_table("**Better or worse where nothing changed**, in %, with a margin of zero:", |key| {
-        percent(found[&key].alarms, tries)
+        percent_text(found[&key].alarms, tries)
     });
     let worst = flat.iter().map(|counts| counts.alarms).max().unwrap_or(0);
     let all: usize = flat.iter().map(|counts| counts.alarms).sum();
-    println!("Worst cell {} %, mean {} %.\n", percent(worst, tries), percent(all, tries * flat.len()));
+    println!(
+        "Worst cell {} %, mean {} %.\n",
+        percent_text(worst, tries),
+        percent_text(all, tries * flat.len())
+    );
     print_table(
         "**Coverage** of the 95 % interval of the change, in % (-: no interval can be honest, and a range between these two runs is shown):",
-        |key| percent(found[&key].covering, found[&key].intervals),
+        |key| percent_text(found[&key].covering, found[&key].intervals),
     );
     let covered: Vec<(usize, usize)> = flat
         .iter()
@@ -354,7 +356,7 @@ fn main() {
         .collect();
     let least = covered.iter().map(|(hit, of)| *hit as f64 / *of as f64).fold(1.0, f64::min);
     let (hits, of) = covered.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    println!("Worst cell {:.1} %, mean {} %.\n", 100.0 * least, percent(hits, of));
+    println!("Worst cell {:.1} %, mean {} %.\n", 100.0 * least, percent_text(hits, of));
     println!(
         "**Power**: the interval excludes \"no change\" where the candidate is 1 / 2 / 3 / 5 % slower, in %, at 30 iterations; behind it benchstat's rule on the same values pooled:\n"
     );
@@ -364,9 +366,9 @@ fn main() {
         let cells = [interleaved, several, boots].map(|(design, _)| {
             let at = |change: usize| &found[&(shape, design, 30, change)];
             let ours: Vec<String> =
-                (1..5).map(|change| percent(at(change).excluding, power_tries(tries))).collect();
+                (1..5).map(|change| percent_text(at(change).excluding, power_tries(tries))).collect();
             let theirs: Vec<String> =
-                (1..5).map(|change| percent(at(change).peers[0], power_tries(tries))).collect();
+                (1..5).map(|change| percent_text(at(change).peers[0], power_tries(tries))).collect();
             format!("{} ({})", ours.join(" / "), theirs.join(" / "))
         });
         println!("| {name} | {} |", cells.join(" | "));
@@ -376,10 +378,10 @@ fn main() {
         "**Other tools' rules on the same data**, nothing changed: benchstat's, in % (Welch's, hyperfine's and MMTests' at 30 in brackets):",
         |key| {
             let counts = &found[&key];
-            let own = percent(counts.peers[0], tries);
+            let own = percent_text(counts.peers[0], tries);
             if key.2 == 30 {
                 let rest: Vec<String> =
-                    counts.peers[1..].iter().map(|count| percent(*count, tries)).collect();
+                    counts.peers[1..].iter().map(|count| percent_text(*count, tries)).collect();
                 return format!("{own} ({})", rest.join(", "));
             }
             own
@@ -395,7 +397,7 @@ fn main() {
                 let words = &found[&(shape, design, 30, change)].words;
                 let of = words.values().sum();
                 let shares = ["better", "worse", "same", "unclear", "differs", "same here"]
-                    .map(|word| percent(words.get(word).copied().unwrap_or(0), of));
+                    .map(|word| percent_text(words.get(word).copied().unwrap_or(0), of));
                 println!(
                     "| {name} | {design_name} | {:.0} % | {} |",
                     100.0 * CHANGES[change],

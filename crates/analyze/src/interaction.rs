@@ -281,7 +281,7 @@ fn effect_row(
     let found =
         if within { contrast_within_blocks(&blocks, options) } else { contrast_of_means(&units, options) };
     let (value, wide, narrow, p) = found.map_err(|error| error.to_string())?;
-    let on = |shift: f64| if scale == ChangeScale::Ratio { shift.exp_m1() } else { shift };
+    let on = |shift: f64| scale.change_of_shift(shift);
     let interval = |i: perflab_stats::ConfidenceInterval| ChangeInterval {
         low: on(i.low),
         high: on(i.high),

@@ -2,7 +2,6 @@
 //!
 //! Nothing is hidden: what cannot be read is listed with the reason.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,8 +11,7 @@ use perflab_model::{Manifest, RunRecord};
 use crate::error::ArchiveError;
 use crate::fresh_file::{check_folder_owners, create_fresh_file};
 use crate::half_made::{HALF, is_abandoned, own_name_prefix};
-use crate::index::kept_results::KeptResult;
-use crate::index::{index_refresh, record_refresh, result_store};
+use crate::index::{index_refresh, record_refresh};
 use crate::recorder::{BulkRecorder, RunRecorder};
 use crate::run_dir::RunDir;
 use crate::run_layout::{JOURNAL, RUNS, RunLock};
@@ -152,26 +150,6 @@ impl Archive {
     pub fn read_condensed_records(&self, runs: &[ArchiveEntry]) -> Vec<Result<RunRecord, ArchiveError>> {
         let runs: Vec<(&str, &str)> = runs.iter().map(|run| (run.id.as_str(), run.short.as_str())).collect();
         record_refresh::read_condensed_records(&self.path, &runs)
-    }
-
-    /// The results of a kind that analyses keep in the index, by what each is a result of; none where there is no index.
-    pub fn read_results(&self, kind: &str) -> HashMap<String, KeptResult> {
-        result_store::read_results(&self.path, kind)
-    }
-
-    /// Keeps results in the index, each under what it is a result of; without a right to write there, nothing.
-    pub fn keep_results(&self, kind: &'static str, results: Vec<(String, KeptResult)>) {
-        result_store::keep_results(&self.path, kind, results);
-    }
-
-    /// The runs, the newest first; each is read by whoever asks it.
-    ///
-    /// # Errors
-    /// The archive's directory cannot be read.
-    pub fn newest_runs(&self) -> Result<impl Iterator<Item = RunDir>, ArchiveError> {
-        let names = self.list_run_names()?;
-        let directory = self.runs_directory();
-        Ok(names.into_iter().rev().filter_map(move |(id, _)| RunDir::open(&directory.join(id)).ok()))
     }
 
     /// The names under `runs/` with their shortest prefixes, sorted; nothing of the runs is read.

@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use perflab_archive::index::index_check::IndexCheck;
-use perflab_archive::index::kept_results::KeptResult;
 use perflab_archive::{Archive, ArchiveEntry, RunDir};
 use perflab_model::{Manifest, RunRecord};
 use rusqlite::Connection;
@@ -210,25 +209,6 @@ fn histories_are_read_from_rows_that_are_current() {
     assert_eq!(test.check_records(), [runs[1].id()]);
     fs::remove_file(test.index()).unwrap();
     assert_eq!(test.check_records(), [runs[1].id()]);
-}
-
-#[test]
-fn results_are_kept_by_kind_and_subject_until_the_index_goes() {
-    let (test, _) = TestArchive::with_runs(&[None]);
-    let archive = &test.archive;
-    let result = |basis: &str| KeptResult { basis: basis.into(), body: format!("[{basis}]") };
-    archive.keep_results("steps", vec![("a".into(), result("1")), ("b".into(), result("2"))]);
-    archive.keep_results("guards", vec![("a".into(), result("3"))]);
-    archive.keep_results("steps", vec![("a".into(), result("4"))]);
-    let kept = archive.read_results("steps");
-    assert_eq!((kept.len(), &kept["a"], &kept["b"]), (2, &result("4"), &result("2")));
-    assert_eq!(archive.read_results("guards")["a"], result("3"));
-    archive.rebuild_index().unwrap();
-    assert!(archive.read_results("steps").is_empty());
-    fs::remove_file(test.index()).unwrap();
-    assert!(archive.read_results("steps").is_empty());
-    archive.keep_results("steps", vec![("a".into(), result("1"))]);
-    assert_eq!(archive.read_results("steps").len(), 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use perflab_analyze::monitor_metric::{kernel_averages, monitor_readings, summari
 use perflab_analyze::{Comparison, ComparisonSide, MethodDescription};
 use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{Archive, ArchiveError, RunDir};
-use perflab_model::{Manifest, RunRecord};
+use perflab_model::RunRecord;
 
 use crate::failure::{Failure, UsageError};
 
@@ -67,14 +67,11 @@ fn disambiguate_names(mut sides: Vec<ComparisonSide>) -> Vec<ComparisonSide> {
     sides
 }
 
-/// So many of the newest runs are looked at for those of a study.
-const NEWEST_LOOKED_AT: usize = 200;
-
 /// From so many runs of a study its noise from run to run is known well enough.
 const MOST_EARLIER_RUNS: usize = 12;
 
-/// Other runs of the study of the first side on the same machine, the newest: what they say of run-to-run noise is needed
-/// where two sides have one run each and were not measured together. None where it is not.
+/// The newest other runs of the first side's study: what they say of run-to-run noise is needed where two sides have one run
+/// each and were not measured together. None where it is not.
 pub fn earlier_runs(archive: &Archive, sides: &[ComparisonSide]) -> Vec<RunRecord> {
     let compared: BTreeSet<&str> =
         sides.iter().flat_map(|side| &side.runs).map(|run| run.manifest.id.as_str()).collect();
@@ -83,17 +80,15 @@ pub fn earlier_runs(archive: &Archive, sides: &[ComparisonSide]) -> Vec<RunRecor
     if compared.len() < 2 || sides.iter().filter(|side| single(side)).count() < 2 {
         return Vec::new();
     }
-    let processor = |manifest: &Manifest| manifest.facts.value("cpu.model").map(ToString::to_string);
-    let belongs = |manifest: &Manifest| {
-        manifest.study.title == first.manifest.study.title
-            && processor(manifest) == processor(&first.manifest)
-            && !compared.contains(manifest.id.as_str())
-    };
     // A run that cannot be read says nothing; `list` names it.
-    let Ok(newest) = archive.newest_runs() else { return Vec::new() };
-    let of_study =
-        newest.take(NEWEST_LOOKED_AT).filter(|run| run.manifest().is_ok_and(|manifest| belongs(&manifest)));
-    of_study.take(MOST_EARLIER_RUNS).filter_map(|run| run.read_record().ok()).collect()
+    let mut chosen = archive.list_runs().unwrap_or_default();
+    chosen.retain(|run| {
+        let is_of_study =
+            run.summary.as_ref().is_ok_and(|summary| summary.title == first.manifest.study.title);
+        is_of_study && !compared.contains(run.id.as_str())
+    });
+    let newest = chosen.split_off(chosen.len().saturating_sub(MOST_EARLIER_RUNS));
+    archive.read_condensed_records(&newest).into_iter().filter_map(Result::ok).collect()
 }
 
 /// One run by its label, several by what names them.

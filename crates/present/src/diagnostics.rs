@@ -188,11 +188,7 @@ pub(crate) fn diagnostic_detail(found: &ComparisonDiagnostic) -> String {
             format!("{baseline} and {candidate}")
         }
         ComparisonDiagnostic::TooFew { place, baseline, candidate, level } => {
-            let noun = match level {
-                RepetitionLevel::Boot => "boots",
-                RepetitionLevel::Run => "runs",
-                RepetitionLevel::Iteration => "iterations",
-            };
+            let noun = level.noun();
             format!("{}: {baseline} against {candidate} {noun}", describe_location(place))
         }
         ComparisonDiagnostic::TooManyRows { rows, repetitions, needed, noun } => {

@@ -312,6 +312,15 @@ impl MetricSamples {
         boots
     }
 
+    /// The values of each run in each of its boots, in order of time, by run and boot.
+    pub(crate) fn by_run(&self) -> BTreeMap<(u32, u32), Vec<f64>> {
+        let mut runs: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
+        for point in self.points.iter() {
+            runs.entry((point.run, point.boot)).or_default().push(point.value);
+        }
+        runs
+    }
+
     /// Values of one boot that follow one another.
     fn consecutive_by_boot(&self) -> impl Iterator<Item = &[SamplePoint]> {
         self.points.chunk_by(|one, next| one.boot == next.boot)

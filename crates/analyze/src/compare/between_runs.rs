@@ -3,7 +3,7 @@
 //! Iterations of one run share its luck. Their interval is that of the difference between these two runs, widened by how much
 //! they resemble their neighbours. Only what other runs of the study showed from run to run makes it one of the change.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use perflab_model::RunRecord;
 use perflab_stats::{
@@ -14,8 +14,8 @@ use crate::compare::alignment::{CaseSelection, MetricKey, MetricSamples, SampleI
 use crate::compare::change::{
     BetweenRuns, ChangeEstimate, ChangeInterval, ChangeScale, IntervalMeaning, MetricChange,
 };
-use crate::compare::comparison::SamplePoint;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
+use crate::compare::run_differences::machine_differences;
 
 /// Fewest differences between earlier runs from which anything follows.
 const FEWEST_DIFFERENCES: usize = 3;
@@ -43,17 +43,22 @@ struct RunNoise {
 }
 
 impl EarlierRuns {
-    /// Those of runs, their cases named as in a comparison that hides these factors.
-    pub(crate) fn from_runs(runs: &[RunRecord], hidden: &[String], options: &AnalysisOptions) -> Self {
+    /// The earlier runs of the options on the machine of `side`, their cases named as in a comparison that hides these factors.
+    pub(crate) fn on_machine_of(side: &ComparisonSide, hidden: &[String], options: &AnalysisOptions) -> Self {
+        let Some(first) = side.runs.first() else { return EarlierRuns::default() };
         let mut index = SampleIndex::default();
         let selection = CaseSelection { level: None, hidden: hidden.to_vec() };
-        let side = ComparisonSide { name: String::new(), runs: runs.to_vec() };
+        let machine = &first.manifest.facts;
+        let is_same = |run: &&RunRecord| machine_differences(machine, &run.manifest.facts).is_empty();
+        let mut runs: Vec<RunRecord> = options.earlier.iter().filter(is_same).cloned().collect();
+        runs.sort_by_key(|run| run.manifest.anchor.realtime);
+        let side = ComparisonSide { name: String::new(), runs };
         let table = index.align_side(&side, "", &selection, options);
         let mut medians = HashMap::new();
         for ((subject, metric), cell) in &table.cells {
             let names = (index.subjects.get_index(*subject), index.metrics.get_index(*metric));
             let (Some((name, _)), Some(metric)) = names else { continue };
-            medians.insert((name.clone(), metric.clone()), medians_in_order(cell));
+            medians.insert((name.clone(), metric.clone()), list_medians(cell));
         }
         EarlierRuns { medians }
     }
@@ -67,10 +72,8 @@ impl EarlierRuns {
         other_boots: bool,
     ) -> Option<RunNoise> {
         let medians = self.medians.get(&(subject.to_owned(), metric.clone()))?;
-        let on_scale = |value: f64| match scale {
-            ChangeScale::Ratio => (value > 0.0).then(|| value.ln()),
-            ChangeScale::Absolute => Some(value),
-        };
+        let has_place = |value: f64| scale == ChangeScale::Absolute || value > 0.0;
+        let on_scale = |value: f64| has_place(value).then(|| scale.on_scale(value));
         let pairs = medians.iter().zip(medians.iter().skip(1));
         let pairs = pairs.filter(|(one, next)| !other_boots || one.boot != next.boot);
         let differences: Vec<f64> =
@@ -83,21 +86,10 @@ impl EarlierRuns {
     }
 }
 
-/// The median of each run in each of its boots, by time.
-fn medians_in_order(cell: &MetricSamples) -> Vec<EarlierMedian> {
-    let mut runs: BTreeMap<(u32, u32), Vec<SamplePoint>> = BTreeMap::new();
-    for point in cell.points.iter() {
-        runs.entry((point.run, point.boot)).or_default().push(*point);
-    }
-    let mut medians: Vec<_> = runs
-        .into_iter()
-        .filter_map(|((_, boot), points)| {
-            let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-            Some((points.first()?.at, EarlierMedian { boot, value: median(&values).ok()? }))
-        })
-        .collect();
-    medians.sort_by_key(|(at, _)| *at);
-    medians.into_iter().map(|(_, median)| median).collect()
+/// The median of each run in each of its boots, in their order.
+fn list_medians(cell: &MetricSamples) -> Vec<EarlierMedian> {
+    let medians = cell.by_run().into_iter().map(|((_, boot), values)| Some((boot, median(&values).ok()?)));
+    medians.flatten().map(|(boot, value)| EarlierMedian { boot, value }).collect()
 }
 
 /// The sides of a row with one run each.
@@ -124,18 +116,18 @@ impl RunPair<'_> {
         let runs = [self.baseline, self.candidate].map(|side| values_on_scale(side, scale));
         let dependence = SerialDependence::from_runs(&[&runs[0], &runs[1]])?;
         let widened = dependence.widening(self.compared.into_iter().min().unwrap_or(0));
-        let value = to_scale(scale, found.change.value);
+        let value = scale.shift_of_change(found.change.value);
         let within = |interval: ChangeInterval| {
-            let reach = |limit: f64| value + widened * (to_scale(scale, limit) - value);
+            let reach = |limit: f64| value + widened * (scale.shift_of_change(limit) - value);
             ChangeInterval {
-                low: from_scale(scale, reach(interval.low)),
-                high: from_scale(scale, reach(interval.high)),
+                low: scale.change_of_shift(reach(interval.low)),
+                high: scale.change_of_shift(reach(interval.high)),
                 level: interval.level,
             }
         };
         let on_scale = found.change.interval.map(|interval| ConfidenceInterval {
-            low: to_scale(scale, interval.low),
-            high: to_scale(scale, interval.high),
+            low: scale.shift_of_change(interval.low),
+            high: scale.shift_of_change(interval.high),
             level: interval.level,
         });
         let change = &mut found.change;
@@ -154,7 +146,7 @@ impl RunPair<'_> {
             autocorrelation: dependence.autocorrelation,
             widened,
             earlier_pairs: noise.map_or(0, |noise| noise.pairs),
-            drift: self.drift(&runs).map(|drift| from_scale(scale, drift)),
+            drift: self.drift(&runs).map(|drift| scale.change_of_shift(drift)),
         })
     }
 
@@ -189,7 +181,7 @@ impl RunNoise {
         let scale = found.change.scale;
         let extend = |within: Option<ChangeInterval>, confidence| {
             let any = self.differences.interval(value, confidence)?;
-            let (low, high) = (from_scale(scale, any.low), from_scale(scale, any.high));
+            let (low, high) = (scale.change_of_shift(any.low), scale.change_of_shift(any.high));
             Ok::<_, StatsError>(within.map(|within| ChangeInterval {
                 low: within.low.min(low),
                 high: within.high.max(high),
@@ -206,16 +198,5 @@ impl RunNoise {
 }
 
 fn values_on_scale(side: &MetricSamples, scale: ChangeScale) -> Vec<f64> {
-    side.points
-        .iter()
-        .map(|point| if scale == ChangeScale::Ratio { point.value.ln() } else { point.value })
-        .collect()
-}
-
-fn to_scale(scale: ChangeScale, change: f64) -> f64 {
-    if scale == ChangeScale::Ratio { change.ln_1p() } else { change }
-}
-
-fn from_scale(scale: ChangeScale, shift: f64) -> f64 {
-    if scale == ChangeScale::Ratio { shift.exp_m1() } else { shift }
+    side.points.iter().map(|point| scale.on_scale(point.value)).collect()
 }

@@ -35,6 +35,15 @@ pub enum IntervalMeaning {
 }
 
 impl IntervalMeaning {
+    /// Its name in JSON and CSV.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            IntervalMeaning::Change => "change",
+            IntervalMeaning::TheseRuns => "these-runs",
+        }
+    }
+
     fn is_change(&self) -> bool {
         *self == IntervalMeaning::Change
     }
@@ -76,6 +85,23 @@ pub enum ChangeScale {
     Absolute,
 }
 
+impl ChangeScale {
+    /// A value as changes are estimated from it: its logarithm on the scale of ratios.
+    pub(crate) fn on_scale(self, value: f64) -> f64 {
+        if self == ChangeScale::Ratio { value.ln() } else { value }
+    }
+
+    /// A change as a difference of such values.
+    pub(crate) fn shift_of_change(self, change: f64) -> f64 {
+        if self == ChangeScale::Ratio { change.ln_1p() } else { change }
+    }
+
+    /// A difference of such values as a change.
+    pub(crate) fn change_of_shift(self, shift: f64) -> f64 {
+        if self == ChangeScale::Ratio { shift.exp_m1() } else { shift }
+    }
+}
+
 /// A confidence interval of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ChangeInterval {
@@ -98,6 +124,18 @@ pub enum RepetitionLevel {
     Run,
     /// iterations
     Iteration,
+}
+
+impl RepetitionLevel {
+    /// What is counted: `boots`, `runs`, `iterations`.
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        match self {
+            RepetitionLevel::Boot => "boots",
+            RepetitionLevel::Run => "runs",
+            RepetitionLevel::Iteration => "iterations",
+        }
+    }
 }
 
 /// How a change was estimated.
@@ -172,7 +210,7 @@ fn estimate_on_scale(
     };
     let change = MetricChange {
         scale,
-        value: from_log_scale(scale, wide.value),
+        value: scale.change_of_shift(wide.value),
         interval: interval_on_scale(scale, &wide),
         narrow: interval_on_scale(scale, &narrow),
         covers: IntervalMeaning::Change,
@@ -180,16 +218,11 @@ fn estimate_on_scale(
     Ok(ChangeEstimate { change, p, sd: repetition_sd(x, y, method.paired) })
 }
 
-/// A difference of logarithms as a fraction of the baseline; other differences as they are.
-fn from_log_scale(scale: ChangeScale, shift: f64) -> f64 {
-    if scale == ChangeScale::Ratio { shift.exp_m1() } else { shift }
-}
-
 fn interval_on_scale(scale: ChangeScale, estimate: &IntervalEstimate) -> Option<ChangeInterval> {
     let found = estimate.interval?;
     Some(ChangeInterval {
-        low: from_log_scale(scale, found.low),
-        high: from_log_scale(scale, found.high),
+        low: scale.change_of_shift(found.low),
+        high: scale.change_of_shift(found.high),
         level: found.level,
     })
 }

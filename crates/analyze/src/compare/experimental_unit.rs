@@ -179,11 +179,7 @@ fn medians_by_boot(boots: &BTreeMap<u32, Cow<'_, [SamplePoint]>>) -> Result<BTre
 
 /// The median of each run in each of its boots.
 fn medians_by_run(samples: &MetricSamples) -> Result<BTreeMap<(u32, u32), f64>, StatsError> {
-    let mut runs: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
-    for point in samples.points.iter() {
-        runs.entry((point.boot, point.run)).or_default().push(point.value);
-    }
-    runs.into_iter().map(|(run, values)| Ok((run, median(&values)?))).collect()
+    samples.by_run().into_iter().map(|(run, values)| Ok((run, median(&values)?))).collect()
 }
 
 /// The values of both sides; where iterations of both hold several values each, their medians, since values of one

@@ -75,7 +75,9 @@ pub fn compare_sides(
     }
     warnings.extend(crate::compare::checks::check_runs(&sides));
     warnings.extend(crate::compare::checks::noise_card_diagnostic(&sides, options));
-    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, (options, &hidden))?;
+    let earlier = EarlierRuns::on_machine_of(baseline, &hidden, options);
+    let context = EstimateContext { options, earlier: &earlier };
+    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, &context)?;
     found.notes.extend(compared.iter().map(crate::compare::alignment::ComparedFactor::describe));
     found.facts = facts;
     Ok(found)
@@ -88,17 +90,16 @@ fn conclude_comparison(
     mut theirs: Vec<AlignedSide>,
     mut warnings: Vec<ComparisonDiagnostic>,
     edited: &[EditedCases],
-    (options, hidden): (&AnalysisOptions, &[String]),
+    context: &EstimateContext<'_>,
 ) -> Result<Comparison, AnalyzeError> {
+    let options = context.options;
     let warm_up_values = options
         .leave_out_warm_up
         .then(|| std::iter::once(&mut ours).chain(&mut theirs).map(leave_out_warm_up).sum::<usize>());
     for table in std::iter::once(&mut ours).chain(&mut theirs) {
         check_samples(table, &index, options.default_margin);
     }
-    let earlier = EarlierRuns::from_runs(&options.earlier, hidden, options);
-    let context = EstimateContext { options, earlier: &earlier };
-    let (mut drafts, from_rows) = estimate_rows(&index, &ours, &theirs, &context)?;
+    let (mut drafts, from_rows) = estimate_rows(&index, &ours, &theirs, context)?;
     if options.merge_twins {
         crate::compare::twin_rows::merge_twin_rows(&mut drafts);
     }
@@ -224,8 +225,9 @@ pub fn compare_levels(
     warnings.extend(same_content);
     warnings.extend(checks::check_runs(&[side]));
     warnings.extend(checks::noise_card_diagnostic(&[side], options));
-    let hidden = [factor.to_owned()];
-    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, (options, &hidden))?;
+    let earlier = EarlierRuns::on_machine_of(side, &[factor.to_owned()], options);
+    let context = EstimateContext { options, earlier: &earlier };
+    let mut found = conclude_comparison(index, ours, theirs, warnings, &edited, &context)?;
     found.by = Some(factor.into());
     Ok(found)
 }

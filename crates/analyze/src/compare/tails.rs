@@ -1,7 +1,5 @@
 //! Iterations that are far worse than the rest: how many each side has beyond a fence.
 
-use std::collections::BTreeMap;
-
 use perflab_model::Direction;
 use perflab_stats::{StatsError, TukeyFences, fisher_exact, mann_whitney, quantile};
 
@@ -47,14 +45,13 @@ pub(crate) fn compare_tails(
     let p = match level {
         RepetitionLevel::Iteration => fisher_exact(counts[0].into(), counts[1].into())?.p,
         RepetitionLevel::Boot | RepetitionLevel::Run => {
-            let key =
-                |point: &SamplePoint| (point.boot, if level == RepetitionLevel::Run { point.run } else { 0 });
             let shares = |cell: &MetricSamples| -> Vec<f64> {
-                let mut repetitions: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
-                cell.points
-                    .iter()
-                    .for_each(|point| repetitions.entry(key(point)).or_default().push(point.value));
-                repetitions.values().map(|values| count(values).share()).collect()
+                let values = |points: &[SamplePoint]| points.iter().map(|point| point.value).collect();
+                let repetitions: Vec<Vec<f64>> = match level {
+                    RepetitionLevel::Run => cell.by_run().into_values().collect(),
+                    _ => cell.by_boot().values().map(|points| values(points)).collect(),
+                };
+                repetitions.iter().map(|values| count(values).share()).collect()
             };
             mann_whitney(&shares(baseline), &shares(candidate))?.p
         }

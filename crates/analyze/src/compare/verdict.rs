@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 
-use perflab_model::Direction;
 use perflab_stats::{PowerGoal, PowerRules, SamplePairing, benjamini_hochberg, smallest_p};
 
 use crate::compare::change::{ChangeScale, IntervalMeaning, RepetitionLevel};
@@ -46,11 +45,10 @@ pub(crate) fn set_changed_verdict(draft: &mut RowEstimate) {
         draft.row.verdict = Verdict::Differs;
         return;
     }
-    let up = draft.row.change.is_some_and(|change| change.value > 0.0);
-    draft.row.verdict = match (draft.row.direction, up) {
-        (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
-        (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
-        (Direction::Neither, _) => {
+    draft.row.verdict = match draft.row.is_good_change() {
+        Some(true) => Verdict::Better,
+        Some(false) => Verdict::Worse,
+        None => {
             draft.row.flags.push(RowFlag::Changed);
             Verdict::Unclear
         }
@@ -112,10 +110,8 @@ fn too_many_rows_diagnostic(
     let repetitions = most.baseline.min(most.candidate);
     let needed = PowerPlanner::new(size, options).fewest_repetitions(most.paired);
     let noun = match (most.level, most.paired) {
-        (RepetitionLevel::Boot, _) => "boots",
-        (RepetitionLevel::Run, _) => "runs",
         (RepetitionLevel::Iteration, true) => "blocks",
-        (RepetitionLevel::Iteration, false) => "iterations",
+        (level, _) => level.noun(),
     };
     (repetitions < needed).then(|| ComparisonDiagnostic::TooManyRows {
         rows: size,
@@ -201,8 +197,7 @@ impl PowerPlanner {
             .reach
             .entry((method.paired, repetitions))
             .or_insert_with(|| rules.detectable_change(1.0, repetitions).ok());
-        let size = reach? * sd;
-        let size = if change.scale == ChangeScale::Ratio { size.exp_m1() } else { size };
+        let size = change.scale.change_of_shift(reach? * sd);
         draft.row.relative(size).filter(|size| size.is_finite())
     }
 
@@ -236,5 +231,5 @@ fn sample_pairing(paired: bool) -> SamplePairing {
 /// The change in the unit of the noise.
 fn effect_in_noise_units(draft: &RowEstimate) -> Option<f64> {
     let change = draft.row.change?;
-    Some(if change.scale == ChangeScale::Ratio { change.value.ln_1p() } else { change.value })
+    Some(change.scale.shift_of_change(change.value))
 }

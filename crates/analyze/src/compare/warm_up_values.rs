@@ -23,15 +23,11 @@ pub(crate) fn side_warm_ups(samples: &MetricSamples) -> Vec<SideWarmUp> {
     if !samples.primary || samples.exact {
         return Vec::new();
     }
-    let mut boots: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
-    for point in samples.points.iter() {
-        boots.entry((point.run, point.boot)).or_default().push(point.value);
-    }
     let of = |(origin, values): ((u32, u32), Vec<f64>)| {
         let period = find_value_warm_up(&values, samples.direction)?;
         Some(SideWarmUp { origin, period, values: values.len() })
     };
-    boots.into_iter().filter_map(of).collect()
+    samples.by_run().into_iter().filter_map(of).collect()
 }
 
 /// Takes the warm-ups out of a side: in each metric that decides the values that are one, in the other metrics of the case the

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::index_file::{IndexError, IndexFile};
 use super::index_lock::IndexLock;
-use super::kept_results::{ResultChanges, write_results};
 use super::run_heads::{StoredHead, remove_heads, write_heads};
 use super::run_records::{StoredRecord, remove_records, write_records};
 
@@ -14,7 +13,6 @@ use super::run_records::{StoredRecord, remove_records, write_records};
 pub(super) struct IndexChanges {
     pub(super) heads: Vec<StoredHead>,
     pub(super) records: Vec<StoredRecord>,
-    pub(super) results: ResultChanges,
     /// Runs whose rows go.
     pub(super) gone: Vec<String>,
 }
@@ -27,7 +25,6 @@ impl IndexChanges {
         remove_records(&transaction, &self.gone)?;
         write_heads(&transaction, &self.heads)?;
         write_records(&transaction, &self.records)?;
-        write_results(&transaction, &self.results)?;
         Ok(transaction.commit()?)
     }
 }

@@ -27,7 +27,7 @@ const JOURNAL_ENDING: &str = "-journal";
 const APPLICATION: i32 = 0x7066_6c62;
 
 /// Version of the tables below. Another one is made anew.
-const VERSION: i32 = 3;
+const VERSION: i32 = 4;
 
 const TABLES: &str = "
 CREATE TABLE run (
@@ -56,15 +56,6 @@ CREATE TABLE record (
     own TEXT NOT NULL,
     samples BLOB NOT NULL
 );
-CREATE TABLE result (
-    kind TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    kept_at INTEGER NOT NULL,
-    basis TEXT NOT NULL,
-    body TEXT NOT NULL,
-    PRIMARY KEY (kind, subject)
-) WITHOUT ROWID;
-CREATE INDEX result_age ON result (kind, kept_at);
 CREATE INDEX run_content ON run (content_hash) WHERE content_hash IS NOT NULL;
 ";
 

@@ -11,7 +11,7 @@ use super::index_file::{IndexError, IndexFile};
 use super::index_lock::IndexLock;
 use super::record_refresh::{map_in_threads, read_small_record};
 use super::run_heads::{RunHead, StoredHead, read_heads};
-use super::run_stamp::{RunStamp, RunsFolder, now};
+use super::run_stamp::{RunStamp, RunsFolder, nanos_since_1970};
 use crate::run_layout::RUNS;
 use crate::run_summary::{RunSummary, directory_size, summarise_run};
 
@@ -76,7 +76,7 @@ pub(crate) fn list_heads(archive: &Path, names: &[&str]) -> Vec<ListedRun> {
 fn read_stamps(archive: &Path, names: &[&str]) -> Vec<(i64, Option<RunStamp>)> {
     let folder = RunsFolder::open(&archive.join(RUNS));
     map_in_threads(names, |name| {
-        (now(), folder.as_ref().and_then(|folder| RunStamp::of_head(folder.as_fd(), name)))
+        (nanos_since_1970(), folder.as_ref().and_then(|folder| RunStamp::of_head(folder.as_fd(), name)))
     })
 }
 
@@ -108,7 +108,7 @@ fn read_head(archive: &Path, name: &str) -> Result<(RunHead, bool), (String, u64
 
 /// A run of `archive` as a row of the index; `None` where it is not there, damaged, or not closed.
 pub(super) fn read_row(archive: &Path, name: &str) -> Option<StoredHead> {
-    let read_at = now();
+    let read_at = nanos_since_1970();
     let folder = RunsFolder::open(&archive.join(RUNS))?;
     let stamp = RunStamp::of_head(folder.as_fd(), name)?.as_bytes().to_vec();
     let (head, is_closed) = read_head(archive, name).ok()?;

@@ -13,7 +13,6 @@
 //! | `run_heads` | a row a run: what a list shows |
 //! | `run_records`, `sample_blob` | a row a run: what histories are made of; its samples in few bytes |
 //! | `record_refresh` | records of many runs, read through the index |
-//! | [`kept_results`], `result_store` | change points and states of guards, each with what it was computed from |
 //! | `index_refresh` | reading through the index, and bringing it up to date |
 //! | [`index_check`] | the index held against the runs; made anew |
 
@@ -22,9 +21,7 @@ pub mod index_check;
 mod index_file;
 mod index_lock;
 pub(crate) mod index_refresh;
-pub mod kept_results;
 pub(crate) mod record_refresh;
-pub(crate) mod result_store;
 mod run_heads;
 mod run_records;
 mod run_stamp;

@@ -10,7 +10,7 @@ use perflab_model::{RunRecord, RunStatus};
 use super::index_changes::{IndexChanges, write_changes};
 use super::index_file::{IndexError, IndexFile};
 use super::run_records::{RecordReader, StoredRecord, condense_record};
-use super::run_stamp::{RunStamp, RunsFolder, now};
+use super::run_stamp::{RunStamp, RunsFolder, nanos_since_1970};
 use super::sample_blob::MOST_SAMPLES;
 use crate::error::ArchiveError;
 use crate::manifest;
@@ -97,7 +97,7 @@ pub(super) fn map_in_threads<T: Sync, R: Send>(values: &[T], map: impl Fn(&T) ->
 /// Reads one run of `archive`.
 fn read_record(archive: &Path, id: &str, short: &str) -> ReadRecord {
     let path = archive.join(RUNS).join(id);
-    let read_at = now();
+    let read_at = nanos_since_1970();
     let stamp =
         RunsFolder::open(&archive.join(RUNS)).and_then(|folder| RunStamp::of_record(folder.as_fd(), id));
     let record = condense_record(RunDir::from_archive(path.clone(), id.into(), short.into()).read_record()?);

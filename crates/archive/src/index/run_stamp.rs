@@ -95,7 +95,7 @@ impl AsFd for RunsFolder {
 }
 
 /// Now, in nanoseconds since 1970.
-pub(super) fn now() -> i64 {
+pub(super) fn nanos_since_1970() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,6 @@
 //! The answer in one sentence, with which the terminal and the page begin: what a table of verdicts amounts to.
 
-use perflab_analyze::{Comparison, RepetitionLevel, VerdictBasis, VerdictRow};
+use perflab_analyze::{Comparison, VerdictBasis, VerdictRow};
 
 use crate::comparison::row_text::{NOTHING, RowText, failures_text, tail_text};
 
@@ -126,11 +126,7 @@ fn margin_text(rows: &[&VerdictRow]) -> String {
 fn repetitions_hint(rows: &[&VerdictRow]) -> String {
     let most = rows.iter().filter_map(|row| Some((row.needed?, row.method?.level))).max_by_key(|(n, _)| *n);
     most.map_or_else(String::new, |(n, level)| {
-        let level = match level {
-            RepetitionLevel::Boot => "boots",
-            RepetitionLevel::Run => "runs",
-            RepetitionLevel::Iteration => "iterations",
-        };
-        format!(" (about {} {level} a side would decide)", crate::comparison::row_text::round_repetitions(n))
+        let about = crate::comparison::row_text::round_repetitions(n);
+        format!(" (about {about} {} a side would decide)", level.noun())
     })
 }

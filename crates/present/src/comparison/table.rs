@@ -3,7 +3,7 @@
 //! On a wide terminal one line per row, grouped by case and never wrapped; on a narrow one a few lines per row. What
 //! the table folds, JSON and CSV hold. Whatever has a colour has a symbol and a word too.
 
-use perflab_analyze::{ChangeScale, Comparison, IntervalMeaning, SideSummary, Verdict, VerdictRow};
+use perflab_analyze::{ChangeScale, Comparison, SideSummary, Verdict, VerdictRow};
 
 use crate::comparison::answer::answer_lines;
 use crate::comparison::document::ComparisonDocument;
@@ -198,7 +198,7 @@ const FIELDS: &[CsvField] = &[
     ("high", |_, row| optional_text(row.change.and_then(|change| change.interval).map(|interval| interval.high))),
     ("level", |of, row| optional_text(row.change.and_then(|change| change.interval).map(|_| of.confidence))),
     ("coverage", |_, row| optional_text(row.change.and_then(|change| change.interval).map(|interval| interval.level))),
-    ("covers", |_, row| optional_text(row.change.map(|change| if change.covers == IntervalMeaning::Change { "change" } else { "these-runs" }))),
+    ("covers", |_, row| optional_text(row.change.map(|change| change.covers.word()))),
     ("verdict", |_, row| row.verdict.word().into()),
     ("p", |_, row| optional_text(row.p)),
     ("q", |_, row| optional_text(row.q)),

@@ -219,10 +219,6 @@ fn row_advice(row: &VerdictRow, comparison: &Comparison) -> String {
         VerdictBasis::Tail => return tail_text(row, comparison).unwrap_or_default(),
         VerdictBasis::MissingValues => return format!("{failures}: they could turn the verdict"),
     }
-    let level = row.method.map_or("iterations", |method| match method.level {
-        RepetitionLevel::Boot => "boots",
-        RepetitionLevel::Run => "runs",
-        RepetitionLevel::Iteration => "iterations",
-    });
+    let level = row.method.map_or(RepetitionLevel::Iteration, |method| method.level).noun();
     row.needed.map(|needed| format!("needs about {needed} {level} a side")).unwrap_or_default()
 }
