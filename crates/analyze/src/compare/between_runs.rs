@@ -12,7 +12,7 @@ use perflab_stats::{
 
 use crate::compare::alignment::{CaseSelection, MetricKey, MetricSamples, SampleIndex};
 use crate::compare::change::{
-    BetweenRuns, ChangeEstimate, ChangeInterval, ChangeScale, IntervalMeaning, MetricChange,
+    BetweenRuns, ChangeEstimate, ChangeInterval, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel,
 };
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::run_differences::machine_differences;
@@ -92,7 +92,7 @@ fn list_medians(cell: &MetricSamples) -> Vec<EarlierMedian> {
     medians.flatten().map(|(boot, value)| EarlierMedian { boot, value }).collect()
 }
 
-/// The sides of a row with one run each.
+/// The sides of a row with one run each, or with several of one boot each.
 pub(crate) struct RunPair<'a> {
     pub(crate) subject: &'a str,
     pub(crate) metric: &'a MetricKey,
@@ -100,6 +100,8 @@ pub(crate) struct RunPair<'a> {
     pub(crate) candidate: &'a MetricSamples,
     /// Of different boots, or nobody knows.
     pub(crate) other_boots: bool,
+    /// Iterations, or medians of several runs of one boot a side.
+    pub(crate) level: RepetitionLevel,
     /// How many values of each side were compared.
     pub(crate) compared: [usize; 2],
 }
@@ -115,29 +117,14 @@ impl RunPair<'_> {
         let scale = found.change.scale;
         let runs = [self.baseline, self.candidate].map(|side| values_on_scale(side, scale));
         let dependence = SerialDependence::from_runs(&[&runs[0], &runs[1]])?;
-        let widened = dependence.widening(self.compared.into_iter().min().unwrap_or(0));
         let value = scale.shift_of_change(found.change.value);
-        let within = |interval: ChangeInterval| {
-            let reach = |limit: f64| value + widened * (scale.shift_of_change(limit) - value);
-            ChangeInterval {
-                low: scale.change_of_shift(reach(interval.low)),
-                high: scale.change_of_shift(reach(interval.high)),
-                level: interval.level,
-            }
-        };
-        let on_scale = found.change.interval.map(|interval| ConfidenceInterval {
-            low: scale.shift_of_change(interval.low),
-            high: scale.shift_of_change(interval.high),
-            level: interval.level,
-        });
-        let change = &mut found.change;
-        (change.interval, change.narrow) = (change.interval.map(within), change.narrow.map(within));
-        change.covers = IntervalMeaning::TheseRuns;
-        if let Some(interval) = on_scale {
-            let values = self.compared.into_iter().sum();
-            found.p = found.p.max(dependent_p(value, interval, widened, values)?);
+        let mut widened = 1.0;
+        // Medians of runs do not depend on one another as iterations do.
+        if self.level == RepetitionLevel::Iteration {
+            widened = dependence.widening(self.compared.into_iter().min().unwrap_or(0));
+            self.widen_by(widened, found, value)?;
         }
-        found.sd = found.sd.map(|sd| sd * widened);
+        found.change.covers = IntervalMeaning::TheseRuns;
         let noise = earlier.noise(self.subject, self.metric, scale, self.other_boots);
         if let Some(noise) = &noise {
             noise.extend_to_any_runs(found, value, confidences)?;
@@ -148,6 +135,26 @@ impl RunPair<'_> {
             earlier_pairs: noise.map_or(0, |noise| noise.pairs),
             drift: self.drift(&runs).map(|drift| scale.change_of_shift(drift)),
         })
+    }
+
+    /// Makes the intervals of independent iterations so many times as wide, and the p-value what follows from them.
+    fn widen_by(&self, widened: f64, found: &mut ChangeEstimate, value: f64) -> Result<(), StatsError> {
+        let scale = found.change.scale;
+        let shift_of = |limit: f64| scale.shift_of_change(limit);
+        if let Some(interval) = found.change.interval {
+            let (low, high) = (shift_of(interval.low), shift_of(interval.high));
+            let independent = ConfidenceInterval { low, high, level: interval.level };
+            let values = self.compared.into_iter().sum();
+            found.p = found.p.max(dependent_p(value, independent, widened, values)?);
+        }
+        let widen = |interval: ChangeInterval| {
+            let limit = |limit: f64| scale.change_of_shift(value + widened * (shift_of(limit) - value));
+            ChangeInterval { low: limit(interval.low), high: limit(interval.high), level: interval.level }
+        };
+        let change = &mut found.change;
+        (change.interval, change.narrow) = (change.interval.map(widen), change.narrow.map(widen));
+        found.sd = found.sd.map(|sd| sd * widened);
+        Ok(())
     }
 
     /// How far a straight line through both runs, one slope and two levels, moves from the middle of one to that of the other.

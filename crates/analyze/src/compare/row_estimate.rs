@@ -259,6 +259,7 @@ impl RowPosition<'_> {
                 baseline,
                 candidate,
                 other_boots: units.one_boot || units.unknown_boot,
+                level: units.level,
                 compared: [units.baseline.len(), units.candidate.len()],
             };
             draft.row.between_runs = Some(pair.widen(&mut found, context.earlier, confidences)?);

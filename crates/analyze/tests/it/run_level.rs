@@ -87,6 +87,28 @@ fn one_run_against_several_borrows_their_spread() {
     assert_eq!(only_row(&ours, make_side("b", theirs), &strict_options()).verdict, Verdict::Worse);
 }
 
+/// What several runs of one boot scatter by says nothing of another boot, and their medians are no iterations.
+#[test]
+fn several_runs_of_two_boots_are_medians_between_these_two() {
+    let mut noise = SplitMixNoise(5);
+    let mut side = |name: &str, centre: f64| {
+        let on_boot = |turn| {
+            let mut run = dependent_run(name, turn, 20, &mut noise);
+            run.samples.iter_mut().for_each(|sample| sample.value *= centre);
+            run.manifest.boot_id = name.into();
+            run
+        };
+        make_side(name, (0..5).map(on_boot).collect())
+    };
+    let row = only_row(&side("a", 1.0), side("b", 1.5), &strict_options());
+    assert_eq!(
+        (row.verdict, row.method.map(|method| method.level)),
+        (Verdict::Differs, Some(RepetitionLevel::Run))
+    );
+    assert_eq!(row.between_runs.map(|found| found.widened), Some(1.0));
+    assert_eq!(row.change.map(|change| change.covers), Some(IntervalMeaning::TheseRuns));
+}
+
 /// Iterations that resemble one another by 0.5.
 fn dependent_run(name: &str, begun: u64, iterations: u32, noise: &mut SplitMixNoise) -> RunRecord {
     let mut state = noise.normal();
