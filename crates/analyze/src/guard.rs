@@ -1,26 +1,30 @@
 //! The newest run against its history, and its alarms.
 //!
-//! Two questions, both over the range since the last step before the newest run: does the newest value fall out of the
-//! prediction interval of those before it (one family, Benjamini and Hochberg's q); and does E-divisive see a step for
-//! the worse among the last runs, which a slow single-run test would miss. Only changes beyond the margin count. A
-//! history that is too short to know its own noise gives no answer, and says so.
+//! An alarm is a step for the worse, beyond the margin, that a [`StepMonitor`] sees when it goes through the series run by
+//! run: over the whole life of a series any false alarm has a chance of at most one minus the confidence, however often
+//! anybody looks. A single run is no step. One that falls out of the prediction interval of those before it (one family,
+//! Benjamini and Hochberg's q) is *outside*, which is a reason to run it again and no alarm: on flat series that happens
+//! once in forty runs. A history that is too short to know its own noise gives no answer, and says so.
 
 use perflab_model::Unit;
-use perflab_stats::{benjamini_hochberg, prediction_interval, prediction_p};
+use perflab_stats::{StatsError, StepMonitor, benjamini_hochberg, prediction_interval, prediction_p};
 use serde::Serialize;
 
 use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange};
 use crate::compare::comparison::Verdict;
 use crate::compare::options::AnalysisOptions;
 use crate::error::AnalyzeError;
-use crate::history::{self, MetricHistories, MetricHistory, SHORTEST_SEGMENT};
+use crate::history::{self, MetricHistories, MetricHistory};
 use crate::method_description::MethodDescription;
 
 /// Fewest runs before the newest one that make a history.
 pub const FEWEST_HISTORY_RUNS: usize = 5;
 
-/// A step alarms while no more runs than these lie behind it.
+/// A step alarms while no more runs than these have come since it was seen.
 const RECENT_STEP_RUNS: usize = 10;
+
+/// At most so many runs are looked back.
+const LONGEST_BASELINE: usize = 500;
 
 /// The newest run against its history.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,33 +67,27 @@ pub struct GuardRow {
     pub p: Option<f64>,
     /// The same, adjusted for all series.
     pub q: Option<f64>,
+    /// Evidence of a step since the last one: beyond 1 / 0.05 it is one, with at most this chance of ever being wrong.
+    pub e_value: Option<f64>,
+    /// Whether the newest value falls out of its history, which alone is no alarm.
+    pub outside: bool,
     /// What it means.
     pub verdict: Verdict,
-    /// Why it alarms, if it does.
+    /// The step that alarms, if one does.
     pub alarm: Option<GuardAlarm>,
 }
 
-/// An alarm.
+/// A step for the worse.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GuardAlarm {
-    /// What was seen.
-    pub reason: AlarmReason,
     /// The last run that was good.
     pub last_good: String,
     /// The first run that was not.
     pub first_bad: String,
+    /// The run with which it was seen.
+    pub seen: String,
     /// The size of the change for the worse, and its interval where it has one.
     pub change: MetricChange,
-}
-
-/// What was seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AlarmReason {
-    /// the newest value falls out of its history
-    Outside,
-    /// a step for the worse among the last runs
-    Step,
 }
 
 /// Judges the newest run of a history.
@@ -155,13 +153,15 @@ fn guard_row(
         change: None,
         p: None,
         q: None,
+        e_value: None,
+        outside: false,
         verdict: Verdict::Unclear,
         alarm: None,
     };
     if reference.len() >= FEWEST_HISTORY_RUNS {
         predict_newest(&mut row, reference, value, options).map_err(error)?;
     }
-    row.alarm = recent_step_alarm(series, history);
+    watch_series(&mut row, series, history, options).map_err(error)?;
     Ok(row)
 }
 
@@ -197,21 +197,50 @@ fn predict_newest(
     Ok(())
 }
 
-/// A step for the worse among the last runs, the newest lying behind it.
-fn recent_step_alarm(series: &MetricHistory, history: &MetricHistories) -> Option<GuardAlarm> {
-    let step = series.steps.last().filter(|step| step.verdict == Verdict::Worse)?;
-    let behind = series.points.len() - step.at;
-    let certain = step.change.interval.is_none_or(|i| i.low > 0.0 || i.high < 0.0);
-    let newest = history.runs.len() == series.points.last()?.run + 1;
-    (newest && certain && (SHORTEST_SEGMENT..=RECENT_STEP_RUNS).contains(&behind)).then(|| GuardAlarm {
-        reason: AlarmReason::Step,
-        last_good: step.last_good.clone(),
-        first_bad: step.first_bad.clone(),
-        change: step.change,
-    })
+/// The evidence of a step, and the latest step beyond the margin where it was seen lately: an alarm, or *better*.
+fn watch_series(
+    row: &mut GuardRow,
+    series: &MetricHistory,
+    history: &MetricHistories,
+    options: &AnalysisOptions,
+) -> Result<(), StatsError> {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let positive = values.iter().all(|value| *value > 0.0);
+    let scaled: Vec<f64> =
+        if positive { values.iter().map(|value| value.ln()).collect() } else { values.clone() };
+    let watched = StepMonitor::new(1.0 - options.confidence, LONGEST_BASELINE)?.watch(&scaled, &[])?;
+    row.e_value = (row.runs >= FEWEST_HISTORY_RUNS).then_some(watched.evidence.e_value);
+    let id = |point: usize| {
+        let run = series.points.get(point).and_then(|point| history.runs.get(point.run));
+        run.map_or_else(String::new, |run| run.id.clone())
+    };
+    for (number, alarm) in watched.alarms.iter().enumerate().rev() {
+        let start = number.checked_sub(1).and_then(|before| watched.alarms.get(before)).map_or(0, |a| a.step);
+        let end = watched.alarms.get(number + 1).map_or(values.len(), |next| next.step);
+        let before = values.get(start..alarm.step).unwrap_or_default();
+        let after = values.get(alarm.step..end).unwrap_or_default();
+        let (Some(last), false) = (before.last(), after.is_empty()) else { continue };
+        let change = history::estimate_step_change(before, after, options)?;
+        let verdict = history::step_verdict(change, *last, series);
+        if !matches!(verdict, Verdict::Better | Verdict::Worse) {
+            continue;
+        }
+        if values.len() - alarm.seen > RECENT_STEP_RUNS {
+            break;
+        }
+        row.verdict = verdict;
+        row.alarm = (verdict == Verdict::Worse).then(|| GuardAlarm {
+            last_good: id(alarm.step - 1),
+            first_bad: id(alarm.step),
+            seen: id(alarm.seen),
+            change,
+        });
+        break;
+    }
+    Ok(())
 }
 
-/// q, verdicts and the alarms that follow from them.
+/// q, and the verdicts of rows without a step.
 fn set_guard_verdicts(rows: &mut [GuardRow], history: &MetricHistories, options: &AnalysisOptions) {
     for primary in [true, false] {
         let mut family: Vec<&mut GuardRow> =
@@ -221,11 +250,6 @@ fn set_guard_verdicts(rows: &mut [GuardRow], history: &MetricHistories, options:
         for (row, q) in family.iter_mut().zip(q_values) {
             row.q = Some(q);
             set_guard_verdict(row, history, options);
-        }
-    }
-    for row in rows {
-        if row.alarm.is_some() {
-            row.verdict = Verdict::Worse;
         }
     }
 }
@@ -244,26 +268,18 @@ fn set_guard_verdict(row: &mut GuardRow, history: &MetricHistories, options: &An
     // A run that cannot tell its own value from the old level is no news, however quiet its history is.
     let holds_old_level =
         row.own.zip(row.level).is_some_and(|(own, level)| own.low <= level && level <= own.high);
-    let surprising = row.q.is_some_and(|q| q < 1.0 - options.confidence) && !holds_old_level;
+    row.outside = row.q.is_some_and(|q| q < 1.0 - options.confidence)
+        && !holds_old_level
+        && history::step_verdict(change, reference.value, series) != Verdict::Same;
     let margin = if change.scale == ChangeScale::Ratio {
         series.margin
     } else {
         series.margin * reference.value.abs()
     };
     let inside = change.interval.is_some_and(|i| -margin < i.low && i.high < margin);
-    row.verdict = match (surprising, inside) {
-        (true, _) => history::step_verdict(change, reference.value, series),
-        (false, true) => Verdict::Same,
-        (false, false) => Verdict::Unclear,
-    };
-    if row.verdict == Verdict::Worse && row.alarm.is_none() {
-        let id = |run: usize| history.runs.get(run).map_or(String::new(), |run| run.id.clone());
-        row.alarm = Some(GuardAlarm {
-            reason: AlarmReason::Outside,
-            last_good: id(reference.run),
-            first_bad: id(history.runs.len() - 1),
-            change,
-        });
+    // A step decides what the newest run is, whatever the runs since say of it.
+    if row.verdict == Verdict::Unclear && inside && !row.outside {
+        row.verdict = Verdict::Same;
     }
 }
 
@@ -274,6 +290,15 @@ impl GuardReport {
         let has_primary = self.rows.iter().any(|row| row.primary);
         let mut deciding = self.rows.iter().filter(|row| row.primary || !has_primary);
         !deciding.any(|row| row.expected.is_some() || row.alarm.is_some())
+    }
+
+    /// The rows whose newest value falls out of its history without a step yet. Where there are primary metrics, only they
+    /// count.
+    #[must_use]
+    pub fn outside(&self) -> Vec<&GuardRow> {
+        let has_primary = self.rows.iter().any(|row| row.primary);
+        let outside = |row: &&GuardRow| row.outside && row.alarm.is_none() && (row.primary || !has_primary);
+        self.rows.iter().filter(outside).collect()
     }
 
     /// The rows that alarm. Where there are primary metrics, only they decide.

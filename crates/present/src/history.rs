@@ -7,9 +7,7 @@
 use jiff::Timestamp;
 use perflab_analyze::compare::comparison::ComparedRun;
 use perflab_analyze::history::{HistoryChangePoint, MetricHistory};
-use perflab_analyze::{
-    AlarmReason, ChangeScale, GuardReport, GuardRow, MetricChange, MetricHistories, Verdict,
-};
+use perflab_analyze::{ChangeScale, GuardReport, GuardRow, MetricChange, MetricHistories, Verdict};
 
 use crate::chart::axes::AxisBand;
 use crate::chart::axis_unit::AxisUnit;
@@ -203,7 +201,7 @@ fn step_bands(series: &MetricHistory, ranges: &[(usize, usize)]) -> Vec<AxisBand
 #[must_use]
 pub fn guard_grid(history: &MetricHistories, guard: &GuardReport) -> Grid {
     let left = ["case", "metric", "verdict"].map(GridColumn::left);
-    let right = ["value", "expected", "change [95 % CI]", "q", "runs"].map(GridColumn::right);
+    let right = ["value", "expected", "change [95 % CI]", "q", "evidence", "runs"].map(GridColumn::right);
     let mut grid = Grid::new(left.into_iter().chain(right).chain([GridColumn::left("because")]));
     let mut rows: Vec<&GuardRow> = guard.rows.iter().collect();
     rows.sort_by_key(|row| (row.alarm.is_none(), !row.primary));
@@ -221,6 +219,7 @@ pub fn guard_grid(history: &MetricHistories, guard: &GuardReport) -> Grid {
                 GridCell::with_text(step_change_text(change, unit), change.value)
             }),
             row.q.map_or_else(GridCell::missing, |q| GridCell::with_text(format_probability(q), q)),
+            row.e_value.map_or_else(GridCell::missing, |e| GridCell::with_text(evidence_text(e), e)),
             GridCell::from(row.runs),
             GridCell::from(alarm_reason(history, row)),
         ]);
@@ -234,25 +233,36 @@ fn alarm_word(row: &GuardRow) -> &'static str {
         Verdict::Worse => "✗ worse",
         Verdict::Same | Verdict::SameHere => "= same",
         Verdict::Unclear if row.expected.is_none() => "? too few runs",
+        Verdict::Unclear if row.outside => "? outside",
         Verdict::Unclear | Verdict::Differs => "? unclear",
     }
 }
 
+/// Evidence of a step: below 1 it speaks against one.
+fn evidence_text(e_value: f64) -> String {
+    if e_value < 0.1 {
+        "<0.1".into()
+    } else if e_value < 1000.0 {
+        format!("{e_value:.1}")
+    } else {
+        ">1000".into()
+    }
+}
+
 fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
-    let alarm = row.alarm.as_ref()?;
     let run = |id: &str| {
         history.runs.iter().find(|run| run.id == id).map_or_else(|| id.to_owned(), history_run_name)
     };
-    let (good, bad) = (run(&alarm.last_good), run(&alarm.first_bad));
-    Some(match alarm.reason {
-        AlarmReason::Outside => format!("out of its history; good until {good}"),
-        AlarmReason::Step => {
-            format!(
-                "a step of {} after {good}, first seen in {bad}",
-                step_change_text(alarm.change, &row.unit.0)
-            )
-        }
-    })
+    if let Some(alarm) = &row.alarm {
+        return Some(format!(
+            "a step of {} after {}, first in {}, seen with {}",
+            step_change_text(alarm.change, &row.unit.0),
+            run(&alarm.last_good),
+            run(&alarm.first_bad),
+            run(&alarm.seen)
+        ));
+    }
+    row.outside.then(|| "out of its history; one run is no step: run it again".into())
 }
 
 /// As many figures stand on a page.

@@ -71,11 +71,15 @@ pub fn describe_method(method: &MethodDescription) -> String {
             format!("{series} series have fewer than {fewest_runs} runs: too few to look for steps")
         }
         MethodDescription::GuardRule { confidence, recent_runs } => format!(
-            "expected: the {:.0} % prediction interval for one more run, from the runs since the last step; q: Benjamini and \
-             Hochberg's; alarms: worse, beyond the margin, and either q below {:.2}, the old level being outside of the newest \
-             value's own interval, or a step (E-divisive) among the last {recent_runs} runs",
-            confidence * 100.0,
-            1.0 - confidence
+            "alarms: a step for the worse beyond the margin whose evidence reached {limit:.0}, seen with one of the last \
+             {recent_runs} runs; the chance that a series without a step ever alarms is at most {error:.0} %, however often one \
+             looks, and a step of two standard deviations takes 10 runs in the median after 20 runs (docs/statistics.md); \
+             expected: the {percent:.0} % prediction interval for one more run, from the runs since the last step; outside: q \
+             (Benjamini and Hochberg's) below {level:.2}, which alone is no alarm",
+            limit = 1.0 / (1.0 - confidence),
+            error = (1.0 - confidence) * 100.0,
+            percent = confidence * 100.0,
+            level = 1.0 - confidence
         ),
         MethodDescription::EffectContrasts => {
             "effect: averaged over the levels of the other factor; interaction: by how much (as a ratio of ratios) the effect of one \

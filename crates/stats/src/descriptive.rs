@@ -114,7 +114,7 @@ fn trimmed_count(n: usize, share: f64) -> Result<usize, StatsError> {
 }
 
 /// 1 / Φ⁻¹(3/4): makes the MAD of normal values estimate their standard deviation.
-const MAD_TO_SD: f64 = 1.482_602_218_505_602;
+pub(crate) const MAD_TO_SD: f64 = 1.482_602_218_505_602;
 
 /// Standard deviation with n - 1 in the denominator, in the unit of the values.
 ///

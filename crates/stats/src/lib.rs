@@ -15,6 +15,7 @@
 //! | `power` | the size of the next experiment |
 //! | `sample_shape` | two modes, outliers |
 //! | `trend`, `warm_up`, `change_points` | values in time order: drift, steady state, steps |
+//! | `step_monitor` | a step in values that keep coming, with one bound on all looks |
 //! | `serial_dependence` | values that depend on those before them, and what that does to an interval |
 //!
 //! Rules that hold everywhere:
@@ -51,6 +52,7 @@ mod rank_distribution;
 mod sample_shape;
 mod serial_dependence;
 mod signed_rank;
+mod step_monitor;
 mod student_t;
 mod trend;
 mod variance_components;
@@ -76,6 +78,7 @@ pub use quantiles::{
 pub use sample_shape::{OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes};
 pub use serial_dependence::{SerialDependence, SuccessiveDifferences, dependent_p};
 pub use signed_rank::{SignedRank, WalshAverages, signed_rank};
+pub use step_monitor::{FEWEST_BEFORE_STEP, StepAlarm, StepEvidence, StepMonitor, WatchedSeries};
 pub use student_t::{
     SampleMoments, UncertainMean, WelchTest, mean_contrast, mean_with_interval, pooled_t,
     prediction_interval, prediction_p, ratio_of_means, welch, welch_of_moments,

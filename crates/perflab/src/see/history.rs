@@ -212,6 +212,13 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
             judged.run
         );
     }
+    let outside = judged.outside().len();
+    if outside > 0 {
+        stderr_line!(
+            "perflab: {outside} fell out of the history in run {}: one run is no step, run it again",
+            judged.run
+        );
+    }
     if alarms == 0 && judged.is_empty() {
         stderr_line!(
             "perflab: nothing was judged in run {}: {}",
@@ -325,11 +332,12 @@ impl Verb for GuardArgs {
 }
 
 const GUARD: &str = "\
-Compares the newest run with its history and exits with 5 if a metric got worse: it falls outside
-the prediction interval of the runs since the last step (corrected for the number of metrics),
-or a step for the worse lies among the last ten runs; and the change exceeds the margin. An
-alarm is a reason to measure both again, side by side. If no metric that decides could be
-judged (too short a history, an edited study, a run of another study), it exits with 7.
+Goes through the history run by run and exits with 5 if a metric got worse: a step for the worse,
+beyond the margin, was seen with one of the last ten runs. A series without a step alarms in its
+whole life with a chance of at most 5 %, however often you ask, so a small step takes some runs: one
+of two standard deviations about ten after twenty runs of history. A single run outside the
+prediction interval is shown as `outside` and is no alarm: run it again. If no metric that decides
+could be judged (too short a history, an edited study, a run of another study), it exits with 7.
 
 Examples:
   perflab guard

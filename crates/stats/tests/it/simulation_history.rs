@@ -177,3 +177,41 @@ fn warm_up_is_found_where_it_is() {
     });
     assert!(late < 0.02, "{late}");
 }
+
+/// The whole table: `cargo run --release -p perflab-stats --example guard_table`, in docs/statistics.md.
+#[test]
+fn a_monitor_hardly_ever_alarms_in_a_life_without_steps() {
+    let monitor = StepMonitor::new(0.05, 500).unwrap();
+    let rate = |seed: u64, correlation: f64| {
+        let mut noise = NormalNoise::from_seed(seed);
+        share_of_hits(60, || {
+            let life = autoregressive_values(&mut noise, 120, correlation);
+            !monitor.watch(&life, &[]).unwrap().alarms.is_empty()
+        })
+    };
+    let (independent, dependent) = (rate(21, 0.0), rate(22, 0.5));
+    assert!(independent <= 0.05 && dependent <= 0.085, "{independent} {dependent}");
+}
+
+/// A step of two standard deviations, up and down, within ten runs in the median.
+#[test]
+fn a_monitor_sees_a_step_within_ten_values() {
+    let monitor = StepMonitor::new(0.05, 500).unwrap();
+    for (seed, baseline) in [(31, 25), (32, 100)] {
+        let mut noise = NormalNoise::from_seed(seed);
+        let mut number = 0;
+        let delays: Vec<f64> = (0..40)
+            .map(|_| {
+                number += 1;
+                let mut values = noise.normals(baseline + 40);
+                let step = if number % 2 == 0 { 2.0 } else { -2.0 };
+                values.iter_mut().skip(baseline).for_each(|value| *value += step);
+                let alarms = monitor.watch(&values, &[]).unwrap().alarms;
+                let seen = alarms.iter().find(|alarm| alarm.seen >= baseline);
+                seen.map_or(f64::from(u16::MAX), |alarm| (alarm.seen - baseline + 1) as f64)
+            })
+            .collect();
+        let typical = median(&delays).unwrap();
+        assert!(typical <= 10.0, "{typical} after {baseline}");
+    }
+}

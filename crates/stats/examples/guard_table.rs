@@ -1,0 +1,99 @@
+//! The guard's table of docs/statistics.md: how often a flat series ever alarms, and how many runs a step takes, for every
+//! shape of noise.
+//!
+//! `cargo run --release -p perflab-stats --example guard_table -- SEED SERIES RUNS` prints it as Markdown, from so many series
+//! a cell, each with a life of so many runs.
+
+#![expect(clippy::unwrap_used, reason = "a simulation that cannot be set up must stop")]
+#![expect(clippy::print_stdout, reason = "what it prints is what it is for")]
+
+use perflab_stats::{StepMonitor, quantile};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// How runs scatter, with a standard deviation of 1 but for the outliers.
+#[derive(Clone, Copy)]
+enum RunNoise {
+    Normal,
+    LogNormal,
+    Bimodal,
+    Dependent(f64),
+    Outliers,
+    Quantised,
+}
+
+const SHAPES: [(RunNoise, &str); 8] = [
+    (RunNoise::Normal, "normal"),
+    (RunNoise::LogNormal, "log-normal, skewed"),
+    (RunNoise::Bimodal, "two modes"),
+    (RunNoise::Outliers, "1 % outliers x 10"),
+    (RunNoise::Quantised, "quantised to 1 sd"),
+    (RunNoise::Dependent(0.3), "AR(1) 0.3"),
+    (RunNoise::Dependent(0.5), "AR(1) 0.5"),
+    (RunNoise::Dependent(0.8), "AR(1) 0.8"),
+];
+
+/// Runs of baseline before the step.
+const BASELINES: [usize; 4] = [10, 20, 50, 200];
+
+/// A step, in standard deviations of the noise: 4 % where it is 2 %.
+const STEP: f64 = 2.0;
+
+/// A step that takes more runs than these counts as one that takes longer.
+const LONGEST_DELAY: usize = 60;
+
+fn normal(random: &mut ChaCha8Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
+}
+
+fn series(noise: RunNoise, n: usize, random: &mut ChaCha8Rng) -> Vec<f64> {
+    let mut before = normal(random);
+    let value = |_| match noise {
+        RunNoise::Normal => normal(random),
+        // Skewness 1.75, standard deviation 1.
+        RunNoise::LogNormal => (0.5 * normal(random)).exp() / 0.604,
+        RunNoise::Bimodal => 0.3 * normal(random) + if random.random::<f64>() < 0.3 { 2.08 } else { 0.0 },
+        RunNoise::Dependent(correlation) => {
+            before = correlation * before + (1.0 - correlation * correlation).sqrt() * normal(random);
+            before
+        }
+        RunNoise::Outliers => normal(random) * if random.random::<f64>() < 0.01 { 10.0 } else { 1.0 },
+        RunNoise::Quantised => normal(random).round(),
+    };
+    (0..n).map(value).collect()
+}
+
+fn main() {
+    let numbers: Vec<usize> = std::env::args().skip(1).map(|text| text.parse().unwrap()).collect();
+    let number = |at: usize, usual: usize| numbers.get(at).copied().unwrap_or(usual);
+    let (seed, repetitions, life) = (number(0, 2026), number(1, 1000), number(2, 500));
+    let monitor = StepMonitor::new(0.05, 500).unwrap();
+    let alarm = |values: &[f64]| monitor.watch(values, &[]).unwrap().alarms.first().copied();
+    println!(
+        "| noise | flat series that ever alarm, in {life} runs | {} |",
+        BASELINES.map(|n| format!("after {n} runs")).join(" | ")
+    );
+    println!("|---|---|{}", "---|".repeat(BASELINES.len()));
+    for (noise, name) in SHAPES {
+        let mut random = ChaCha8Rng::seed_from_u64(seed as u64);
+        let alarms = (0..repetitions).filter(|_| alarm(&series(noise, life, &mut random)).is_some()).count();
+        let delays = BASELINES.map(|baseline| {
+            let mut delay = |number: usize| {
+                let mut values = series(noise, baseline + LONGEST_DELAY, &mut random);
+                let step = if number.is_multiple_of(2) { STEP } else { -STEP };
+                values.iter_mut().skip(baseline).for_each(|value| *value += step);
+                let found =
+                    monitor.watch(&values, &[]).unwrap().alarms.into_iter().find(|a| a.seen >= baseline);
+                found.map_or(LONGEST_DELAY as f64 + 1.0, |alarm| (alarm.seen - baseline + 1) as f64)
+            };
+            let delays: Vec<f64> = (0..repetitions / 4).map(&mut delay).collect();
+            let text = |share: f64| {
+                let runs = quantile(&delays, share).unwrap();
+                if runs > LONGEST_DELAY as f64 { format!("> {LONGEST_DELAY}") } else { format!("{runs:.0}") }
+            };
+            format!("{} ({})", text(0.5), text(0.9))
+        });
+        println!("| {name} | {:.1} % | {} |", 100.0 * alarms as f64 / repetitions as f64, delays.join(" | "));
+    }
+}
