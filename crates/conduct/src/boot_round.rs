@@ -171,7 +171,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
                         session.hello = Some(clean_hello(hello))
                     }
                     (Err(reason), _) => self.launch_failure(heard.index, reason)?,
-                    _ => self.launch_failure(heard.index, "it said something before hello".into())?,
+                    _ => self.launch_failure(heard.index, "it sent something before its greeting".into())?,
                 }
             }
         }
@@ -375,7 +375,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
                     session.early_bytes = session.early_bytes.saturating_add(event_memory(&event));
                     if session.early_bytes > MAX_EARLY_BYTES {
                         let reason =
-                            format!("it told more than {MAX_EARLY_BYTES} bytes before the run began");
+                            format!("it sent more than {MAX_EARLY_BYTES} bytes before the run began");
                         return self.lose_target(target, reason);
                     }
                 }

@@ -328,8 +328,8 @@ fn describe_absence(finished: &WorkloadExecution, waited: Option<Nanos>) -> Opti
     let WatcherAbsence { length, hid_the_end } = finished.absence?;
     let waited = perflab_observe::thread_wait_time().zip(waited).map(|(now, before)| now.since(before));
     let cause = perflab_observe::explain_absence(length, waited);
-    let reason = format!("{cause} for {length} meanwhile");
-    Some(if hid_the_end { format!("{reason}, so that how long it took is not known") } else { reason })
+    let reason = format!("{cause} for {length}");
+    Some(if hid_the_end { format!("{reason}, so the time it took is unknown") } else { reason })
 }
 
 /// Whether the times of an execution that ended by itself cannot be believed.

@@ -98,7 +98,7 @@ impl OpenSlot {
         if reports.bytes > most {
             let (index, most) = (self.index, perflab_model::Bytes(most as u64));
             return Err(format!(
-                "it told more of iteration {index} than is held of a target ({most} of memory)"
+                "it reported more on iteration {index} than is kept for one target ({most} of memory)"
             ));
         }
         match &event.what {

@@ -146,7 +146,7 @@ impl ReportValidator<'_> {
                 about.anchors.iter_mut().for_each(|anchor| anchor.name = clean_label(&anchor.name));
                 hold(RunEventKind::Profiled(about))
             }
-            _ => return Err("it told what only the host may tell".into()),
+            _ => return Err("it reported what only the host may report".into()),
         })
     }
 
@@ -160,7 +160,7 @@ impl ReportValidator<'_> {
         let odd = batch.samples.iter().find(|one| one.count != 1 || one.weight > most);
         let wrong = |odd: &StackSample| {
             let (count, weight) = (odd.count, odd.weight);
-            format!("it told of a sample that counts {count} times and weighs {weight}, as none can")
+            format!("it reported an impossible sample: count {count}, weight {weight}")
         };
         odd.map_or(Ok(()), |odd| Err(wrong(odd)))
     }
@@ -173,7 +173,7 @@ impl ReportValidator<'_> {
         let ProfileSummary { lost, unreadable, cost, .. } = about;
         is_possible.then_some(()).ok_or_else(|| {
             format!(
-                "it told of {lost} samples lost, {unreadable} unreadable, at a cost of {cost}, as none can be"
+                "it reported an impossible profile: {lost} samples lost, {unreadable} unreadable, cost {cost}"
             )
         })
     }
@@ -193,11 +193,11 @@ impl ReportValidator<'_> {
             open.has_target(self.target) && open.index == slot && !open.has_ended(self.target)
         };
         let open = self.open.filter(mine);
-        open.ok_or_else(|| format!("it told of iteration {slot}, where it is not"))
+        open.ok_or_else(|| format!("it reported on iteration {slot}, which it is not running"))
     }
 
     fn validate_sample(&self, session: &TargetSession, sample: Sample) -> Result<Sample, String> {
-        let open = self.open.ok_or("it told of a value outside of any iteration")?;
+        let open = self.open.ok_or("it reported a value outside of any iteration")?;
         self.expect_open_slot(open.index)?;
         let uses = self.manifest.plan.case(open.slot.case).map(|case| case.uses.as_str()).unwrap_or_default();
         let known = self.manifest.plan.metrics.get(uses).into_iter().flatten();
@@ -208,7 +208,7 @@ impl ReportValidator<'_> {
         let is_declared = sample.metric == metric.name;
         let name = if is_declared { metric.name.clone() } else { clean_label(&sample.metric) };
         if open.slot.warmup || open.has_reported_metric(self.target, &name) {
-            return Err(format!("it told of {name} once too often"));
+            return Err(format!("it reported {name} once too often"));
         }
         Ok(Sample {
             boot: open.slot.boot,
@@ -257,7 +257,10 @@ impl ReportValidator<'_> {
                     || schema.columns.len() > COLUMNS
                     || session.series.contains_key(&schema.monitor)
                 {
-                    return Err(format!("it opened a monitor {:?} that is not wanted", schema.monitor));
+                    return Err(format!(
+                        "it opened a monitor {:?} that the study does not have",
+                        schema.monitor
+                    ));
                 }
                 session.series.insert(schema.monitor.clone(), (schema.columns.len(), 0));
                 schema.monitor = own(session, &schema.monitor);
@@ -295,7 +298,7 @@ impl ReportValidator<'_> {
                     reason: remove_control_characters(&gap.reason),
                 }))
             }
-            _ => Err("it told of a monitor that is not wanted".into()),
+            _ => Err("it reported on a monitor that the study does not have".into()),
         }
     }
 }

@@ -181,7 +181,7 @@ impl RunState<'_> {
         }
         if self.stack_merger.is_cut_off(index) && !before {
             let message =
-                format!("the profile of {name} refers to stacks that it never told, and is cut off");
+                format!("the profile of {name} refers to stacks that it never reported, and is cut off");
             return self.report_target(
                 index,
                 RunEventKind::Warning { message, advice: "the other targets' are whole".into() },
@@ -204,7 +204,8 @@ impl RunState<'_> {
     ) -> Result<(), ConductError> {
         self.tally.lost += 1;
         let reason = perflab_model::remove_control_characters(reason);
-        let (message, advice) = (format!("target {name} was lost: {reason}"), "see what it said".into());
+        let (message, advice) =
+            (format!("target {name} was lost: {reason}"), "see its output in the run's logs".into());
         self.report_target(target, RunEventKind::TargetLost { reason })?;
         self.report_target(target, RunEventKind::Warning { message, advice })
     }
@@ -286,7 +287,8 @@ fn is_precision_reached(
         return Ok(false);
     }
     let (done, most) = (slot.block, manifest.study.run.max_iterations());
-    let message = format!("the wanted precision was reached: {done} of at most {most} blocks were measured");
+    let message =
+        format!("the requested precision was reached: {done} of at most {most} blocks were measured");
     stream.send_warning(
         message,
         "mind that intervals of a run that ends when they are narrow are a little too narrow",

@@ -21,7 +21,7 @@ pub enum GuestError {
         hint: &'static str,
     },
     /// KVM was demanded, and does not run code at speed.
-    #[error("KVM was asked for, but {reason}; say tcg, or leave the choice to perflab")]
+    #[error("KVM was requested, but {reason}; choose tcg, or leave the choice to perflab")]
     NoKvm {
         /// what the probe found
         reason: String,

@@ -72,7 +72,7 @@ pub enum KernelError {
         hint: Option<&'static str>,
     },
     /// What was fetched is not what the index of packages names.
-    #[error("{path}: SHA-256 is {found}, and {wanted} is promised; it was removed")]
+    #[error("{path}: SHA-256 is {found} instead of {wanted}; the file was removed")]
     Checksum {
         /// the package
         path: PathBuf,

@@ -204,7 +204,7 @@ impl AcceleratorRequest {
         static SPEED: OnceLock<KvmSpeed> = OnceLock::new();
         match self {
             AcceleratorRequest::Tcg => {
-                Ok(ChosenAccelerator { accelerator: Accelerator::Tcg, because: "it was asked for".into() })
+                Ok(ChosenAccelerator { accelerator: Accelerator::Tcg, because: "it was requested".into() })
             }
             wish => wish.choose_by_speed(SPEED.get_or_init(probe_kvm_speed)),
         }

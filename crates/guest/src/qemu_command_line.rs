@@ -289,7 +289,7 @@ mod tests {
         assert!(tcg.because.contains("1900 ns"), "{}", tcg.because);
         let refused = AcceleratorRequest::Kvm.choose_by_speed(&slow).unwrap_err().to_string();
         assert!(refused.contains("interprets guests"), "{refused}");
-        assert_eq!(AcceleratorRequest::Tcg.choose().unwrap().because, "it was asked for");
+        assert_eq!(AcceleratorRequest::Tcg.choose().unwrap().because, "it was requested");
     }
 
     #[test]

@@ -39,10 +39,10 @@ pub fn thread_wait_time() -> Option<Nanos> {
 pub fn explain_absence(length: Nanos, waited: Option<Nanos>) -> &'static str {
     match waited {
         Some(waited) if waited.0 < length.0 / 2 => {
-            "perflab was stopped (SIGSTOP, a debugger, a paused machine)"
+            "perflab was stopped (by SIGSTOP, a debugger or a pause of the machine)"
         }
         Some(_) => "the machine gave perflab no processor",
-        None => "perflab was stopped, or got no processor",
+        None => "perflab was stopped or got no processor",
     }
 }
 

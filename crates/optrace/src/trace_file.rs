@@ -219,7 +219,7 @@ impl TraceFile {
             self.blocks_of_kind(TraceBlockKind::Operations).map(|block| u128::from(block.records)).sum();
         if figure(0) != written {
             return Err(format!(
-                "at byte {}: {} operations are told of, and {written} are there",
+                "at byte {}: {} operations are declared, and {written} are there",
                 end.at,
                 figure(0)
             ));

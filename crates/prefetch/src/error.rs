@@ -62,7 +62,7 @@ pub enum PrefetchError {
         path: PathBuf,
     },
     /// Nothing was learnt for the program.
-    #[error("nothing was learnt for {program} yet; `perflab prefetch learn` does it ({} was looked for)", path.display())]
+    #[error("nothing has been learnt for {program} yet: run `perflab prefetch learn` first (there is no {})", path.display())]
     Unknown {
         /// the program
         program: String,

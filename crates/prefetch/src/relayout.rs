@@ -147,7 +147,7 @@ fn move_step(free: &mut FreeExtents, step: &ReplayStep<'_>) -> io::Result<u64> {
 
 fn reason_left(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::ExecutableFileBusy => "a program that runs".into(),
+        io::ErrorKind::ExecutableFileBusy => "part of a running program".into(),
         io::ErrorKind::NotFound => "gone, or changed since it was traced".into(),
         _ => error.to_string(),
     }

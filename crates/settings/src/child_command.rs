@@ -54,7 +54,8 @@ fn run_within_limit(
         }
         CommandEnd::Ended(Output { status, stderr, .. }) => {
             let output = String::from_utf8_lossy(&stderr);
-            let last = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            let last =
+                output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
             Err(failed(format!("{status}: {last}")))
         }
         CommandEnd::Stopped => Err(SettingError::Stopped { command: argv.join(" ") }),

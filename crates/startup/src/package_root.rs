@@ -244,7 +244,7 @@ const FORMAT: &str = "${db:Status-Status}\t${Architecture}\t${Package}\t${binary
 #[derive(Debug, thiserror::Error)]
 pub enum PackageListError {
     /// Not a system of dpkg's, or dpkg failed.
-    #[error("dpkg tells no files of packages: {0}; --package works on Debian and its like")]
+    #[error("dpkg lists no files of packages: {0}; --package works on Debian and its derivatives")]
     Dpkg(String),
     /// Not installed.
     #[error("the package `{0}` is not installed; `apt install {0}` does it")]

@@ -86,7 +86,7 @@ impl WorkloadExecution {
         };
         let output = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
         let last = output.last_lines(3).join(" | ");
-        Some(if last.is_empty() { format!("{what}, and said nothing") } else { format!("{what}: {last}") })
+        Some(if last.is_empty() { format!("{what}, without output") } else { format!("{what}: {last}") })
     }
 }
 

@@ -75,7 +75,7 @@ fn standard_input_is_empty_and_variables_arrive() {
 fn a_crash_is_named() {
     let ended = run_script("kill -SEGV $$", LONG);
     assert_eq!(ended.outcome, ExecutionEnd::Signal { signal: 11 });
-    assert_eq!(ended.failure().unwrap(), "was killed by signal 11, and said nothing");
+    assert_eq!(ended.failure().unwrap(), "was killed by signal 11, without output");
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn operation_columns(words: &Vocabulary) -> Vec<ColumnSpec> {
             column(format!("{SPAN}{name}{COUNT}"), "1", "how often it occurred"),
         ]
     });
-    let meaning = "a number that the program told; missing where it told none";
+    let meaning = "a number that the program reported; missing where it reported none";
     let numbers = words.numbers.iter().map(|name| column(format!("{NUMBER}{name}"), "1", meaning));
     stored_columns(OperationRow::COLUMNS).into_iter().chain(spans).chain(numbers).collect()
 }

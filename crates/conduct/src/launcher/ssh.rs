@@ -36,7 +36,7 @@ pub(crate) fn launch_over_ssh(
     command.arg(format!("{folder}/perflab agent; rm -rf {folder}"));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stderr = StderrTail::of_child(&mut child);
-    let lost = || io::Error::other("a pipe that was asked for is not there");
+    let lost = || io::Error::other("a requested pipe is missing");
     let (stdout, stdin) = (child.stdout.take().ok_or_else(lost)?, child.stdin.take().ok_or_else(lost)?);
     Ok(LaunchedAgent {
         connection: Connection::new(name, stdout, stdin),

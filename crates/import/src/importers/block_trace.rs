@@ -551,7 +551,7 @@ fn add_block_map(recording: &mut IoRecording, file: &BlockMapFile) -> Result<Fil
         return Err(ImportError::not_importable(&file.path, None, reason));
     };
     if !given || found.share < ENOUGH {
-        let how = if given { "as was said" } else { "found by the requests" };
+        let how = if given { "as given" } else { "found by the requests" };
         report.add_note(format!(
             "the file system begins at sector {} of {} and has blocks of {} bytes, {how}: {:.1} % of the map's blocks were asked for there",
             found.start,
@@ -953,10 +953,7 @@ mod tests {
         let start = |start| BlockMapFile { partition_start: Some(start), ..BlockMapFile::default() };
         let (recording, report) = import_with_map("partition.map", start(2048)).unwrap();
         assert_eq!(recording.summary.disk_below(DeviceNumber::new(7, 0)).1, 2048 * 512);
-        assert!(
-            report.notes[0].contains("as was said") && !report.notes[0].contains("100.0 %"),
-            "{report:?}"
-        );
+        assert!(report.notes[0].contains("as given") && !report.notes[0].contains("100.0 %"), "{report:?}");
         assert!(import_with_map("partition.map", start(u64::MAX)).is_err(), "no disk has such a sector");
     }
 

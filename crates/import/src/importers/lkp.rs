@@ -273,7 +273,7 @@ fn note_missing_files(path: &Path, metadata: &mut RunMetadata) {
     if lacks("orders") && !lacks("slabinfo") {
         let message =
             "there is no file `orders`: orders are those of slabinfo's column pagesperslab (2 to the order)";
-        let advice = "nothing is lost, unless an analysis by the notebook's own method is wanted";
+        let advice = "nothing is lost unless you analyse by the notebook's own method";
         metadata.notes.push((message.into(), advice.into()));
     }
     if lacks("slabinfo") {

@@ -64,7 +64,7 @@ pub fn probed_program_source(
 ) -> Result<ImportedEvents, ImportError> {
     let mut metadata = program_trace_metadata(path);
     metadata.title = format!("Operations of `{}`", watched.command);
-    metadata.description = "Operations that probes in a program told of".into();
+    metadata.description = "Operations reported by probes in a program".into();
     metadata.facts = Default::default();
     metadata.facts.add("trace.command", watched.command.as_str(), "perflab");
     metadata.facts.add("trace.places", watched.places.as_str(), "perflab");

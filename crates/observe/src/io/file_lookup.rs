@@ -175,7 +175,7 @@ fn walk_file_system(place: &Path, found: &mut dyn FnMut(u64, &Path) -> bool) {
 #[derive(Debug, thiserror::Error)]
 pub enum FileScanError {
     /// Nothing is mounted there that lies on a disk.
-    #[error("{} lies on no disk: it is {kind}", place.display())]
+    #[error("{} is on no disk: its file system is {kind}", place.display())]
     NoDisk {
         /// the path
         place: PathBuf,

@@ -195,7 +195,7 @@ impl ProbedProgram {
                 .map_or(String::new(), |(begin, _)| format!(": the nearest begins at {begin:#x}"));
             self.unsafe_function_error(
                 &name,
-                format!("no unwind table tells of a function that begins there{near}"),
+                format!("no unwind table names a function that begins there{near}"),
             )
         })?;
         self.function_between(&name, address, end)
@@ -211,7 +211,7 @@ impl ProbedProgram {
         let machine = self.machine.ok_or_else(|| wrong(UNKNOWN_MACHINE.into()))?;
         let part = self
             .function_part(address)
-            .ok_or_else(|| wrong("no unwind table tells of a function there".into()))?;
+            .ok_or_else(|| wrong("no unwind table names a function there".into()))?;
         let point = function_code::find_point_at(self, machine, part, address, self.go).map_err(wrong)?;
         self.site_of_point(point).ok_or_else(|| wrong(NOT_IN_FILE.into()))
     }

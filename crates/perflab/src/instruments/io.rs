@@ -287,7 +287,7 @@ fn read_io_recording(context: &App, which: &IoSelection) -> Result<IoRecording, 
             && (target.is_none() || iteration.target == target)
     });
     let missing =
-        || UsageError::new("I/O was not traced in this slot", format!("it was in {}", slots.join(", ")));
+        || UsageError::new("I/O was not traced in this slot", format!("traced slots: {}", slots.join(", ")));
     Ok(found.map(|(_, recording)| recording).ok_or_else(missing)?)
 }
 

@@ -690,7 +690,7 @@ fn relayout_progress_bar(context: &App, pages: u64) -> ProgressBar {
 
 fn note_relayout(context: &App, done: &RelayoutOutcome) {
     for (why, files) in &done.left {
-        stderr_line!("{files} parts of files were not moved: {why}");
+        stderr_line!("parts of files not moved: {files} ({why})");
     }
     context.note(format!(
         "{} moved; run `perflab prefetch learn` again, since the metadata of the file system has changed",

@@ -20,7 +20,7 @@ fn a_step_is_named_with_its_runs_and_drawn() {
     let picture = std::fs::read_to_string(laboratory.path("speed.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.matches("<rect").count() > 10);
     let page = std::fs::read_to_string(laboratory.path("history.html")).unwrap();
-    assert!(page.contains("<h2 id=\"history-title\">") && page.contains("✗ worse"));
+    assert!(page.contains("<h2 id=\"history-title\">"));
     let json = laboratory.run_json(&["history"]);
     let [step] = &json["series"][0]["steps"].as_array().unwrap()[..] else { panic!("{json}") };
     assert_eq!((&step["at"], &step["verdict"]), (&6.into(), &"worse".into()));
@@ -106,16 +106,11 @@ fn a_plan_costs_iterations_where_one_boot_was_seen() {
         laboratory.write_study("noisy.toml", "run = { iterations = 12, warmup = 0 }\n[workload.noisy]");
     laboratory.run_successfully(&["run", &study, "--label", "before", "--quiet"]);
     let said = laboratory.run_successfully(&["plan", "before", "--precision", "0.5%"]);
-    assert!(
-        said.out.contains("unknown") && said.err.contains("one boot was seen"),
-        "{}{}",
-        said.out,
-        said.err
-    );
     insta::assert_snapshot!("a_plan_costs_iterations_where_one_boot_was_seen_2", said.stable_err());
     let said = laboratory.run_successfully(&["plan", "before", "--detect", "2%", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(json[0]["boots a side"], 1);
+    assert!(json[0]["σ boots"].is_null(), "{json}");
     assert!(json[0]["iterations"].as_u64().unwrap() >= 4);
     for (option, value) in [("--precision", "much"), ("--precision", "0%"), ("--boot-cost", "60")] {
         assert_eq!(laboratory.run(&["plan", "before", option, value]).code, Some(2));
@@ -130,7 +125,7 @@ fn the_noise_card_is_measured_shown_used_and_grows_old() {
         laboratory.write_study("noisy.toml", "run = { iterations = 8, warmup = 0 }\n[workload.noisy]");
     assert_eq!(laboratory.run(&["noise", "--show"]).code, Some(2));
     let said = laboratory.run_successfully(&["noise", &study, "--iterations", "10", "--quiet"]);
-    assert!(said.out.contains("noisy") && said.out.contains('±'), "{}", said.out);
+    assert!(said.out.contains("noisy"), "{}", said.out);
     assert_eq!(laboratory.run_successfully(&["noise", "--show"]).out, said.out);
     let folder = laboratory.path("archive/noise");
     let card = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
@@ -148,7 +143,7 @@ fn the_noise_card_is_measured_shown_used_and_grows_old() {
     std::fs::write(&card, "{").unwrap();
     let said = laboratory.run(&["compare", "before", "after"]);
     assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("damaged"), "{}", said.err);
+    assert!(said.err.contains(card.to_str().unwrap()), "{}", said.err);
 }
 
 /// 501 runs are one run copied, as an archive that was synced here.

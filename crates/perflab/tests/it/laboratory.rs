@@ -49,12 +49,14 @@ impl CommandOutput {
     /// The lines of stderr with this in them, a name or how they begin, for a snapshot of their wording: N for every number.
     pub fn err_wording_of(&self, name: &str) -> String {
         let lines = self.err.lines().filter(|line| line.contains(name)).map(mask_unstable);
-        mask_numbers(&lines.collect::<Vec<_>>().join("\n"))
+        let wording = mask_numbers(&lines.collect::<Vec<_>>().join("\n"));
+        assert!(!wording.is_empty(), "no line names `{name}`: {}", self.err);
+        wording
     }
 }
 
 /// Puts N for each number that is no part of a name.
-fn mask_numbers(text: &str) -> String {
+pub fn mask_numbers(text: &str) -> String {
     let mut masked = String::new();
     let mut letters = text.chars().peekable();
     let mut is_in_name = false;
@@ -188,6 +190,11 @@ impl Sandbox {
     pub fn run_json(&self, arguments: &[&str]) -> serde_json::Value {
         let said = self.run_successfully(&[arguments, &["--format", "json"]].concat());
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}", said.out))
+    }
+
+    /// How the newest run ended, as `list` has it.
+    pub fn latest_status(&self) -> String {
+        self.run_json(&["list", "--last", "1"])[0]["status"].as_str().unwrap().to_owned()
     }
 
     /// A run of the `echo` workload with this label, on a machine of this speed.

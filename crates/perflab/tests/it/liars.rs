@@ -76,7 +76,7 @@ fn run_against_lying_agent(laboratory: &Sandbox, lie: &str) -> CommandOutput {
 fn a_target_whose_clock_no_machine_has_is_given_up_for_that() {
     for lie in ["clock", "clock-later"] {
         let ended = run_against_lying_agent(&Sandbox::new(), lie);
-        assert!(ended.err.contains("its clock says 18446744073709551615 ns"), "{lie}: {}", ended.err);
+        assert!(ended.err.contains("18446744073709551615 ns"), "{lie}: {}", ended.err);
         assert!(matches!(ended.code, Some(1 | 4)), "{lie}: {:?} {}", ended.code, ended.err);
     }
 }
@@ -85,9 +85,17 @@ fn a_target_whose_clock_no_machine_has_is_given_up_for_that() {
 fn a_profile_that_no_target_can_have_is_not_stored() {
     let laboratory = Sandbox::new();
     let ended = run_against_lying_agent(&laboratory, "stacks");
-    assert!(ended.err.contains("as none can"), "{}", ended.err);
+    insta::assert_snapshot!(ended.err_wording_of("liar"), @"
+    liar.toml: N case, N iterations, randomised order
+    warning: target liar was lost: it reported an impossible sample: count N, weight N; see its output in the run's logs
+    warning: echo (iteration N on liar): it reported an impossible sample: count N, weight N
+    RUN: liar.toml
+    warning: target liar was lost: it reported an impossible sample: count N, weight N; see its output in the run's logs
+    ");
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    assert!(laboratory.run(&["flame", "shares"]).err.contains("has no call stacks"));
+    let shares = laboratory.run(&["flame", "shares"]);
+    assert_eq!(shares.code, Some(2), "{}", shares.err);
+    insta::assert_snapshot!(shares.stable_err(), @"error: case 0 of run RUN has no call stacks: record some with `perflab flame record` or a study's [profile]");
 }
 
 #[test]
@@ -95,5 +103,5 @@ fn what_a_target_claims_to_have_cost_ends_no_run() {
     let laboratory = Sandbox::new();
     let ended = run_against_lying_agent(&laboratory, "");
     assert_eq!(ended.code, Some(0), "{}", ended.err);
-    assert!(laboratory.run_successfully(&["show"]).err.contains("18446744073709551615 ticks"));
+    assert!(laboratory.run_successfully(&["show"]).err.contains("18446744073709551615"));
 }
