@@ -32,7 +32,7 @@ cargo xtask long fuzz [--seconds N] [--only TARGET] [--again] [--no-table]
                      fuzz every decoder of foreign bytes (600 s each), count into docs/reliability.md
 cargo xtask long mutants [--count N] [--seed N] [--only SAMPLE]
                      change the code at random places (200 a sample), count into docs/reliability.md what the tests catch
-cargo xtask long simulate [--seed N] [--repetitions N]
+cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard]
                      make the table of truth of docs/statistics.md again (2,000 experiments a cell)";
 
 fn main() -> ExitCode {
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
             mutants::test_mutants(arguments.get(2..).unwrap_or_default())
         }
         Some("long") if words.get(1) == Some(&"simulate") => {
-            simulate::simulate_truth_table(arguments.get(2..).unwrap_or_default())
+            simulate::simulate_tables(arguments.get(2..).unwrap_or_default())
         }
         // What attacks put in QEMU's place.
         Some("fake-guest") => attack::run_fake_guest(arguments.get(1..).unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! `cargo xtask long simulate`: the table of truth of docs/statistics.md, made again from a seed.
+//! `cargo xtask long simulate`: the simulated tables of docs/statistics.md, made again from a seed.
 
 use std::process::Command;
 
@@ -7,47 +7,111 @@ use anyhow::{Context, Result, bail};
 use crate::reliability;
 
 const PAGE: &str = "docs/statistics.md";
-const BEGIN: &str = "<!-- begin: cargo xtask long simulate -->";
-const END: &str = "<!-- end: cargo xtask long simulate -->";
+
+/// A simulation whose output stands on the page between two lines.
+struct Simulation {
+    /// What `--table` and the lines on the page call it.
+    name: &'static str,
+    package: &'static str,
+    example: &'static str,
+}
+
+const TRUTH: Simulation = Simulation { name: "truth", package: "perflab-analyze", example: "truth_table" };
+const GUARD: Simulation = Simulation { name: "guard", package: "perflab-stats", example: "guard_table" };
+
+/// Runs that the guard's flat series live for.
+const GUARD_LIFE: &str = "500";
 
 /// Simulates every cell, and writes the tables into the page; `false` where a cell breaks what the page promises.
-pub fn simulate_truth_table(arguments: &[String]) -> Result<bool> {
-    let (mut seed, mut repetitions) = ("2026".to_owned(), "2000".to_owned());
+pub fn simulate_tables(arguments: &[String]) -> Result<bool> {
+    let (mut seed, mut repetitions, mut table) = ("2026".to_owned(), 2_000_u32, None);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
-        let value = arguments.next().with_context(|| format!("{argument} needs a number"))?.clone();
+        let value = arguments.next().with_context(|| format!("{argument} needs a value"))?.clone();
         match argument.as_str() {
             "--seed" => seed = value,
-            "--repetitions" => repetitions = value,
-            other => bail!("`{other}` is not known; there are --seed N and --repetitions N"),
+            "--repetitions" => {
+                repetitions = value.parse().with_context(|| format!("`{value}` is no number"))?;
+            }
+            "--table" => table = Some(value),
+            other => bail!("`{other}` is not known; there are --seed N, --repetitions N and --table NAME"),
         }
     }
-    let commit = reliability::tested_commit()?;
-    let output = Command::new("cargo")
-        .args(["run", "--release", "--quiet", "-p", "perflab-analyze", "--example", "truth_table", "--"])
-        .args([&seed, &repetitions])
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    if !output.status.success() {
-        bail!("the simulation ended with {}", output.status);
+    let is_chosen = |simulation: &Simulation| table.as_deref().is_none_or(|name| name == simulation.name);
+    if ![TRUTH, GUARD].iter().any(is_chosen) {
+        bail!("there is no such table; there are `truth` and `guard`");
     }
-    let tables = String::from_utf8(output.stdout)?;
+    let commit = reliability::tested_commit()?;
+    let mut holds = true;
+    if is_chosen(&GUARD) {
+        holds &= simulate_guard_table(&seed, repetitions)?;
+    }
+    if is_chosen(&TRUTH) {
+        holds &= simulate_truth_table(&seed, repetitions, &commit)?;
+    }
+    Ok(holds)
+}
+
+/// Half as many series as other tables have experiments: each has a life of hundreds of runs.
+fn simulate_guard_table(seed: &str, repetitions: u32) -> Result<bool> {
+    let tables = GUARD.run(&[seed, &(repetitions / 2).to_string(), GUARD_LIFE])?;
+    let worst = tables.lines().find_map(read_worst_line);
+    let (worst, _) = worst.with_context(|| format!("the simulation names no worst cell:\n{tables}"))?;
+    GUARD.write(&tables)?;
+    Ok(read_number(worst)? <= 5.0)
+}
+
+fn simulate_truth_table(seed: &str, repetitions: u32, commit: &str) -> Result<bool> {
+    let repetitions = repetitions.to_string();
+    let tables = TRUTH.run(&[seed, &repetitions])?;
     let worst: Vec<(&str, &str)> = tables.lines().filter_map(read_worst_line).collect();
     let [(worst_alarm, mean_alarm), (least_coverage, mean_coverage)] = worst[..] else {
         bail!("the simulation did not say what its worst cells are:\n{tables}");
     };
-    let page = std::fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
-    let (before, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE} has no line {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).with_context(|| format!("{PAGE} has no line {END}"))?;
-    std::fs::write(PAGE, format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", tables.trim()))?;
+    TRUTH.write(&tables)?;
     let cells = [&*repetitions, worst_alarm, mean_alarm, least_coverage, mean_coverage].map(str::to_owned);
-    reliability::SIMULATIONS.record_row(&format!("seed {seed}"), &cells, &commit)?;
-    let number = |text: &str| text.parse::<f64>().with_context(|| format!("`{text}` is no number"));
-    Ok(number(worst_alarm)? <= 6.5
-        && number(mean_alarm)? <= 5.0
-        && number(least_coverage)? >= 92.0
-        && number(mean_coverage)? >= 94.0)
+    reliability::SIMULATIONS.record_row(&format!("seed {seed}"), &cells, commit)?;
+    Ok(read_number(worst_alarm)? <= 6.5
+        && read_number(mean_alarm)? <= 5.0
+        && read_number(least_coverage)? >= 92.0
+        && read_number(mean_coverage)? >= 94.0)
+}
+
+impl Simulation {
+    /// What the example prints.
+    fn run(&self, arguments: &[&str]) -> Result<String> {
+        let output = Command::new("cargo")
+            .args(["run", "--release", "--quiet", "-p", self.package, "--example", self.example, "--"])
+            .args(arguments)
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .context("cannot run cargo")?;
+        if !output.status.success() {
+            bail!("the simulation ended with {}", output.status);
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Puts the tables into the page.
+    fn write(&self, tables: &str) -> Result<()> {
+        let page = std::fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
+        let page = self
+            .replace_tables(&page, tables)
+            .with_context(|| format!("{PAGE} has no lines between which the table `{}` stands", self.name))?;
+        std::fs::write(PAGE, page).with_context(|| format!("cannot write {PAGE}"))
+    }
+
+    fn replace_tables(&self, page: &str, tables: &str) -> Option<String> {
+        let line = |edge: &str| format!("<!-- {edge}: cargo xtask long simulate --table {} -->", self.name);
+        let (begin, end) = (line("begin"), line("end"));
+        let (before, rest) = page.split_once(&begin)?;
+        let (_, after) = rest.split_once(&end)?;
+        Some(format!("{before}{begin}\n\n{}\n\n{end}{after}", tables.trim()))
+    }
+}
+
+fn read_number(text: &str) -> Result<f64> {
+    text.parse().with_context(|| format!("`{text}` is no number"))
 }
 
 /// `Worst cell 4.2 %, mean 1.3 %.`
@@ -58,6 +122,20 @@ fn read_worst_line(line: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_are_put_between_their_own_lines() {
+        let edges = |text: &str, name: &str| {
+            format!(
+                "<!-- begin: cargo xtask long simulate --table {name} -->{text}<!-- end: cargo xtask long simulate \
+                 --table {name} -->"
+            )
+        };
+        let page = format!("a\n{}\nb\n{}\n", edges("\n\n1\n\n", "truth"), edges("\n\n2\n\n", "guard"));
+        let replaced = GUARD.replace_tables(&page, "3\n").unwrap();
+        assert_eq!(replaced, page.replace('2', "3"));
+        assert_eq!(GUARD.replace_tables("a", "3"), None);
+    }
 
     #[test]
     fn the_worst_cells_are_read_from_what_the_simulation_says() {
