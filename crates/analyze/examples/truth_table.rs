@@ -16,6 +16,7 @@ use perflab_analyze::{
     AnalysisOptions, ComparisonSide, IntervalMeaning, Verdict, VerdictRow, compare_levels, compare_sides,
 };
 use perflab_model::RunRecord;
+use perflab_model::fact_table;
 use perflab_stats::{mann_whitney, mean, sd, welch};
 
 /// How iterations scatter: by 2 %, one way or another.
@@ -153,7 +154,7 @@ fn run_experiment(
             if design == Design::Imports {
                 for run in &mut runs {
                     run.manifest.boot_id = String::new();
-                    run.manifest.facts.add("import.kind", "hyperfine", "import");
+                    run.manifest.facts.add(fact_table::IMPORT_KIND, "hyperfine", "import");
                 }
             }
             let [ours, theirs] = runs;

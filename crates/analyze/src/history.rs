@@ -475,6 +475,7 @@ fn count_simultaneous(series: &mut [MetricHistory]) {
 #[cfg(test)]
 mod tests {
     use perflab_model::Direction;
+    use perflab_model::fact_table;
 
     use super::metric_histories;
     use crate::compare::comparison::Verdict;
@@ -494,7 +495,7 @@ mod tests {
             let mut run = lab.build_run(|_| Some(noise.lognormal_around(*value, 0.001)));
             run.manifest.anchor.realtime.0 += 3_600_000_000_000 * at as u64;
             run.manifest.facts.add(
-                "kernel.release",
+                fact_table::KERNEL_RELEASE,
                 format!("6.{}", usize::from(at >= 12)).as_str(),
                 "uname",
             );
@@ -666,10 +667,10 @@ mod tests {
         let mut all = runs_of_values(&[1.0; 12], 12);
         for (at, run) in all.iter_mut().enumerate() {
             let facts = &mut run.manifest.facts;
-            facts.add("cpu.microcode", if at < 8 { "0x2f" } else { "0x30" }, "test");
-            facts.add("memory.total", 16_000_000_000 - 4096 * at as i64, "test");
+            facts.add(fact_table::CPU_MICROCODE, if at < 8 { "0x2f" } else { "0x30" }, "test");
+            facts.add(fact_table::MEMORY_TOTAL, 16_000_000_000 - 4096 * at as i64, "test");
             if at % 2 == 0 {
-                facts.add("cpu.model", "one", "test");
+                facts.add(fact_table::CPU_MODEL, "one", "test");
             }
         }
         let found = metric_histories(&all, &AnalysisOptions::default()).unwrap();

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use perflab_formats::kernel::loadavg::LoadavgRow;
 use perflab_formats::kernel::pressure::PressureRow;
 use perflab_model::column::{ColumnKind, ColumnSpec};
+use perflab_model::fact_table;
 use perflab_model::series::Series;
 use perflab_model::table::{CellColumn, StoredValue};
 use perflab_model::{Direction, Nanos, RowSchema, RunRecord, Sample, Unit};
@@ -124,7 +125,7 @@ fn rows_within<'a>(rows: &'a [usize], series: &Series, (start, end): TimeSpan) -
 /// time of the whole run.
 fn spans_of_unknown_time(record: &RunRecord) -> BTreeSet<TimeSpan> {
     let plan = &record.manifest.plan;
-    if record.manifest.facts.value("import.kind").is_none() {
+    if record.manifest.facts.value(&fact_table::IMPORT_KIND).is_none() {
         return BTreeSet::new();
     }
     let timed = |iteration: &perflab_model::IterationRecord| {
@@ -388,7 +389,7 @@ mod tests {
             0,
             "of our own runs the times are known"
         );
-        record.manifest.facts.add("import.kind", "mmtests", "perflab");
+        record.manifest.facts.add(fact_table::IMPORT_KIND, "mmtests", "perflab");
         assert_eq!(summarise_monitor(&record, &make_series(25)).left_out, 2);
         assert!(monitor_readings(&record, &make_series(25)).samples.is_empty());
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use perflab_model::fact_table;
 use perflab_model::{Case, RunRecord, Scalar};
 use perflab_stats::{IntervalEstimate, mean, median, median_with_interval, sd};
 
@@ -96,7 +97,7 @@ pub fn startup_applications(record: &RunRecord) -> Vec<StartupApplication> {
 /// What takes pages out of memory that no program maps, though nobody is short of it, by the facts of a run: pages that were
 /// read ahead may be read twice then, and warm startups may read. It is the place where the kernel says so.
 pub fn proactive_reclaim_source(record: &RunRecord) -> Option<&str> {
-    let mut damon = record.manifest.facts.0.iter().filter(|(key, _)| key.starts_with("reclaim.damon."));
+    let mut damon = record.manifest.facts.iter().filter(|(key, _)| fact_table::RECLAIM_DAMON.matches(key));
     let takes = |value: &str| value == "true" || value.split(' ').any(|action| action == "pageout");
     damon.find(|(_, fact)| takes(&fact.value.to_string())).map(|(_, fact)| fact.source.as_str())
 }
@@ -187,7 +188,8 @@ pub(crate) mod tests {
         let mut record = startup_run(|_, _| 1.0);
         let mut found = |key: &str, value: Scalar| {
             record.manifest.facts = perflab_model::Facts::default();
-            record.manifest.facts.add(&format!("reclaim.{key}"), value, key);
+            let fact = perflab_model::Fact { value, source: key.into() };
+            record.manifest.facts.extend([(format!("reclaim.{key}"), fact)]);
             proactive_reclaim_source(&record).map(str::to_owned)
         };
         let text = |actions: &str| Scalar::Text(actions.into());

@@ -190,7 +190,7 @@ fn route_event(
         RunEventKind::Traced { slot, tracer, .. } => {
             ending.traced.push((TracedIteration { slot, target: event.target }, tracer));
         }
-        RunEventKind::Facts(facts) => ending.facts.0.extend(facts.0),
+        RunEventKind::Facts(facts) => ending.facts.extend(facts),
         RunEventKind::Ended { status, overhead } => {
             (ending.status, ending.overhead) = (final_status(status), overhead)
         }

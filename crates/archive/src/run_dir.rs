@@ -323,7 +323,7 @@ fn apply_event(record: &mut RunRecord, event: RunEvent) {
         RunEventKind::Gap(gap) => record_gap(&mut record.gaps, gap),
         RunEventKind::Clock(clock) => record.clock_bounds.push(clock.bound),
         RunEventKind::Warning { message, advice } => record.warnings.push(RunWarning { message, advice }),
-        RunEventKind::Facts(facts) => record.manifest.facts.0.extend(facts.0),
+        RunEventKind::Facts(facts) => record.manifest.facts.extend(facts),
         _ => {}
     }
 }

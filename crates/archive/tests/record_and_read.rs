@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use perflab_archive::{Archive, ArchiveError, RunDir, RunRecorder};
+use perflab_model::fact_table;
 use perflab_model::series::SeriesGap;
 use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind, RunRecord, RunStatus, Sample};
 
@@ -37,7 +38,7 @@ fn check_run(run: &RunDir, manifest: &Manifest, status: RunStatus) -> RunRecord 
     assert_eq!(record.iterations.len(), manifest.plan.slots.len());
     assert_eq!(record.gaps.len(), 1);
     assert_eq!(record.warnings[0].message, "governor is powersave");
-    assert!(record.manifest.facts.value("cpu.model").is_some());
+    assert!(record.manifest.facts.value(&fact_table::CPU_MODEL).is_some());
     assert_eq!(run.list_monitors().unwrap(), ["vmstat"]);
     check_series(run, manifest.plan.slots.len());
     assert_eq!(run.read_output(Some(3), "stdout").unwrap().as_deref(), Some("slot 3\n"));

@@ -229,6 +229,7 @@ fn shuffled_block(cases: u32, block: u32, warmup: bool, random: &mut ChaCha8Rng)
 
 #[cfg(test)]
 mod tests {
+    use perflab_model::fact_table;
     use perflab_model::study::TomlSource;
     use perflab_model::{Facts, PlannedSetting, Scalar, Setting};
     use perflab_workload::Catalogue;
@@ -237,8 +238,8 @@ mod tests {
 
     fn two_cpu_facts() -> Facts {
         let mut facts = Facts::default();
-        facts.add("cpu.online", 4_i64, "test");
-        facts.add("memory.total", 8_i64 << 30, "test");
+        facts.add(fact_table::CPU_ONLINE, 4_i64, "test");
+        facts.add(fact_table::MEMORY_TOTAL, 8_i64 << 30, "test");
         facts
     }
 

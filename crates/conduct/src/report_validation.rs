@@ -347,7 +347,7 @@ fn clean_facts(facts: Facts) -> Facts {
     };
     let fact =
         |fact: Fact| Fact { value: value(fact.value), source: remove_control_characters(&fact.source) };
-    Facts(facts.0.into_iter().map(|(key, found)| (clean_label(&key), fact(found))).collect())
+    facts.into_iter().map(|(key, found)| (clean_label(&key), fact(found))).collect()
 }
 
 #[cfg(test)]
@@ -562,14 +562,14 @@ mod tests {
         let text = |text: &str| format!("{text}\u{1b}[2J");
         let hello = AgentHello { program: text("p"), kernel: text("6.1"), boot_id: text("id"), cpus: 1 };
         world.session.hello = Some(clean_hello(hello));
-        let mut facts = Facts::default();
-        facts.add(&text("cpu.model"), text("a processor").as_str(), &text("/proc/cpuinfo"));
-        facts.add(&"k".repeat(1000), 7_i64, "");
+        let processor = Fact { value: Scalar::Text(text("a processor")), source: text("/proc/cpuinfo") };
+        let number = Fact { value: Scalar::Int(7), source: String::new() };
+        let facts = Facts::from_iter([(text("cpu.model"), processor), ("k".repeat(1000), number)]);
         assert!(matches!(world.validate(0, RunEventKind::Facts(facts)), Ok(ValidatedReport::Drop)));
         let record = world.session.target_record(Nanos(0));
         let text = serde_json::to_string(&record).unwrap();
         assert!(!text.contains("\\u001b") && text.contains("a processor\u{fffd}[2J"), "{text}");
-        assert!(record.facts.0.keys().all(|key| key.chars().count() <= NAME));
+        assert!(record.facts.iter().all(|(key, _)| key.chars().count() <= NAME));
     }
 
     #[test]

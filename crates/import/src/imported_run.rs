@@ -9,9 +9,10 @@ use std::time::SystemTime;
 
 use indexmap::IndexMap;
 use perflab_files::{open_finite_file, sha256_hex};
+use perflab_model::fact_table;
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::quantity::DurationText;
-use perflab_model::run::{CONTENT_HASH_FACT, ClockAnchor};
+use perflab_model::run::ClockAnchor;
 use perflab_model::study::{RunRules, SlotOrder, WorkloadSpec};
 use perflab_model::{
     Direction, FORMAT_VERSION, Facts, Manifest, Metric, Nanos, Overhead, RunEvent, RunEventKind, RunStatus,
@@ -56,8 +57,8 @@ impl ImportedRun {
             .chain(metadata.results.first_time())
             .chain(metadata.begun);
         let anchor = times.min().unwrap_or_else(|| file_time(path, &mut metadata, !streams.is_empty()));
-        metadata.facts.add("import.kind", importer, "perflab");
-        metadata.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
+        metadata.facts.add(fact_table::IMPORT_KIND, importer, "perflab");
+        metadata.facts.add(fact_table::IMPORT_PATH, path.to_string_lossy().as_ref(), "perflab");
         let manifest = import_manifest(path, options, &metadata, &streams, anchor);
         let mut session = ImportedRun {
             metadata,
@@ -117,7 +118,7 @@ impl ImportedRun {
         let report = self.file_reports();
         let mut counts = count_facts(&report);
         if let Some(hash) = hash_imported_files(&report) {
-            counts.add(CONTENT_HASH_FACT, hash.as_str(), "the files");
+            counts.add(fact_table::IMPORT_SHA256, hash.as_str(), "the files");
         }
         report_warnings(&report, &self.root).into_iter().for_each(|warning| self.queue_event(warning));
         for (message, advice) in std::mem::take(&mut self.metadata.notes) {
@@ -195,14 +196,16 @@ fn count_facts(report: &[FileReport]) -> Facts {
         let used: u64 = report.iter().map(|report| report.rows_used).sum();
         let unusable: u64 = report.iter().map(|report| report.rows_unusable).sum();
         let text = format!("{} files, {used} rows used, {unusable} unusable", report.len());
-        counts.add("import.rows", text.as_str(), "perflab");
+        counts.add(fact_table::IMPORT_ROWS, text.as_str(), "perflab");
         return counts;
     }
     for report in report {
-        let key = format!("import.rows.{}", report.file_name());
+        let key = fact_table::IMPORT_ROWS_OF_FILE.key(report.file_name());
         // A tree of sysfs becomes two series.
-        let key = if counts.value(&key).is_some() { format!("{key}.{}", report.became) } else { key };
-        counts.add(&key, report.format_counts().as_str(), "perflab");
+        let both = || format!("{}.{}", report.file_name(), report.became);
+        let key =
+            if counts.value(&key).is_some() { fact_table::IMPORT_ROWS_OF_FILE.key(both()) } else { key };
+        counts.add(key, report.format_counts().as_str(), "perflab");
     }
     counts
 }
@@ -356,7 +359,7 @@ fn hash_imported_files(report: &[FileReport]) -> Option<String> {
 /// The event that tells which file an import was made of; none where it cannot be read, or is long.
 pub(crate) fn content_hash_event(file: &Path) -> Option<RunEventKind> {
     let mut facts = Facts::default();
-    facts.add(CONTENT_HASH_FACT, hash_files(BTreeSet::from([file]))?.as_str(), "the files");
+    facts.add(fact_table::IMPORT_SHA256, hash_files(BTreeSet::from([file]))?.as_str(), "the files");
     Some(RunEventKind::Facts(facts))
 }
 

@@ -4,6 +4,7 @@ use perflab_formats::kernel::slab_counts::MachinePageSize;
 
 use crate::imported_run::RunMetadata;
 use crate::log_stream::LogStream;
+use perflab_model::fact_table;
 
 /// In bytes, where nothing is known.
 const ASSUMED: u64 = 4096;
@@ -28,6 +29,6 @@ pub(crate) fn settle_page_size(
     }
     let assumed = || MachinePageSize { bytes: ASSUMED, source: "assumed".into() };
     let MachinePageSize { bytes, source } = known.unwrap_or_else(assumed);
-    metadata.facts.add("memory.page_size", i64::try_from(bytes).unwrap_or(i64::MAX), &source);
+    metadata.facts.add(fact_table::MEMORY_PAGE_SIZE, i64::try_from(bytes).unwrap_or(i64::MAX), &source);
     bytes
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Scalar;
-use crate::fact_table::{FactVolatility, fact_spec};
+use crate::fact_table::{self, FactKey, FactVolatility, fact_spec};
 
 /// One fact and where it was read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,37 +17,57 @@ pub struct Fact {
     pub source: String,
 }
 
-/// All facts of one target, by dotted key: `cpu.model`, `memory.total`, `thp.enabled`.
+/// All facts of one target by their keys, which [`fact_table`] declares: `cpu.model`, `memory.total`, `thp.enabled`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Facts(pub BTreeMap<String, Fact>);
+pub struct Facts(BTreeMap<String, Fact>);
 
 impl Facts {
     /// Names that expressions may use, and the fact behind each.
-    pub const VARIABLES: &[(&str, &str)] = &[
-        ("cpus", "cpu.online"),
-        ("cores", "cpu.cores"),
-        ("memory", "memory.total"),
-        ("numa_nodes", "numa.nodes"),
-        ("page_size", "memory.page_size"),
+    pub const VARIABLES: &[(&str, FactKey)] = &[
+        ("cpus", fact_table::CPU_ONLINE),
+        ("cores", fact_table::CPU_CORES),
+        ("memory", fact_table::MEMORY_TOTAL),
+        ("numa_nodes", fact_table::NUMA_NODES),
+        ("page_size", fact_table::MEMORY_PAGE_SIZE),
     ];
 
     /// Records one fact.
-    pub fn add(&mut self, key: &str, value: impl Into<Scalar>, source: &str) {
-        self.0.insert(key.into(), Fact { value: value.into(), source: source.into() });
+    pub fn add(&mut self, key: FactKey, value: impl Into<Scalar>, source: &str) {
+        self.0.insert(key.into_stored(), Fact { value: value.into(), source: source.into() });
     }
 
     /// The value of `key`.
-    pub fn value(&self, key: &str) -> Option<&Scalar> {
-        self.0.get(key).map(|fact| &fact.value)
+    pub fn value(&self, key: &FactKey) -> Option<&Scalar> {
+        self.stored(key.as_str()).map(|fact| &fact.value)
+    }
+
+    /// The value of `key` as people and tools read it; empty where it is not known.
+    pub fn text(&self, key: &FactKey) -> String {
+        self.value(key).map(ToString::to_string).unwrap_or_default()
     }
 
     /// The value of `key` as a whole number.
-    pub fn integer(&self, key: &str) -> Option<i64> {
+    pub fn integer(&self, key: &FactKey) -> Option<i64> {
         match self.value(key) {
             Some(Scalar::Int(n)) => Some(*n),
             _ => None,
         }
+    }
+
+    /// The fact whose key was read from another record.
+    pub fn stored(&self, key: &str) -> Option<&Fact> {
+        self.0.get(key)
+    }
+
+    /// All facts with their keys, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Fact)> {
+        self.0.iter().map(|(key, fact)| (key.as_str(), fact))
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// What expressions may use: `cpus`, `cores`, `memory` (bytes), `numa_nodes`, `page_size` (bytes).
@@ -66,8 +86,31 @@ impl Facts {
     pub fn all_changes_to<'a>(&'a self, other: &'a Facts) -> Vec<FactChange<'a>> {
         let keys: std::collections::BTreeSet<&str> =
             self.0.keys().chain(other.0.keys()).map(String::as_str).collect();
-        let pair = |key| FactChange { key, ours: self.value(key), theirs: other.value(key) };
+        let value = |facts: &'a Facts, key| facts.stored(key).map(|fact| &fact.value);
+        let pair = |key| FactChange { key, ours: value(self, key), theirs: value(other, key) };
         keys.into_iter().map(pair).filter(|pair| pair.ours != pair.theirs).collect()
+    }
+}
+
+impl IntoIterator for Facts {
+    type Item = (String, Fact);
+    type IntoIter = std::collections::btree_map::IntoIter<String, Fact>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// Facts as an agent reports them or a record has them.
+impl FromIterator<(String, Fact)> for Facts {
+    fn from_iter<T: IntoIterator<Item = (String, Fact)>>(stored: T) -> Self {
+        Facts(stored.into_iter().collect())
+    }
+}
+
+impl Extend<(String, Fact)> for Facts {
+    fn extend<T: IntoIterator<Item = (String, Fact)>>(&mut self, stored: T) {
+        self.0.extend(stored);
     }
 }
 
@@ -96,11 +139,11 @@ mod tests {
     #[test]
     fn differences_leave_out_what_varies_by_itself() {
         let (mut a, mut b) = (Facts::default(), Facts::default());
-        a.add("kernel.release", "6.1", "uname");
-        b.add("kernel.release", "6.18", "uname");
-        a.add("load.1", 1_i64, "/proc/loadavg");
-        b.add("load.1", 2_i64, "/proc/loadavg");
-        b.add("thp.enabled", "always", "sysfs");
+        a.add(fact_table::KERNEL_RELEASE, "6.1", "uname");
+        b.add(fact_table::KERNEL_RELEASE, "6.18", "uname");
+        a.add(fact_table::LOAD_1, 1_i64, "/proc/loadavg");
+        b.add(fact_table::LOAD_1, 2_i64, "/proc/loadavg");
+        b.add(fact_table::THP_ENABLED, "always", "sysfs");
         let keys: Vec<&str> = a.changes_to(&b).iter().map(|d| d.key).collect();
         assert_eq!(keys, ["kernel.release", "thp.enabled"]);
     }

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fact_table;
 use crate::facts::Facts;
 use crate::metric::Sample;
 use crate::plan::RunPlan;
@@ -76,9 +77,6 @@ pub struct ClockAnchor {
 /// Kinds of imports whose files say what was set up anew for each repetition: a boot, a process.
 const TELLING_BOOTS: [&str; 4] = ["mmtests", "lkp", "lkp-stats", "pyperf"];
 
-/// The fact that tells files that were imported already: the hash of what an import was made of.
-pub const CONTENT_HASH_FACT: &str = "import.sha256";
-
 /// `run.json`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -124,13 +122,13 @@ impl Manifest {
     /// The hash of the files that an import was made of; of runs that perflab measured, and of long files, there is none.
     #[must_use]
     pub fn content_hash(&self) -> Option<String> {
-        self.facts.value(CONTENT_HASH_FACT).map(ToString::to_string)
+        self.facts.value(&fact_table::IMPORT_SHA256).map(ToString::to_string)
     }
 
     /// Whether the run's boots are others than those of any other run that has not its boot id. Of most imports that is unknown:
     /// their files may be of one boot, or of several.
     pub fn has_known_boots(&self) -> bool {
-        let kind = self.facts.value("import.kind").map(ToString::to_string);
+        let kind = self.facts.value(&fact_table::IMPORT_KIND).map(ToString::to_string);
         !self.boot_id.is_empty() || kind.is_none_or(|kind| TELLING_BOOTS.contains(&kind.as_str()))
     }
 

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use perflab_model::fact_table;
 use perflab_model::{CellRow, Nanos, TableCell};
 use perflab_observe::{Root, collect_facts, find_monitor, open_monitor};
 
@@ -74,7 +75,7 @@ golden! {
 
 fn render_facts(name: &str) -> String {
     let facts = collect_facts(&recorded_root(name), None).unwrap();
-    let lines = facts.0.iter().map(|(key, fact)| format!("{key} = {} ({})\n", fact.value, fact.source));
+    let lines = facts.iter().map(|(key, fact)| format!("{key} = {} ({})\n", fact.value, fact.source));
     lines.collect()
 }
 
@@ -97,8 +98,8 @@ fn facts_of_two_nodes_and_cgroups_of_version_2() {
 fn facts_of_some_families_only() {
     let wanted = ["numa".to_owned(), "clocksource".to_owned()];
     let facts = collect_facts(&recorded_root("vm-6.18"), Some(&wanted)).unwrap();
-    assert!(facts.0.keys().all(|key| key.starts_with("numa.") || key.starts_with("clocksource.")));
-    assert_eq!(facts.integer("numa.nodes"), Some(1));
+    assert!(facts.iter().all(|(key, _)| key.starts_with("numa.") || key.starts_with("clocksource.")));
+    assert_eq!(facts.integer(&fact_table::NUMA_NODES), Some(1));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::time::Instant;
 use anyhow::ensure;
 use fixtures::run_builder::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
 use perflab_archive::{Archive, new_run_id};
+use perflab_model::fact_table;
 use perflab_model::{Direction, Nanos, Overhead, RunEvent, RunEventKind, RunRecord, RunStatus};
 
 mod told;
@@ -103,12 +104,16 @@ fn record_night(archive: &Archive, number: u64) -> anyhow::Result<()> {
 
 fn add_facts(run: &mut RunRecord, number: u64) {
     let facts = &mut run.manifest.facts;
-    facts.add("kernel.release", format!("6.{}", number / 50).as_str(), "uname");
-    facts.add("cpu.model", "made up", "/proc/cpuinfo");
-    facts.add("memory.total", 17_179_869_184_i64, "/proc/meminfo");
-    facts.add("load.1", number as i64 % 7, "/proc/loadavg");
+    facts.add(fact_table::KERNEL_RELEASE, format!("6.{}", number / 50).as_str(), "uname");
+    facts.add(fact_table::CPU_MODEL, "made up", "/proc/cpuinfo");
+    facts.add(fact_table::MEMORY_TOTAL, 17_179_869_184_i64, "/proc/meminfo");
+    facts.add(fact_table::LOAD_1, number as i64 % 7, "/proc/loadavg");
     for setting in 0..120 {
-        facts.add(&format!("sysctl.vm.setting_{setting}"), i64::from(setting), "/proc/sys/vm");
+        facts.add(
+            fact_table::SYSCTL.key(format_args!("vm.setting_{setting}")),
+            i64::from(setting),
+            "/proc/sys/vm",
+        );
     }
 }
 

@@ -15,6 +15,7 @@ use std::error::Error;
 
 use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
 use perflab_model::Nanos;
+use perflab_model::fact_table;
 use perflab_model::operation::OperationTraceSummary;
 use perflab_model::series::{RowRuns, Series};
 use perflab_present::flame::render_flame_page;
@@ -64,7 +65,7 @@ fn two_run_report() -> Result<ReportData<'static>, Box<dyn Error>> {
     before.record.manifest.label = Some("before".into());
     after.record.manifest.label = Some("after".into());
     after.record.manifest.id = "01KAKM7Z3XV6W2YB4C8D5E7FGJ".into();
-    after.record.manifest.facts.add("kernel.release", "6.19.0-rc1", "uname");
+    after.record.manifest.facts.add(fact_table::KERNEL_RELEASE, "6.19.0-rc1", "uname");
     for sample in after.record.samples.iter_mut().filter(|sample| sample.metric == "bandwidth") {
         sample.value *= 0.93;
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use perflab_analyze::PlanDifference;
 use perflab_model::fact_table::{FactUnit, fact_spec};
-use perflab_model::{Bytes, Facts, Scalar};
+use perflab_model::quantity::format_quantity;
+use perflab_model::{Bytes, Facts, Nanos, Scalar};
 
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer::run_display_name;
@@ -18,7 +19,7 @@ pub(crate) const SECTION: Section =
 fn facts_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
     let facts: Vec<&Facts> = data.records().map(|record| &record.manifest.facts).collect();
     let names: Vec<String> = data.records().map(run_display_name).collect();
-    let keys: BTreeSet<&str> = facts.iter().flat_map(|facts| facts.0.keys()).map(String::as_str).collect();
+    let keys: BTreeSet<&str> = facts.iter().flat_map(|facts| facts.iter()).map(|(key, _)| key).collect();
     let differ = differing_keys(&facts);
     let (differing, equal) = keys.into_iter().partition::<Vec<&str>, _>(|key| differ.contains(key));
     let mut blocks = Vec::new();
@@ -51,9 +52,10 @@ fn facts_grid(keys: &[&str], facts: &[&Facts], names: &[String]) -> Grid {
     let mut grid =
         Grid::new([GridColumn::left("fact")].into_iter().chain(runs).chain([GridColumn::left("read from")]));
     for key in keys {
-        let value =
-            |facts: &&Facts| facts.value(key).map_or_else(|| "–".into(), |value| fact_value_text(key, value));
-        let source = facts.iter().find_map(|facts| facts.0.get(*key)).map(|fact| fact.source.clone());
+        let value = |facts: &&Facts| {
+            facts.stored(key).map_or_else(|| "–".into(), |fact| fact_value_text(key, &fact.value))
+        };
+        let source = facts.iter().find_map(|facts| facts.stored(key)).map(|fact| fact.source.clone());
         let values = facts.iter().map(value).map(GridCell::from);
         grid.add_row([GridCell::from(*key)].into_iter().chain(values).chain([source.into()]));
     }
@@ -64,8 +66,8 @@ fn facts_grid(keys: &[&str], facts: &[&Facts], names: &[String]) -> Grid {
 #[must_use]
 pub fn machine_facts_grid(facts: &Facts) -> Grid {
     let mut grid = Grid::new(["fact", "value", "source"].map(GridColumn::left));
-    for (key, fact) in &facts.0 {
-        grid.add_row([key.as_str().into(), fact_cell(&fact.value), fact.source.as_str().into()]);
+    for (key, fact) in facts.iter() {
+        grid.add_row([key.into(), fact_cell(&fact.value), fact.source.as_str().into()]);
     }
     grid
 }
@@ -99,12 +101,14 @@ fn differing_keys<'a>(facts: &[&'a Facts]) -> BTreeSet<&'a str> {
     others.iter().flat_map(|other| first.changes_to(other)).map(|difference| difference.key).collect()
 }
 
-/// Sizes are stored in bytes; people read them scaled.
+/// Sizes, times and frequencies are stored in whole base units; people read them scaled.
 fn fact_value_text(key: &str, value: &Scalar) -> String {
-    match value {
-        Scalar::Int(bytes) if fact_spec(key).unit == FactUnit::Bytes && *bytes >= 1024 => {
-            format!("{} ({bytes})", Bytes(bytes.unsigned_abs()))
-        }
-        other => other.to_string(),
-    }
+    let Scalar::Int(number) = value else { return value.to_string() };
+    let scaled = match fact_spec(key).unit {
+        FactUnit::Bytes if *number >= 1024 => Bytes(number.unsigned_abs()).to_string(),
+        FactUnit::Nanoseconds if *number >= 1000 => Nanos(number.unsigned_abs()).to_string(),
+        FactUnit::Hertz if *number >= 1000 => format_quantity(*number as f64, "Hz"),
+        _ => return number.to_string(),
+    };
+    format!("{scaled} ({number})")
 }

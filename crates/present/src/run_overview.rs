@@ -1,5 +1,6 @@
 //! One run for people: its card, its plan, its iterations.
 
+use perflab_model::fact_table;
 use perflab_model::quantity::{format_quantity, format_share};
 use perflab_model::untrusted_text::escape_controls_in_line;
 use perflab_model::{Case, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus};
@@ -24,14 +25,13 @@ fn run_cards(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
 fn run_card(run: &dyn RunData) -> Result<SectionBlock, SectionError> {
     let record = run.record();
     let manifest = &record.manifest;
-    let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
     let failed = record.iterations.iter().filter(|one| one.outcome != Outcome::Ok).count();
     let pairs = [
         ("Began", format_date(manifest.anchor.realtime)),
         ("Took", format_quantity(manifest.overhead.wall.seconds(), "s")),
         ("Target", manifest.target.clone()),
-        ("Kernel", fact("kernel.release")),
-        ("CPU", fact("cpu.model")),
+        ("Kernel", manifest.facts.text(&fact_table::KERNEL_RELEASE)),
+        ("CPU", manifest.facts.text(&fact_table::CPU_MODEL)),
         ("Failed iterations", failed.to_string()),
     ];
     let pairs = pairs.into_iter().filter(|(_, value)| !value.is_empty());

@@ -6,6 +6,7 @@
 use linux_perf_event_reader::{
     AttrFlags, HardwareEventId, PerfClock, PerfEventType, SampleFormat, SamplingPolicy, SoftwareCounterType,
 };
+use perflab_model::fact_table;
 use perflab_model::profile::ProfileSummary;
 use perflab_model::{Nanos, Unit};
 
@@ -148,11 +149,11 @@ fn describe_recording(
 ) {
     let machine = recorded_machine(file);
     for (key, value) in [
-        ("profile.command", &file.recording_command().join(" ")),
-        ("profile.kernel", &machine.release),
-        ("profile.arch", &machine.arch),
-        ("profile.hostname", &machine.host),
-        ("profile.perf", &file.feature_text(PerfDataFeature::PerfVersion)),
+        (fact_table::PROFILE_COMMAND, &file.recording_command().join(" ")),
+        (fact_table::PROFILE_KERNEL, &machine.release),
+        (fact_table::PROFILE_ARCH, &machine.arch),
+        (fact_table::PROFILE_HOSTNAME, &machine.host),
+        (fact_table::PROFILE_PERF, &file.feature_text(PerfDataFeature::PerfVersion)),
     ] {
         if !value.is_empty() {
             reading.facts.add(key, value.as_str(), "perf.data");

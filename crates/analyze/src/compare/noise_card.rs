@@ -2,6 +2,7 @@
 //!
 //! A card never changes a verdict: a change smaller than what this machine shows without any is flagged, not hidden.
 
+use perflab_model::fact_table;
 use perflab_model::{Manifest, Nanos, Unit};
 use perflab_stats::{PowerRules, SamplePairing, StatsError, mann_whitney, sd, signed_rank};
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,6 @@ impl NoiseCard {
     /// The card of an A/A comparison, and the rows that have no card, each with the reason.
     #[must_use]
     pub fn from_comparison(comparison: &Comparison, manifest: &Manifest) -> (Self, Vec<String>) {
-        let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
         let (mut rows, mut without) = (Vec::new(), Vec::new());
         for row in &comparison.rows {
             match build_noise_row(row, comparison.confidence) {
@@ -83,8 +83,8 @@ impl NoiseCard {
             format: NOISE_CARD_FORMAT,
             run: manifest.id.clone(),
             made: manifest.anchor.realtime,
-            kernel: fact("kernel.release"),
-            cpu: fact("cpu.model"),
+            kernel: manifest.facts.text(&fact_table::KERNEL_RELEASE),
+            cpu: manifest.facts.text(&fact_table::CPU_MODEL),
             rows,
         };
         (card, without)
@@ -100,15 +100,14 @@ impl NoiseCard {
     pub(crate) fn reasons_for_doubt(&self, manifest: &Manifest) -> Vec<NoiseCardDoubt> {
         let age = manifest.anchor.realtime.since(self.made);
         let days = age.0 / 86_400_000_000_000;
-        let fact = |key| manifest.facts.value(key).map(ToString::to_string).unwrap_or_default();
         let changed = |card: &String, run: String| {
             (!card.is_empty() && !run.is_empty() && *card != run).then(|| (card.clone(), run))
         };
         let old = (age > LONGEST_CARD_AGE).then_some(NoiseCardDoubt::Age { days });
-        let kernel = changed(&self.kernel, fact("kernel.release"))
+        let kernel = changed(&self.kernel, manifest.facts.text(&fact_table::KERNEL_RELEASE))
             .map(|(card, run)| NoiseCardDoubt::Kernel { card, run });
-        let processor =
-            changed(&self.cpu, fact("cpu.model")).map(|(card, run)| NoiseCardDoubt::Processor { card, run });
+        let processor = changed(&self.cpu, manifest.facts.text(&fact_table::CPU_MODEL))
+            .map(|(card, run)| NoiseCardDoubt::Processor { card, run });
         [old, kernel, processor].into_iter().flatten().collect()
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use indexmap::IndexMap;
-use perflab_model::fact_table::{FACT_RANKS, FactWeight, ranked_fact_spec};
+use perflab_model::fact_table::{self, FACT_RANKS, FactWeight, ranked_fact_spec};
 use perflab_model::study::FactorKind;
 use perflab_model::{Case, Facts, Manifest, RunRecord, Scalar, TargetRecord};
 use serde::Serialize;
@@ -102,14 +102,14 @@ fn target_fact_differences(
             continue;
         };
         // One that never came reported no facts.
-        let is_silent = |target: &TargetRecord| target.kernel.is_empty() && target.facts.0.is_empty();
+        let is_silent = |target: &TargetRecord| target.kernel.is_empty() && target.facts.is_empty();
         if is_silent(ours) || is_silent(theirs) {
             continue;
         }
         let (mut a, mut b) = (ours.facts.clone(), theirs.facts.clone());
         for (facts, target) in [(&mut a, ours), (&mut b, theirs)] {
             if !target.kernel.is_empty() {
-                facts.add("kernel.release", target.kernel.as_str(), "target");
+                facts.add(fact_table::KERNEL_RELEASE, target.kernel.as_str(), "target");
             }
         }
         for (rank, fact) in compare_facts(&a, &b, &format!("{}: ", ours.name), name) {
@@ -265,18 +265,20 @@ const SAME_MEMORY: f64 = 0.02;
 /// options of the kernel. A fact that is not known on both sides tells nothing, and a kernel of another release has another
 /// digest of its options anyway.
 pub(crate) fn machine_differences(ours: &Facts, theirs: &Facts) -> Vec<PlanDifference> {
-    let same_release = ours.value("kernel.release") == theirs.value("kernel.release");
-    let is_machine = |key: &str| match key {
-        "cpu.model" | "cpu.microcode" | "memory.total" => true,
-        "kernel.config.sha256" => same_release,
-        _ => key.starts_with("kernel.config."),
+    let same_release = ours.value(&fact_table::KERNEL_RELEASE) == theirs.value(&fact_table::KERNEL_RELEASE);
+    let is_machine = |key: &str| {
+        [fact_table::CPU_MODEL, fact_table::CPU_MICROCODE, fact_table::MEMORY_TOTAL]
+            .iter()
+            .any(|one| one == key)
+            || (fact_table::KERNEL_CONFIG.matches(key)
+                && (same_release || fact_table::KERNEL_CONFIG_SHA256 != *key))
     };
     let close = |a: &Scalar, b: &Scalar| {
         a.as_number().zip(b.as_number()).is_some_and(|(a, b)| (a - b).abs() <= SAME_MEMORY * a.max(b))
     };
     let difference = |change: perflab_model::facts::FactChange<'_>| {
         let (a, b) = (change.ours?, change.theirs?);
-        let same = !is_machine(change.key) || (change.key == "memory.total" && close(a, b));
+        let same = !is_machine(change.key) || (fact_table::MEMORY_TOTAL == *change.key && close(a, b));
         (!same).then(|| PlanDifference {
             key: change.key.to_owned(),
             baseline: Some(a.to_string()),
@@ -392,12 +394,13 @@ pub fn run_differences(ours: &RunRecord, theirs: &RunRecord) -> Vec<PlanDifferen
 
 #[cfg(test)]
 mod tests {
+    use perflab_model::Fact;
+
     use super::*;
 
     fn make_facts(all: &[(&str, &str)]) -> Facts {
-        let mut facts = Facts::default();
-        all.iter().for_each(|(key, value)| facts.add(key, *value, "test"));
-        facts
+        let fact = |value: &str| Fact { value: value.into(), source: "test".into() };
+        all.iter().map(|(key, value)| ((*key).to_owned(), fact(value))).collect()
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn same_content_diagnostic(
 #[cfg(test)]
 mod tests {
     use fixtures::run_builder::RunBuilder;
-    use perflab_model::run::CONTENT_HASH_FACT;
+    use perflab_model::fact_table;
 
     use super::*;
 
@@ -81,7 +81,7 @@ mod tests {
         let run = |(at, content): (usize, &&str)| {
             let mut run = RunBuilder::new(&format!("{name}{at}")).build_run(|_| Some(1.0));
             if !content.is_empty() {
-                run.manifest.facts.add(CONTENT_HASH_FACT, *content, "the files");
+                run.manifest.facts.add(fact_table::IMPORT_SHA256, *content, "the files");
             }
             run
         };

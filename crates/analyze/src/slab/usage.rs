@@ -29,6 +29,7 @@
 //! 6.18, its sheaves (`main`, `spare` and `rcu_free`) and each node's barn (`MAX_FULL_SHEAVES` = 10) count as used.
 
 use perflab_model::RunRecord;
+use perflab_model::fact_table;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
@@ -464,7 +465,11 @@ impl SlabFacts {
     #[must_use]
     pub fn from_record(record: &RunRecord) -> Self {
         let fact = |key| record.manifest.facts.integer(key).and_then(|value| u64::try_from(value).ok());
-        SlabFacts { page_size: fact("memory.page_size"), cpus: fact("cpu.online"), nodes: fact("numa.nodes") }
+        SlabFacts {
+            page_size: fact(&fact_table::MEMORY_PAGE_SIZE),
+            cpus: fact(&fact_table::CPU_ONLINE),
+            nodes: fact(&fact_table::NUMA_NODES),
+        }
     }
 }
 

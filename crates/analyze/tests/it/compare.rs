@@ -6,6 +6,7 @@ use perflab_analyze::{
     AnalysisOptions, AnalyzeError, ChangeScale, Comparison, ComparisonDiagnostic, ComparisonSide,
     MethodDescription, RepetitionLevel, RowFlag, Verdict, VerdictRow, compare_levels, compare_sides,
 };
+use perflab_model::fact_table;
 use perflab_model::{Direction, Nanos, RunRecord, RunStatus};
 
 fn make_side(name: &str, runs: Vec<RunRecord>) -> ComparisonSide {
@@ -363,9 +364,9 @@ fn a_factor_with_one_level_a_side_is_what_is_compared() {
 fn facts_that_differ_are_ranked() {
     let with = |id: &str, release: &str| {
         let mut run = noisy_run(id, 1.0, primary_metric("time", "s", Direction::Lower));
-        run.manifest.facts.add("disk.model", release, "sysfs");
-        run.manifest.facts.add("thp.enabled", release, "sysfs");
-        run.manifest.facts.add("kernel.release", release, "uname");
+        run.manifest.facts.add(fact_table::DISK_MODEL.key("vda"), release, "sysfs");
+        run.manifest.facts.add(fact_table::THP_ENABLED, release, "sysfs");
+        run.manifest.facts.add(fact_table::KERNEL_RELEASE, release, "uname");
         run
     };
     let found = compare_runs(with("a", "1"), with("b", "2"));

@@ -5,6 +5,7 @@ use perflab_analyze::{
     AnalysisOptions, ComparisonDiagnostic, ComparisonSide, Gate, RowFlag, Verdict, compare_levels,
     compare_sides, run_differences,
 };
+use perflab_model::fact_table;
 use perflab_model::{RunRecord, Scalar, TargetRecord};
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
@@ -67,7 +68,7 @@ fn definitions_environment_and_repetitions_count_and_unknown_definitions_do_not(
     let variable =
         |run: &mut RunRecord| drop(run.manifest.plan.cases[0].environment.insert("A".into(), "1".into()));
     assert_eq!(judged(&variable), "withheld");
-    assert_eq!(judged(&|run| run.manifest.facts.add("kernel.release", "7.0", "uname")), "differs");
+    assert_eq!(judged(&|run| run.manifest.facts.add(fact_table::KERNEL_RELEASE, "7.0", "uname")), "differs");
     let mixed =
         make_side("a", vec![run_of_command("01A", 1, 1.0, "gzip"), run_of_command("01C", 3, 1.0, "dd")]);
     let found = compare_sides(
@@ -110,7 +111,7 @@ fn what_differs_between_runs_begins_with_the_case_and_the_guests_kernel() {
             clock: perflab_model::ClockOffset::default(),
             facts: perflab_model::Facts::default(),
         };
-        target.facts.add("sysctl.vm.swappiness", swappiness, "sysctl");
+        target.facts.add(fact_table::SYSCTL.key("vm.swappiness"), swappiness, "sysctl");
         target
     };
     let mut a = run_of_command("01A", 1, 1.0, "gzip");
@@ -118,9 +119,9 @@ fn what_differs_between_runs_begins_with_the_case_and_the_guests_kernel() {
     a.manifest.targets = vec![target("6.1", "60")];
     b.manifest.targets = vec![target("6.12", "10")];
     for (run, free, pressure, mount) in [(&mut a, 1_i64, 77_i64, "x"), (&mut b, 2, 100, "y")] {
-        run.manifest.facts.add("disk.free./", free, "statfs");
-        run.manifest.facts.add("disk.mount./tmp/a.type", mount, "mounts");
-        run.manifest.facts.add("sysctl.vm.vfs_cache_pressure", pressure, "sysctl");
+        run.manifest.facts.add(fact_table::DISK_FREE.key("/"), free, "statfs");
+        run.manifest.facts.add(fact_table::DISK_MOUNT_TYPE.key("/tmp/a"), mount, "mounts");
+        run.manifest.facts.add(fact_table::SYSCTL.key("vm.vfs_cache_pressure"), pressure, "sysctl");
     }
     b.manifest.plan.seed = 9;
     let keys: Vec<String> = run_differences(&a, &b).into_iter().map(|one| one.key).collect();
@@ -142,9 +143,9 @@ fn what_differs_between_runs_begins_with_the_case_and_the_guests_kernel() {
 fn free_space_mounts_and_drawn_seeds_are_no_warning_and_settings_all_stand_there() {
     let (mut a, mut b) = (run_of_command("01A", 1, 1.0, "gzip"), run_of_command("01B", 2, 1.0, "gzip"));
     for (run, value) in [(&mut a, "x"), (&mut b, "y")] {
-        run.manifest.facts.add("disk.free./", value, "statfs");
-        run.manifest.facts.add("disk.mount./tmp/a.type", value, "mounts");
-        run.manifest.facts.add("disk.loop3.size", value, "sys");
+        run.manifest.facts.add(fact_table::DISK_FREE.key("/"), value, "statfs");
+        run.manifest.facts.add(fact_table::DISK_MOUNT_TYPE.key("/tmp/a"), value, "mounts");
+        run.manifest.facts.add(fact_table::DISK_SIZE.key("loop3"), value, "sys");
     }
     a.manifest.study.run.seed = Some(1);
     b.manifest.study.run.seed = Some(2);
@@ -169,8 +170,8 @@ fn free_space_mounts_and_drawn_seeds_are_no_warning_and_settings_all_stand_there
     };
     assert_eq!(warnings(&a, &b), []);
     for at in 0..9 {
-        a.manifest.facts.add(&format!("sysctl.{at}"), "0", "sysctl");
-        b.manifest.facts.add(&format!("sysctl.{at}"), "1", "sysctl");
+        a.manifest.facts.add(fact_table::SYSCTL.key(at), "0", "sysctl");
+        b.manifest.facts.add(fact_table::SYSCTL.key(at), "1", "sysctl");
     }
     let found = warnings(&a, &b);
     let [ComparisonDiagnostic::DifferentEnvironment { first, important: 9, .. }] = &found[..] else {

@@ -125,7 +125,7 @@ pub(crate) fn write_json_document(sheet: &ExportSheet<'_>, out: &mut dyn Write) 
 impl ExportDocument {
     fn from_sheet(sheet: &ExportSheet<'_>) -> Self {
         let manifest = &sheet.record.manifest;
-        let facts = manifest.facts.0.iter().map(|(key, fact)| (key.clone(), fact.value.clone()));
+        let facts = manifest.facts.iter().map(|(key, fact)| (key.to_owned(), fact.value.clone()));
         ExportDocument {
             format: FORMAT,
             writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),

@@ -11,6 +11,7 @@
 use std::io::{self, Write};
 
 use indexmap::IndexMap;
+use perflab_model::fact_table;
 use perflab_model::{Case, IterationRecord, Outcome, Sample};
 use serde_json::{Map, Value, json};
 
@@ -95,13 +96,14 @@ const ORIGIN: &str = "perflab";
 pub(crate) fn write_kcidb(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> io::Result<()> {
     let manifest = &sheet.record.manifest;
     let id = format!("{ORIGIN}:{}", manifest.id.to_lowercase());
-    let fact = |key: &str| manifest.facts.value(key).map(ToString::to_string);
+    let fact = |key| manifest.facts.value(key).map(ToString::to_string);
     let mut build = json!({ "id": id, "origin": ORIGIN, "checkout_id": id, "misc": { "run": manifest.id } });
-    if let Some(architecture) = fact("cpu.architecture").or_else(|| fact("cpu.arch")) {
+    if let Some(architecture) = fact(&fact_table::CPU_ARCHITECTURE).or_else(|| fact(&fact_table::KERNEL_ARCH))
+    {
         build["architecture"] = to_identifier(&architecture).into();
     }
     let mut checkout = json!({ "id": id, "origin": ORIGIN });
-    if let Some(release) = fact("kernel.release") {
+    if let Some(release) = fact(&fact_table::KERNEL_RELEASE) {
         checkout["misc"] = json!({ "kernel_release": release });
     }
     let tests: Vec<Value> = sheet

@@ -62,9 +62,8 @@ impl StoredRecord {
             return None;
         }
         let manifest = record.manifest.clone();
-        let (varying, lasting) = manifest
+        let (varying, lasting): (Facts, Facts) = manifest
             .facts
-            .0
             .into_iter()
             .partition(|(key, _)| fact_spec(key).volatility == FactVolatility::Varies);
         let own = OwnPart {
@@ -76,7 +75,7 @@ impl StoredRecord {
             status: manifest.status,
             overhead: manifest.overhead,
             targets: manifest.targets,
-            facts: Facts(varying),
+            facts: varying,
         };
         let shared = Manifest {
             id: String::new(),
@@ -95,7 +94,7 @@ impl StoredRecord {
             stamp: stamp.into(),
             read_at,
             plan: serde_json::to_string(&shared).ok()?,
-            facts: serde_json::to_string(&Facts(lasting)).ok()?,
+            facts: serde_json::to_string(&lasting).ok()?,
             own: serde_json::to_string(&own).ok()?,
             samples: encode_samples(&record.samples),
         })
@@ -170,7 +169,7 @@ impl<'c> RecordReader<'c> {
             return Ok(None);
         };
         let mut all_facts = Facts::clone(&facts);
-        all_facts.0.extend(own.facts.0);
+        all_facts.extend(own.facts);
         let manifest = Manifest {
             id: own.id,
             label: own.label,

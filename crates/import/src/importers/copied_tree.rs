@@ -15,6 +15,7 @@ use perflab_formats::kernel::sysfs_slab::{SLAB_CACHES, SLAB_EXACT, SlabCacheRow,
 use perflab_formats::kernel::{KERNEL_FILES, KernelFile, KernelFileLayout, open_log_parser};
 use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::column::stored_columns;
+use perflab_model::fact_table;
 use perflab_model::{CellRow, ColumnRef, Nanos, RowSchema};
 use perflab_observe::{Root, open_monitor};
 use tempfile::TempDir;
@@ -252,7 +253,7 @@ fn open_copied_texts(
 ) -> Result<Vec<LogStream>, ImportError> {
     let kernel = first_line(&path.join("proc/sys/kernel/osrelease"));
     if let Some(release) = &kernel {
-        metadata.facts.add("kernel.release", release.as_str(), "/proc/sys/kernel/osrelease");
+        metadata.facts.add(fact_table::KERNEL_RELEASE, release.as_str(), "/proc/sys/kernel/osrelease");
     }
     let machine = LoggedMachine { page_size, kernel };
     let mut streams = Vec::new();

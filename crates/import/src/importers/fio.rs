@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use indexmap::{IndexMap, IndexSet};
 use perflab_formats::reading_parser::LineOutcome;
+use perflab_model::fact_table;
 use perflab_model::{Direction, Nanos, Scalar};
 use serde_json::Value;
 
@@ -45,7 +46,7 @@ fn read_fio_document(
     report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
     if let Some(version) = document.member("fio version").and_then(Value::as_str) {
-        metadata.facts.add("import.version", version, "fio version");
+        metadata.facts.add(fact_table::IMPORT_VERSION, version, "fio version");
     }
     if document.text.matches("\"fio version\"").nth(1).is_some() {
         report.add_note(

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use indexmap::IndexMap;
 use perflab_formats::reading_parser::LineOutcome;
+use perflab_model::fact_table;
 use perflab_model::go_unit::tidy_unit;
 use perflab_model::{Direction, Scalar};
 use serde::Deserialize;
@@ -27,7 +28,8 @@ pub(crate) const IMPORTER: Importer = Importer {
 };
 
 /// Facts of the lines before the benchmarks.
-const FACTS: &[(&str, &str)] = &[("goos", "go.os"), ("goarch", "cpu.architecture"), ("cpu", "cpu.model")];
+const FACTS: &[(&str, fact_table::FactKey)] =
+    &[("goos", fact_table::GO_OS), ("goarch", fact_table::CPU_ARCHITECTURE), ("cpu", fact_table::CPU_MODEL)];
 
 fn is_go_bench_document(document: &InputDocument) -> bool {
     unwrap_go_test_lines(document)
@@ -189,7 +191,7 @@ fn read_go_bench_document(
 
 fn add_go_fact(name: &str, value: &str, metadata: &mut RunMetadata) {
     if let Some((_, ours)) = FACTS.iter().find(|(theirs, _)| *theirs == name) {
-        metadata.facts.add(ours, value, "go test");
+        metadata.facts.add(ours.clone(), value, "go test");
     }
 }
 

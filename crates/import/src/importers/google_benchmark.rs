@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 use perflab_formats::reading_parser::LineOutcome;
+use perflab_model::fact_table;
 use perflab_model::{Direction, Nanos, Scalar};
 use serde_json::Value;
 
@@ -63,7 +64,7 @@ fn read_google_benchmark_document(
 
 fn add_context_facts(context: &Value, metadata: &mut RunMetadata) {
     if let Some(cpus) = context.get("num_cpus").and_then(Value::as_i64) {
-        metadata.facts.add("cpu.online", cpus, "context: num_cpus");
+        metadata.facts.add(fact_table::CPU_ONLINE, cpus, "context: num_cpus");
     }
     let date = json_text(context, "date").parse::<jiff::Timestamp>().ok();
     metadata.begun = date.and_then(|date| u64::try_from(date.as_nanosecond()).ok()).map(Nanos);

@@ -13,6 +13,7 @@ use perflab_formats::kernel::slab_counts::{LoggedMachine, MachinePageSize};
 use perflab_formats::reading_parser::LineOutcome;
 use perflab_formats::tool::slabinfo_tool::SlabinfoToolParser;
 use perflab_formats::tool::{fs_mark, gnu_time};
+use perflab_model::fact_table;
 use perflab_model::{Nanos, Scalar, TableCell};
 
 use crate::benchmark_results::{BenchmarkResults, TimeRange};
@@ -190,7 +191,7 @@ fn read_lkp_run(
     let stated = time.page_size.map(|bytes| MachinePageSize { bytes, source: "fsmark.time".into() });
     let page = reported.or(stated);
     let mut metadata = RunMetadata { results, ..job_metadata(path, &job, &result) };
-    let kernel = metadata.facts.value("kernel.release").map(ToString::to_string);
+    let kernel = metadata.facts.value(&fact_table::KERNEL_RELEASE).map(ToString::to_string);
     let mut streams = open_lkp_logs(path, page.as_ref(), kernel.as_deref())?;
     if !streams.is_empty() {
         note_missing_files(path, &mut metadata);
@@ -331,13 +332,13 @@ fn job_metadata(path: &Path, job: &LkpJob, result: &str) -> RunMetadata {
         ..RunMetadata::default()
     };
     for (key, value) in &job.0 {
-        metadata.facts.add(&format!("job.{key}"), value.as_str(), "job.yaml");
+        metadata.facts.add(fact_table::JOB.key(key), value.as_str(), "job.yaml");
     }
     if let Some(known) = known {
-        metadata.facts.add("kernel.release", known.commit.as_str(), "result path of the job");
-        metadata.facts.add("job.run", known.run.as_str(), "result path of the job");
+        metadata.facts.add(fact_table::KERNEL_RELEASE, known.commit.as_str(), "result path of the job");
+        metadata.facts.add(fact_table::JOB_RUN, known.run.as_str(), "result path of the job");
     } else if let Some(commit) = job.get("commit") {
-        metadata.facts.add("kernel.release", commit, "job.yaml: commit");
+        metadata.facts.add(fact_table::KERNEL_RELEASE, commit, "job.yaml: commit");
     }
     metadata
 }
@@ -345,23 +346,23 @@ fn job_metadata(path: &Path, job: &LkpJob, result: &str) -> RunMetadata {
 /// What the machine was.
 fn machine_facts(metadata: &mut RunMetadata, job: &LkpJob, streams: &[LogStream], span: Option<TimeRange>) {
     if let Some(cpus) = job.get("nr_cpu").and_then(|cpus| cpus.parse::<i64>().ok()) {
-        metadata.facts.add("cpu.online", cpus, "job.yaml: nr_cpu");
+        metadata.facts.add(fact_table::CPU_ONLINE, cpus, "job.yaml: nr_cpu");
     }
     if let Some(arch) = job.get("arch") {
-        metadata.facts.add("cpu.architecture", arch, "job.yaml: arch");
+        metadata.facts.add(fact_table::CPU_ARCHITECTURE, arch, "job.yaml: arch");
     }
     let total = streams
         .iter()
         .filter(|stream| stream.series_name() == "meminfo")
         .find_map(|stream| stream.first_cell("MemTotal"));
     if let Some(TableCell::Int(total)) = total {
-        metadata.facts.add("memory.total", Scalar::Int(*total), "meminfo: MemTotal");
+        metadata.facts.add(fact_table::MEMORY_TOTAL, Scalar::Int(*total), "meminfo: MemTotal");
     }
     let begun = streams.iter().filter_map(LogStream::first_time).min().unwrap_or(Nanos(0));
     if let Some((begin, end)) = span {
         let text = format!("{} to {} from the first dump", begin.since(begun), end.since(begun));
         let source = "fsmark: its local time moved by whole quarters of an hour; files / files/s";
-        metadata.facts.add("import.benchmark", text.as_str(), source);
+        metadata.facts.add(fact_table::IMPORT_BENCHMARK, text.as_str(), source);
     }
 }
 

@@ -20,6 +20,7 @@ use perflab_formats::kernel::meminfo::find_meminfo_field;
 use perflab_formats::kernel::slab_counts::LoggedMachine;
 use perflab_formats::reading_parser::{LineOutcome, ReadingParser, TextLine};
 use perflab_formats::tool::find_tool_log;
+use perflab_model::fact_table;
 use perflab_model::{Direction, Facts, Nanos, Scalar};
 
 use crate::benchmark_results::TimeRange;
@@ -378,11 +379,11 @@ const LINES: u64 = 2_000;
 const FILES: &[&str] = &["kernel.version", "lscpu.txt", "tests-sysstate"];
 
 /// Lines of lscpu, and the facts that they are.
-const CPU: &[(&str, &str)] = &[
-    ("Model name", "cpu.model"),
-    ("Architecture", "cpu.architecture"),
-    ("NUMA node(s)", "numa.nodes"),
-    ("CPU(s)", "cpu.online"),
+const CPU: &[(&str, fact_table::FactKey)] = &[
+    ("Model name", fact_table::CPU_MODEL),
+    ("Architecture", fact_table::CPU_ARCHITECTURE),
+    ("NUMA node(s)", fact_table::NUMA_NODES),
+    ("CPU(s)", fact_table::CPU_ONLINE),
 ];
 
 /// Adds the facts of one iteration's folder; gives the machine's name.
@@ -397,18 +398,20 @@ fn read_machine_facts(
         // Linux NAME RELEASE #1 SMP …
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         if let ["Linux", name, release, ..] = words[..] {
-            facts.add("kernel.release", release, "kernel.version");
+            facts.add(fact_table::KERNEL_RELEASE, release, "kernel.version");
             host = Some(name.to_owned());
         }
     }
     for line in lines("lscpu.txt") {
         let Some((name, value)) = line.split_once(':') else { continue };
         if let Some((_, key)) = CPU.iter().find(|(known, _)| *known == name.trim()) {
-            facts.add(key, parse_fact_value(value.trim()), "lscpu.txt");
+            facts.add(key.clone(), parse_fact_value(value.trim()), "lscpu.txt");
         }
     }
     let memory = find_meminfo_field(&lines("tests-sysstate").join("\n"), "MemTotal");
-    memory.into_iter().for_each(|bytes| facts.add("memory.total", bytes, "tests-sysstate: MemTotal"));
+    memory
+        .into_iter()
+        .for_each(|bytes| facts.add(fact_table::MEMORY_TOTAL, bytes, "tests-sysstate: MemTotal"));
     host
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use perflab_model::fact_table;
 use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 use perflab_stacks::{ImportedProfile, ProfileFormat, ProfileNote, ProfilePosition, ProfileRemark};
 
@@ -96,8 +97,8 @@ fn profile_report(path: &Path, imported: &ImportedProfile) -> FileReport {
 fn profile_metadata(path: &Path, imported: &ImportedProfile) -> RunMetadata {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let mut facts = imported.facts.clone();
-    facts.add("import.kind", imported.about.source.as_str(), "perflab");
-    facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
+    facts.add(fact_table::IMPORT_KIND, imported.about.source.as_str(), "perflab");
+    facts.add(fact_table::IMPORT_PATH, path.to_string_lossy().as_ref(), "perflab");
     let mut results = BenchmarkResults::default();
     let case = results.find_or_add_case("profile", Default::default());
     results.next_execution(case, 0, None);

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use perflab_model::fact_table;
 use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 
@@ -66,24 +67,29 @@ pub fn probed_program_source(
     metadata.title = format!("Operations of `{}`", watched.command);
     metadata.description = "Operations reported by probes in a program".into();
     metadata.facts = Default::default();
-    metadata.facts.add("trace.command", watched.command.as_str(), "perflab");
-    metadata.facts.add("trace.places", watched.places.as_str(), "perflab");
-    for (name, cost) in ["", ".before", ".at-end"].into_iter().zip(watched.event_costs) {
-        metadata.facts.add(&format!("trace.event-cost-ns{name}"), cost.round() as i64, "perflab");
+    metadata.facts.add(fact_table::TRACE_COMMAND, watched.command.as_str(), "perflab");
+    metadata.facts.add(fact_table::TRACE_PLACES, watched.places.as_str(), "perflab");
+    let moments = [
+        fact_table::TRACE_EVENT_COST,
+        fact_table::TRACE_EVENT_COST_BEFORE,
+        fact_table::TRACE_EVENT_COST_AT_END,
+    ];
+    for (key, cost) in moments.into_iter().zip(watched.event_costs) {
+        metadata.facts.add(key, cost.round() as i64, "perflab");
     }
     for (name, entry, exit) in &watched.costs {
-        metadata.facts.add(&format!("trace.cost-ns.entry.{name}"), entry.round() as i64, "perflab");
-        metadata.facts.add(&format!("trace.cost-ns.exit.{name}"), exit.round() as i64, "perflab");
+        metadata.facts.add(fact_table::TRACE_COST_ENTRY.key(name), entry.round() as i64, "perflab");
+        metadata.facts.add(fact_table::TRACE_COST_EXIT.key(name), exit.round() as i64, "perflab");
     }
     for (name, entries) in &watched.entries {
-        metadata.facts.add(&format!("trace.entries.{name}"), entries.as_str(), "perflab");
+        metadata.facts.add(fact_table::TRACE_ENTRIES.key(name), entries.as_str(), "perflab");
     }
-    metadata.facts.add("trace.slowdown", watched.slowdown.as_str(), "perflab");
+    metadata.facts.add(fact_table::TRACE_SLOWDOWN, watched.slowdown.as_str(), "perflab");
     if let Some(share) = watched.share {
-        metadata.facts.add("trace.watched-percent", (share * 100.0).round() as i64, "perflab");
+        metadata.facts.add(fact_table::TRACE_WATCHED_PERCENT, (share * 100.0).round() as i64, "perflab");
     }
     if let Some(ended) = &watched.ended {
-        metadata.facts.add("trace.ended", ended.as_str(), "perflab");
+        metadata.facts.add(fact_table::TRACE_ENDED, ended.as_str(), "perflab");
     }
     trace_events(path, options, metadata, watched.began, None)
 }
@@ -124,7 +130,7 @@ fn program_trace_metadata(path: &Path) -> RunMetadata {
         results,
         ..RunMetadata::default()
     };
-    metadata.facts.add("import.kind", "optrace", "perflab");
-    metadata.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
+    metadata.facts.add(fact_table::IMPORT_KIND, "optrace", "perflab");
+    metadata.facts.add(fact_table::IMPORT_PATH, path.to_string_lossy().as_ref(), "perflab");
     metadata
 }

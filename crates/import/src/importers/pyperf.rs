@@ -6,6 +6,7 @@
 use indexmap::IndexMap;
 use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::Direction;
+use perflab_model::fact_table;
 use serde_json::Value;
 
 use crate::document_import::{count_unusable, open_document};
@@ -33,8 +34,11 @@ fn read_pyperf_document(
     report: &mut FileReport,
 ) -> Result<Vec<LogStream>, DocumentError> {
     let common = document.member("metadata").unwrap_or(&Value::Null);
-    let facts =
-        [("cpu_model_name", "cpu.model"), ("python_version", "python.version"), ("platform", "platform")];
+    let facts = [
+        ("cpu_model_name", fact_table::CPU_MODEL),
+        ("python_version", fact_table::PYTHON_VERSION),
+        ("platform", fact_table::PLATFORM),
+    ];
     for (theirs, ours) in facts {
         let value = json_text(common, theirs);
         if !value.is_empty() {
@@ -42,7 +46,7 @@ fn read_pyperf_document(
         }
     }
     if let Some(cpus) = common.get("cpu_count").and_then(Value::as_i64) {
-        metadata.facts.add("cpu.online", cpus, "metadata: cpu_count");
+        metadata.facts.add(fact_table::CPU_ONLINE, cpus, "metadata: cpu_count");
     }
     let mut warmups = 0;
     for benchmark in document.list_member("benchmarks") {

@@ -3,6 +3,7 @@
 
 use indexmap::IndexMap;
 use perflab_formats::reading_parser::LineOutcome;
+use perflab_model::fact_table;
 use perflab_model::{ColumnSpec, Nanos, TableCell};
 use serde_json::{Map, Value};
 
@@ -98,14 +99,15 @@ fn read_sar_document(
 }
 
 fn add_host_facts(host: &Value, metadata: &mut RunMetadata) {
-    for (theirs, ours) in [("release", "kernel.release"), ("machine", "cpu.architecture")] {
+    for (theirs, ours) in [("release", fact_table::KERNEL_RELEASE), ("machine", fact_table::CPU_ARCHITECTURE)]
+    {
         let value = json_text(host, theirs);
         if !value.is_empty() {
             metadata.facts.add(ours, value, "sysstat");
         }
     }
     if let Some(cpus) = host.get("number-of-cpus").and_then(Value::as_i64) {
-        metadata.facts.add("cpu.online", cpus, "sysstat: number-of-cpus");
+        metadata.facts.add(fact_table::CPU_ONLINE, cpus, "sysstat: number-of-cpus");
     }
     let name = json_text(host, "nodename");
     if !name.is_empty() {

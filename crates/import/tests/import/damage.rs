@@ -1,5 +1,6 @@
 //! What is wrong is refused with file and line, or flagged and counted; it is never dropped in silence.
 
+use perflab_model::fact_table;
 use std::fs;
 use std::io::Write;
 
@@ -108,7 +109,7 @@ fn logs_of_two_page_sizes_are_refused() {
     );
     let large = bench.import(&bench.write_file("large", format!("time: 1\n{HEAD}{}", of(65_536))));
     let facts = large.run.read_record().unwrap().manifest.facts;
-    assert_eq!(facts.integer("memory.page_size"), Some(65_536));
+    assert_eq!(facts.integer(&fact_table::MEMORY_PAGE_SIZE), Some(65_536));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use perflab_import::ImportOptions;
+use perflab_model::fact_table;
 use perflab_model::{Bytes, Nanos, Outcome, RunStatus, Scalar};
 
 use super::bench::{
@@ -25,11 +26,11 @@ fn a_result_folder_is_an_ordinary_run() {
     assert_eq!(manifest.study.title, "lkp fsmark 1HDD-9B-ext4-1x-4d-64fpd-4t-fsyncBeforeClose");
     assert_eq!(manifest.target, "perflab-vm");
     assert_eq!(manifest.anchor.realtime, Nanos(1_795_279_157 * SECOND));
-    let fact = |key: &str| manifest.facts.value(key).map(Scalar::to_string);
-    assert_eq!(fact("kernel.release").as_deref(), Some("6.18.44-fc-v445"));
-    assert_eq!(fact("memory.page_size").as_deref(), Some("4096"));
-    assert_eq!(fact("cpu.online").as_deref(), Some("2"));
-    assert!(manifest.facts.integer("memory.total").unwrap() > 20 << 30);
+    let fact = |key| manifest.facts.value(key).map(Scalar::to_string);
+    assert_eq!(fact(&fact_table::KERNEL_RELEASE).as_deref(), Some("6.18.44-fc-v445"));
+    assert_eq!(fact(&fact_table::MEMORY_PAGE_SIZE).as_deref(), Some("4096"));
+    assert_eq!(fact(&fact_table::CPU_ONLINE).as_deref(), Some("2"));
+    assert!(manifest.facts.integer(&fact_table::MEMORY_TOTAL).unwrap() > 20 << 30);
     let listed = bench.archive().list_runs().unwrap();
     let summary = listed[0].summary.as_ref().unwrap();
     assert_eq!((summary.iterations, summary.planned), (1, 1));
@@ -66,7 +67,10 @@ fn every_row_of_the_logs_is_there() {
     assert_eq!(warning_messages(&imported), ["not read of lkp-fsmark: PROVENANCE"]);
     let counts = imported.run.read_record().unwrap().manifest.facts;
     let told = format!("{0} rows read, {0} used, 0 flagged, 0 unusable", lines.len());
-    assert_eq!(counts.value("import.rows.slabinfo.gz"), Some(&Scalar::from(told.as_str())));
+    assert_eq!(
+        counts.value(&fact_table::IMPORT_ROWS_OF_FILE.key("slabinfo.gz")),
+        Some(&Scalar::from(told.as_str()))
+    );
 }
 
 /// The sum of all caches is what meminfo calls Slab, up to large allocations that have no cache.
@@ -132,7 +136,7 @@ fn what_is_missing_is_said() {
     let imported = bench.import(&folder);
     assert!(warning_messages(&imported).iter().any(|message| message.contains("no file `orders`")));
     let record = imported.run.read_record().unwrap();
-    let page = &record.manifest.facts.0["memory.page_size"];
+    let page = record.manifest.facts.stored("memory.page_size").unwrap();
     assert_eq!(
         (&page.value, page.source.as_str()),
         (&Scalar::Int(4096), "how many objects fill a slab in slabinfo.gz")

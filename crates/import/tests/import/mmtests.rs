@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflab_import::FileReport;
+use perflab_model::fact_table;
 use perflab_model::{Direction, RunRecord, Sample};
 
 use super::bench::{
@@ -70,8 +71,11 @@ fn a_log_directory_is_an_ordinary_run() {
     assert_eq!((imported.kind, imported.label.as_deref()), ("mmtests", Some("current")));
     let record = read_record(&imported);
     assert_eq!(record.manifest.study.title, "MMTests current");
-    assert_eq!(record.manifest.facts.value("kernel.release").unwrap().to_string(), "6.18.44-fc-v445");
-    assert_eq!(record.manifest.facts.integer("cpu.online"), Some(2));
+    assert_eq!(
+        record.manifest.facts.value(&fact_table::KERNEL_RELEASE).unwrap().to_string(),
+        "6.18.44-fc-v445"
+    );
+    assert_eq!(record.manifest.facts.integer(&fact_table::CPU_ONLINE), Some(2));
     let hackbench = find_samples(&record, "hackbench-process-pipes groups=1", "time");
     let places: Vec<(u32, u32)> = hackbench.iter().map(|sample| (sample.boot, sample.iteration)).collect();
     assert_eq!(places, [(0, 0), (0, 1), (0, 2), (1, 3), (1, 4), (1, 5)]);

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use perflab_model::Scalar;
+use perflab_model::fact_table;
 
 use super::bench::{HEAD, ImportTestArchive, find_report, int_cells, text_cells, warning_messages};
 
@@ -42,7 +43,7 @@ fn a_tree_gives_attributes_aliases_and_counts() {
     assert_eq!(int_cells(run, "slab-caches", "sheaf_capacity")[5], Some(32));
     assert_eq!(int_cells(run, "slab-caches", "object_size")[4], Some(5952));
     let facts = run.read_record().unwrap().manifest.facts;
-    assert_eq!(facts.value("memory.page_size"), Some(&Scalar::Int(4096)));
+    assert_eq!(facts.value(&fact_table::MEMORY_PAGE_SIZE), Some(&Scalar::Int(4096)));
     assert_eq!(int_cells(run, "slab-exact", "node"), [Some(-1); 6], "the machine has one node");
     assert_eq!(int_cells(run, "slab-exact", "partial")[5], Some(143));
     // The kernel leaves out a node that has none (mm/slub.c, `show_slab_objects`).
@@ -151,7 +152,7 @@ fn every_file_of_a_monitor_in_a_copied_root_is_a_series() {
     monitors.sort();
     assert_eq!(monitors, copied);
     let facts = imported.run.read_record().unwrap().manifest.facts;
-    assert_eq!(facts.value("kernel.release").map(ToString::to_string).as_deref(), Some("6.18.44"));
+    assert_eq!(facts.value(&fact_table::KERNEL_RELEASE).map(ToString::to_string).as_deref(), Some("6.18.44"));
     assert!(
         imported.file_reports.iter().all(|report| report.rows_unusable == 0),
         "{:?}",

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflab_import::detect_importer;
+use perflab_model::fact_table;
 use perflab_model::{Direction, RunRecord, Sample};
 
 use super::bench::{ImportOutcome, ImportTestArchive, text_cells, warning_messages};
@@ -201,7 +202,7 @@ fn go_benchmarks() {
         unit_and_direction(find_samples(&record, "Repeat procs=2", "throughput")[0]),
         ("MB/s", Direction::Higher)
     );
-    assert_eq!(record.manifest.facts.value("go.os").unwrap().to_string(), "linux");
+    assert_eq!(record.manifest.facts.value(&fact_table::GO_OS).unwrap().to_string(), "linux");
 }
 
 /// The same in JSON, as `go test -json ./...` wraps it: a line in pieces, two packages, names alone, a benchmark's own log.

@@ -4,6 +4,7 @@
 //! name is left out: it often differs from run to run.
 
 use perflab_model::Scalar;
+use perflab_model::fact_table;
 
 use crate::facts::collector::FactCollector;
 
@@ -23,7 +24,7 @@ pub(crate) fn collect_cgroup_facts(notes: &mut FactCollector<'_>) {
 }
 
 fn collect_v1_limits(notes: &mut FactCollector<'_>, own: &str) {
-    notes.add("cgroup.version", 1, OWN);
+    notes.add(fact_table::CGROUP_VERSION, 1, OWN);
     let memory = find_controller_path(own, "memory")
         .map(|path| list_group_ancestors(&format!("{MOUNT}/memory"), path))
         .unwrap_or_default();
@@ -31,7 +32,7 @@ fn collect_v1_limits(notes: &mut FactCollector<'_>, own: &str) {
         find_strictest_limit(&memory, |group| read_limit(notes, &format!("{group}/memory.limit_in_bytes")));
     add_limit_fact(
         notes,
-        "cgroup.memory_limit",
+        fact_table::CGROUP_MEMORY_LIMIT,
         limit.filter(|bytes| *bytes < NO_LIMIT as f64).map(truncate_to_value),
         "memory.limit_in_bytes",
     );
@@ -42,21 +43,21 @@ fn collect_v1_limits(notes: &mut FactCollector<'_>, own: &str) {
         let quota = read_limit(notes, &format!("{group}/cpu.cfs_quota_us")).filter(|quota| *quota > 0.0)?;
         Some(quota / read_limit(notes, &format!("{group}/cpu.cfs_period_us"))?)
     });
-    add_limit_fact(notes, "cgroup.cpu_limit", cpus.map(Scalar::Float), "cpu.cfs_quota_us");
+    add_limit_fact(notes, fact_table::CGROUP_CPU_LIMIT, cpus.map(Scalar::Float), "cpu.cfs_quota_us");
 }
 
 fn collect_v2_limits(notes: &mut FactCollector<'_>, own: &str) {
     let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else { return };
-    notes.add("cgroup.version", 2, OWN);
+    notes.add(fact_table::CGROUP_VERSION, 2, OWN);
     let groups = list_group_ancestors(MOUNT, path);
     let limit = find_strictest_limit(&groups, |group| read_limit(notes, &format!("{group}/memory.max")));
-    add_limit_fact(notes, "cgroup.memory_limit", limit.map(truncate_to_value), "memory.max");
+    add_limit_fact(notes, fact_table::CGROUP_MEMORY_LIMIT, limit.map(truncate_to_value), "memory.max");
     let cpus = find_strictest_limit(&groups, |group| {
         let text = notes.read(&format!("{group}/cpu.max"))?;
         let (quota, period) = text.split_once(' ')?;
         Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
     });
-    add_limit_fact(notes, "cgroup.cpu_limit", cpus.map(Scalar::Float), "cpu.max");
+    add_limit_fact(notes, fact_table::CGROUP_CPU_LIMIT, cpus.map(Scalar::Float), "cpu.max");
 }
 
 /// Our path in the hierarchy of a controller of version 1: `4:memory:/a/b`, `3:cpu,cpuacct:/a`.
@@ -90,7 +91,12 @@ fn truncate_to_value(number: f64) -> Scalar {
     Scalar::Int(number as i64)
 }
 
-fn add_limit_fact(notes: &mut FactCollector<'_>, key: &str, limit: Option<Scalar>, file: &str) {
+fn add_limit_fact(
+    notes: &mut FactCollector<'_>,
+    key: fact_table::FactKey,
+    limit: Option<Scalar>,
+    file: &str,
+) {
     notes.add(
         key,
         limit.unwrap_or_else(|| Scalar::from("none")),

@@ -1,6 +1,7 @@
 //! Files made into facts: whole, scaled, a switch, a marked choice. A file that is not there makes no fact.
 
 use perflab_formats::kernel::small_values::{parse_marked_choice, parse_scalar};
+use perflab_model::fact_table::FactKey;
 use perflab_model::{Facts, Scalar};
 
 use crate::root::Root;
@@ -21,37 +22,37 @@ impl<'a> FactCollector<'a> {
         self.root.read(path).ok().filter(|text| !text.is_empty())
     }
 
-    pub(crate) fn add(&mut self, key: &str, value: impl Into<Scalar>, source: &str) {
+    pub(crate) fn add(&mut self, key: FactKey, value: impl Into<Scalar>, source: &str) {
         self.facts.add(key, value, source);
     }
 
     /// A fact that need not be known.
-    pub(crate) fn add_optional(&mut self, key: &str, value: Option<impl Into<Scalar>>, source: &str) {
+    pub(crate) fn add_optional(&mut self, key: FactKey, value: Option<impl Into<Scalar>>, source: &str) {
         if let Some(value) = value {
             self.add(key, value, source);
         }
     }
 
     /// The whole file: a whole number where it is one, else its text on one line.
-    pub(crate) fn add_file(&mut self, key: &str, path: &str) {
+    pub(crate) fn add_file(&mut self, key: FactKey, path: &str) {
         let value = self.read(path).map(|text| parse_scalar(&text));
         self.add_optional(key, value, path);
     }
 
     /// A file with a number, times `scale`.
-    pub(crate) fn add_scaled(&mut self, key: &str, path: &str, scale: i64) {
+    pub(crate) fn add_scaled(&mut self, key: FactKey, path: &str, scale: i64) {
         let number = self.read(path).and_then(|text| text.parse::<i64>().ok()?.checked_mul(scale));
         self.add_optional(key, number, path);
     }
 
     /// A file with 0 or 1; `on` is the text that means yes.
-    pub(crate) fn add_flag(&mut self, key: &str, path: &str, on: &str) {
+    pub(crate) fn add_flag(&mut self, key: FactKey, path: &str, on: &str) {
         let value = self.read(path).map(|text| Scalar::Bool(text == on));
         self.add_optional(key, value, path);
     }
 
     /// A file that marks its choice: `always [madvise] never`.
-    pub(crate) fn add_choice(&mut self, key: &str, path: &str) {
+    pub(crate) fn add_choice(&mut self, key: FactKey, path: &str) {
         let value = self.read(path).map(|text| Scalar::from(parse_marked_choice(&text)));
         self.add_optional(key, value, path);
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use perflab_formats::kernel::small_values::{find_field, parse_cpu_list};
 use perflab_formats::kernel::stat::CpuTimes;
 use perflab_model::Scalar;
+use perflab_model::fact_table;
 
 use crate::facts::collector::FactCollector;
 
@@ -59,17 +60,17 @@ pub(crate) fn collect_cpu_facts(notes: &mut FactCollector<'_>) {
     collect_topology_facts(notes);
     collect_cache_facts(notes);
     collect_frequency_facts(notes);
-    notes.add_flag("cpu.smt", &format!("{CPUS}/smt/active"), "1");
-    notes.add_file("cpu.idle_driver", &format!("{CPUS}/cpuidle/current_driver"));
-    notes.add_file("cpu.isolated", &format!("{CPUS}/isolated"));
+    notes.add_flag(fact_table::CPU_SMT, &format!("{CPUS}/smt/active"), "1");
+    notes.add_file(fact_table::CPU_IDLE_DRIVER, &format!("{CPUS}/cpuidle/current_driver"));
+    notes.add_file(fact_table::CPU_ISOLATED, &format!("{CPUS}/isolated"));
 }
 
 fn collect_cpuinfo_facts(notes: &mut FactCollector<'_>) {
     let Some(text) = notes.read(CPUINFO) else { return };
     let first = |keys: &[&str]| keys.iter().find_map(|key| find_field(&text, ':', key)).map(Scalar::from);
-    notes.add_optional("cpu.model", first(MODEL), CPUINFO);
-    notes.add_optional("cpu.vendor", first(VENDOR), CPUINFO);
-    notes.add_optional("cpu.microcode", first(&["microcode"]), CPUINFO);
+    notes.add_optional(fact_table::CPU_MODEL, first(MODEL), CPUINFO);
+    notes.add_optional(fact_table::CPU_VENDOR, first(VENDOR), CPUINFO);
+    notes.add_optional(fact_table::CPU_MICROCODE, first(&["microcode"]), CPUINFO);
     let flags: BTreeSet<&str> = ["flags", "Features"]
         .iter()
         .filter_map(|key| find_field(&text, ':', key))
@@ -77,10 +78,14 @@ fn collect_cpuinfo_facts(notes: &mut FactCollector<'_>) {
         .collect();
     let known: Vec<&str> = FLAGS.iter().copied().filter(|flag| flags.contains(flag)).collect();
     if !flags.is_empty() {
-        notes.add("cpu.flags", known.join(" ").as_str(), CPUINFO);
+        notes.add(fact_table::CPU_FLAGS, known.join(" ").as_str(), CPUINFO);
     }
     let processors = text.lines().filter(|line| line.starts_with("processor")).count();
-    notes.add_optional("cpu.online", i64::try_from(processors).ok().filter(|count| *count > 0), CPUINFO);
+    notes.add_optional(
+        fact_table::CPU_ONLINE,
+        i64::try_from(processors).ok().filter(|count| *count > 0),
+        CPUINFO,
+    );
 }
 
 /// Counts CPUs, cores and sockets among the CPUs that are online.
@@ -90,7 +95,7 @@ fn collect_topology_facts(notes: &mut FactCollector<'_>) {
     if cpus.is_empty() {
         return;
     }
-    notes.add("cpu.online", count_as_integer(cpus.len()), &online);
+    notes.add(fact_table::CPU_ONLINE, count_as_integer(cpus.len()), &online);
     let of = |cpu: &u32, what| notes.read(&format!("{CPUS}/cpu{cpu}/topology/{what}"));
     let place = |cpu: &u32| Some((of(cpu, "physical_package_id")?, of(cpu, "core_id")?));
     let cores: BTreeSet<(String, String)> = cpus.iter().filter_map(place).collect();
@@ -104,9 +109,9 @@ fn collect_topology_facts(notes: &mut FactCollector<'_>) {
         count_as_integer(cpus.len() / cores.len()),
     );
     let source = format!("{CPUS}/cpu*/topology");
-    notes.add("cpu.cores", cores, &source);
-    notes.add("cpu.sockets", sockets, &source);
-    notes.add("cpu.threads_per_core", threads, &source);
+    notes.add(fact_table::CPU_CORES, cores, &source);
+    notes.add(fact_table::CPU_SOCKETS, sockets, &source);
+    notes.add(fact_table::CPU_THREADS_PER_CORE, threads, &source);
 }
 
 /// Sizes in bytes as the first CPU sees them: `cpu.cache.l1d`, `cpu.cache.l2`.
@@ -122,7 +127,7 @@ fn collect_cache_facts(notes: &mut FactCollector<'_>) {
         if let (Some(level), Some(size)) = (read("level"), read("size")) {
             let bytes = size.strip_suffix('K').and_then(|kib| kib.parse::<i64>().ok()?.checked_mul(1024));
             notes.add_optional(
-                &format!("cpu.cache.l{level}{suffix}"),
+                fact_table::CPU_CACHE.key(format_args!("l{level}{suffix}")),
                 bytes,
                 &format!("{directory}/{index}/size"),
             );
@@ -132,13 +137,13 @@ fn collect_cache_facts(notes: &mut FactCollector<'_>) {
 
 fn collect_frequency_facts(notes: &mut FactCollector<'_>) {
     let policy = format!("{CPUS}/cpu0/cpufreq");
-    notes.add_file("cpu.governor", &format!("{policy}/scaling_governor"));
-    notes.add_file("cpu.driver", &format!("{policy}/scaling_driver"));
-    notes.add_file("cpu.energy_preference", &format!("{policy}/energy_performance_preference"));
-    notes.add_scaled("cpu.frequency.min", &format!("{policy}/scaling_min_freq"), 1000);
-    notes.add_scaled("cpu.frequency.max", &format!("{policy}/scaling_max_freq"), 1000);
-    notes.add_flag("cpu.boost", &format!("{CPUS}/cpufreq/boost"), "1");
-    notes.add_flag("cpu.boost", &format!("{CPUS}/intel_pstate/no_turbo"), "0");
+    notes.add_file(fact_table::CPU_GOVERNOR, &format!("{policy}/scaling_governor"));
+    notes.add_file(fact_table::CPU_DRIVER, &format!("{policy}/scaling_driver"));
+    notes.add_file(fact_table::CPU_ENERGY_PREFERENCE, &format!("{policy}/energy_performance_preference"));
+    notes.add_scaled(fact_table::CPU_FREQUENCY_MIN, &format!("{policy}/scaling_min_freq"), 1000);
+    notes.add_scaled(fact_table::CPU_FREQUENCY_MAX, &format!("{policy}/scaling_max_freq"), 1000);
+    notes.add_flag(fact_table::CPU_BOOST, &format!("{CPUS}/cpufreq/boost"), "1");
+    notes.add_flag(fact_table::CPU_BOOST, &format!("{CPUS}/intel_pstate/no_turbo"), "0");
 }
 
 fn count_as_integer(count: usize) -> i64 {
@@ -149,29 +154,32 @@ const VULNERABILITIES_DIRECTORY: &str = "/sys/devices/system/cpu/vulnerabilities
 
 pub(crate) fn collect_mitigation_facts(notes: &mut FactCollector<'_>) {
     for name in notes.root.list(VULNERABILITIES_DIRECTORY) {
-        notes.add_file(&format!("mitigations.{name}"), &format!("{VULNERABILITIES_DIRECTORY}/{name}"));
+        notes.add_file(fact_table::MITIGATION.key(&name), &format!("{VULNERABILITIES_DIRECTORY}/{name}"));
     }
 }
 
 const DMI: &str = "/sys/class/dmi/id";
 
 pub(crate) fn collect_hypervisor_facts(notes: &mut FactCollector<'_>) {
-    notes.add_file("hypervisor.type", "/sys/hypervisor/type");
-    notes.add_file("hypervisor.product", &format!("{DMI}/product_name"));
-    notes.add_file("hypervisor.vendor", &format!("{DMI}/sys_vendor"));
-    notes.add_file("hypervisor.bios", &format!("{DMI}/bios_version"));
+    notes.add_file(fact_table::HYPERVISOR_TYPE, "/sys/hypervisor/type");
+    notes.add_file(fact_table::HYPERVISOR_PRODUCT, &format!("{DMI}/product_name"));
+    notes.add_file(fact_table::HYPERVISOR_VENDOR, &format!("{DMI}/sys_vendor"));
+    notes.add_file(fact_table::HYPERVISOR_BIOS, &format!("{DMI}/bios_version"));
     // Only x86 has the flag, so its absence says something only where there are flags.
     let text = notes.read(CPUINFO).unwrap_or_default();
     let flag = find_field(&text, ':', "flags")
         .map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    notes.add_optional("hypervisor.present", flag.map(Scalar::Bool), CPUINFO);
+    notes.add_optional(fact_table::HYPERVISOR_PRESENT, flag.map(Scalar::Bool), CPUINFO);
 }
 
 const CLOCKSOURCE_DIRECTORY: &str = "/sys/devices/system/clocksource/clocksource0";
 
 pub(crate) fn collect_clocksource_facts(notes: &mut FactCollector<'_>) {
-    notes.add_file("clocksource.current", &format!("{CLOCKSOURCE_DIRECTORY}/current_clocksource"));
-    notes.add_file("clocksource.available", &format!("{CLOCKSOURCE_DIRECTORY}/available_clocksource"));
+    notes.add_file(fact_table::CLOCKSOURCE_CURRENT, &format!("{CLOCKSOURCE_DIRECTORY}/current_clocksource"));
+    notes.add_file(
+        fact_table::CLOCKSOURCE_AVAILABLE,
+        &format!("{CLOCKSOURCE_DIRECTORY}/available_clocksource"),
+    );
 }
 
 const LOADAVG: &str = "/proc/loadavg";
@@ -182,14 +190,21 @@ const UPTIME: &str = "/proc/uptime";
 
 pub(crate) fn collect_load_facts(notes: &mut FactCollector<'_>) {
     let text = notes.read(LOADAVG).unwrap_or_default();
-    for (key, word) in ["load.1", "load.5", "load.15"].into_iter().zip(text.split_ascii_whitespace()) {
+    for (key, word) in [fact_table::LOAD_1, fact_table::LOAD_5, fact_table::LOAD_15]
+        .into_iter()
+        .zip(text.split_ascii_whitespace())
+    {
         notes.add_optional(key, parse_float_value(word), LOADAVG);
     }
     let stolen = notes.read(STAT).and_then(|text| CpuTimes::parse(&text)?.steal_percent());
-    notes.add_optional("load.steal_percent", stolen.map(Scalar::Float), STAT);
+    notes.add_optional(fact_table::LOAD_STEAL_PERCENT, stolen.map(Scalar::Float), STAT);
     let seconds =
         notes.read(UPTIME).and_then(|text| text.split_ascii_whitespace().next()?.parse::<f64>().ok());
-    notes.add_optional("uptime", seconds.map(|seconds| Scalar::Int((seconds * 1e9) as i64)), UPTIME);
+    notes.add_optional(
+        fact_table::UPTIME,
+        seconds.map(|seconds| Scalar::Int((seconds * 1e9) as i64)),
+        UPTIME,
+    );
 }
 
 fn parse_float_value(word: &str) -> Option<Scalar> {

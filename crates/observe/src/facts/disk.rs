@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use perflab_model::Scalar;
+use perflab_model::fact_table;
 
 use crate::facts::collector::FactCollector;
 use crate::mounts::unescape_mount_path;
@@ -31,16 +32,16 @@ fn collect_block_device(notes: &mut FactCollector<'_>, name: &str) {
         return;
     }
     // In units of 512 bytes, whatever the device's own sectors are.
-    notes.add_scaled(&format!("disk.{name}.size"), &format!("{BLOCK}/{name}/size"), 512);
-    notes.add_file(&format!("disk.{name}.model"), &format!("{BLOCK}/{name}/device/model"));
+    notes.add_scaled(fact_table::DISK_SIZE.key(name), &format!("{BLOCK}/{name}/size"), 512);
+    notes.add_file(fact_table::DISK_MODEL.key(name), &format!("{BLOCK}/{name}/device/model"));
     let queue = format!("{BLOCK}/{name}/queue");
-    notes.add_flag(&format!("disk.{name}.rotational"), &format!("{queue}/rotational"), "1");
-    notes.add_choice(&format!("disk.{name}.scheduler"), &format!("{queue}/scheduler"));
-    notes.add_file(&format!("disk.{name}.nr_requests"), &format!("{queue}/nr_requests"));
-    notes.add_scaled(&format!("disk.{name}.read_ahead"), &format!("{queue}/read_ahead_kb"), 1024);
-    notes.add_file(&format!("disk.{name}.write_cache"), &format!("{queue}/write_cache"));
-    notes.add_file(&format!("disk.{name}.logical_block_size"), &format!("{queue}/logical_block_size"));
-    notes.add_file(&format!("disk.{name}.wbt_lat_usec"), &format!("{queue}/wbt_lat_usec"));
+    notes.add_flag(fact_table::DISK_ROTATIONAL.key(name), &format!("{queue}/rotational"), "1");
+    notes.add_choice(fact_table::DISK_SCHEDULER.key(name), &format!("{queue}/scheduler"));
+    notes.add_file(fact_table::DISK_NR_REQUESTS.key(name), &format!("{queue}/nr_requests"));
+    notes.add_scaled(fact_table::DISK_READ_AHEAD.key(name), &format!("{queue}/read_ahead_kb"), 1024);
+    notes.add_file(fact_table::DISK_WRITE_CACHE.key(name), &format!("{queue}/write_cache"));
+    notes.add_file(fact_table::DISK_LOGICAL_BLOCK_SIZE.key(name), &format!("{queue}/logical_block_size"));
+    notes.add_file(fact_table::DISK_WBT_LAT_USEC.key(name), &format!("{queue}/wbt_lat_usec"));
 }
 
 fn collect_mounts(notes: &mut FactCollector<'_>) {
@@ -48,9 +49,9 @@ fn collect_mounts(notes: &mut FactCollector<'_>) {
     // What was mounted last over a mount point is what one finds there.
     let latest: BTreeMap<&str, MountsLine<'_>> = text.lines().filter_map(parse_mounts_line).collect();
     for (place, MountsLine { device, kind, options }) in latest {
-        notes.add(&format!("disk.mount.{place}.type"), kind, MOUNTS);
-        notes.add(&format!("disk.mount.{place}.options"), options, MOUNTS);
-        notes.add(&format!("disk.mount.{place}.device"), device, MOUNTS);
+        notes.add(fact_table::DISK_MOUNT_TYPE.key(place), kind, MOUNTS);
+        notes.add(fact_table::DISK_MOUNT_OPTIONS.key(place), options, MOUNTS);
+        notes.add(fact_table::DISK_MOUNT_DEVICE.key(place), device, MOUNTS);
         // A user's own file system may call itself anything, and never answer.
         if !kind.starts_with("fuse") {
             add_free_space(notes, place, device);
@@ -79,6 +80,6 @@ fn add_free_space(notes: &mut FactCollector<'_>, place: &str, device: &str) {
     if notes.root.is_host() && device.starts_with("/dev/") {
         let found = rustix::fs::statvfs(unescape_mount_path(place)).ok();
         let bytes = found.and_then(|disk| i64::try_from(disk.f_bavail.checked_mul(disk.f_frsize)?).ok());
-        notes.add_optional(&format!("disk.free.{place}"), bytes.map(Scalar::Int), "statvfs");
+        notes.add_optional(fact_table::DISK_FREE.key(place), bytes.map(Scalar::Int), "statvfs");
     }
 }

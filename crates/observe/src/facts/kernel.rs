@@ -12,14 +12,15 @@ use perflab_formats::kernel::small_values::find_field;
 use sha2::{Digest, Sha256};
 
 use crate::facts::collector::FactCollector;
+use perflab_model::fact_table;
 
 pub(crate) fn collect_kernel_facts(notes: &mut FactCollector<'_>) {
-    notes.add_file("kernel.release", "/proc/sys/kernel/osrelease");
-    notes.add_file("kernel.version", "/proc/sys/kernel/version");
-    notes.add_file("kernel.arch", "/proc/sys/kernel/arch");
-    notes.add_file("kernel.build", "/proc/version");
-    notes.add_file("kernel.cmdline", "/proc/cmdline");
-    notes.add_file("kernel.tainted", "/proc/sys/kernel/tainted");
+    notes.add_file(fact_table::KERNEL_RELEASE, "/proc/sys/kernel/osrelease");
+    notes.add_file(fact_table::KERNEL_VERSION, "/proc/sys/kernel/version");
+    notes.add_file(fact_table::KERNEL_ARCH, "/proc/sys/kernel/arch");
+    notes.add_file(fact_table::KERNEL_BUILD, "/proc/version");
+    notes.add_file(fact_table::KERNEL_CMDLINE, "/proc/cmdline");
+    notes.add_file(fact_table::KERNEL_TAINTED, "/proc/sys/kernel/tainted");
     collect_config_facts(notes);
 }
 
@@ -90,9 +91,9 @@ const OPTIONS: &[&str] = &[
 
 fn collect_config_facts(notes: &mut FactCollector<'_>) {
     let Some((text, source)) = read_kernel_config(notes) else { return };
-    notes.add("kernel.config.sha256", hash_config(&text).as_str(), &source);
+    notes.add(fact_table::KERNEL_CONFIG_SHA256, hash_config(&text).as_str(), &source);
     for option in OPTIONS {
-        notes.add_optional(&format!("kernel.config.{option}"), find_config_option(&text, option), &source);
+        notes.add_optional(fact_table::KERNEL_CONFIG.key(option), find_config_option(&text, option), &source);
     }
 }
 
@@ -188,26 +189,29 @@ const SCHEDULER_TUNABLES: &[&str] = &[
 
 pub(crate) fn collect_sysctl_facts(notes: &mut FactCollector<'_>) {
     for knob in TUNABLES {
-        notes.add_file(&format!("sysctl.{}", knob.replace('/', ".")), &format!("/proc/sys/{knob}"));
+        notes.add_file(fact_table::SYSCTL.key(knob.replace('/', ".")), &format!("/proc/sys/{knob}"));
     }
     // They come and go with the version, so whatever is there is taken.
     for name in notes.root.list("/proc/sys/kernel").iter().filter(|name| name.starts_with("sched_")) {
-        notes.add_file(&format!("sysctl.kernel.{name}"), &format!("/proc/sys/kernel/{name}"));
+        notes.add_file(
+            fact_table::SYSCTL.key(format_args!("kernel.{name}")),
+            &format!("/proc/sys/kernel/{name}"),
+        );
     }
     for knob in SCHEDULER_TUNABLES {
-        notes.add_file(&format!("sysctl.sched.{knob}"), &format!("{SCHEDULER}/{knob}"));
+        notes.add_file(fact_table::SYSCTL.key(format_args!("sched.{knob}")), &format!("{SCHEDULER}/{knob}"));
     }
-    notes.add_choice("sysctl.sched.preempt", &format!("{SCHEDULER}/preempt"));
+    notes.add_choice(fact_table::SYSCTL.key("sched.preempt"), &format!("{SCHEDULER}/preempt"));
 }
 
 pub(crate) fn collect_distribution_facts(notes: &mut FactCollector<'_>) {
     let paths = ["/etc/os-release", "/usr/lib/os-release"];
     let Some((path, text)) = paths.iter().find_map(|path| Some((path, notes.read(path)?))) else { return };
     let keys = [
-        ("distribution.name", "PRETTY_NAME"),
-        ("distribution.id", "ID"),
-        ("distribution.version", "VERSION_ID"),
-        ("distribution.build", "BUILD_ID"),
+        (fact_table::DISTRIBUTION_NAME, "PRETTY_NAME"),
+        (fact_table::DISTRIBUTION_ID, "ID"),
+        (fact_table::DISTRIBUTION_VERSION, "VERSION_ID"),
+        (fact_table::DISTRIBUTION_BUILD, "BUILD_ID"),
     ];
     for (key, name) in keys {
         notes.add_optional(

@@ -4,6 +4,7 @@
 use perflab_formats::kernel::meminfo::{find_meminfo_field, find_node_memory};
 use perflab_formats::kernel::small_values::parse_cpu_list;
 use perflab_model::Scalar;
+use perflab_model::fact_table;
 
 use crate::Root;
 use crate::facts::collector::FactCollector;
@@ -13,11 +14,11 @@ const MEMINFO: &str = "/proc/meminfo";
 pub(crate) fn collect_memory_facts(notes: &mut FactCollector<'_>) {
     let text = notes.read(MEMINFO).unwrap_or_default();
     let keys = [
-        ("memory.total", "MemTotal"),
-        ("memory.available", "MemAvailable"),
-        ("memory.swap", "SwapTotal"),
-        ("memory.huge_page_size", "Hugepagesize"),
-        ("memory.huge_pages", "HugePages_Total"),
+        (fact_table::MEMORY_TOTAL, "MemTotal"),
+        (fact_table::MEMORY_AVAILABLE, "MemAvailable"),
+        (fact_table::MEMORY_SWAP, "SwapTotal"),
+        (fact_table::MEMORY_HUGE_PAGE_SIZE, "Hugepagesize"),
+        (fact_table::MEMORY_HUGE_PAGES, "HugePages_Total"),
     ];
     for (key, name) in keys {
         notes.add_optional(key, find_meminfo_field(&text, name), MEMINFO);
@@ -25,10 +26,10 @@ pub(crate) fn collect_memory_facts(notes: &mut FactCollector<'_>) {
     // Files of /proc do not have it, and a recorded tree may be of another machine.
     if notes.root.is_host() {
         let page_size = i64::try_from(rustix::param::page_size()).ok();
-        notes.add_optional("memory.page_size", page_size, "getauxval(AT_PAGESZ)");
+        notes.add_optional(fact_table::MEMORY_PAGE_SIZE, page_size, "getauxval(AT_PAGESZ)");
     }
-    notes.add_file("memory.zswap", "/sys/module/zswap/parameters/enabled");
-    notes.add_file("memory.ksm", "/sys/kernel/mm/ksm/run");
+    notes.add_file(fact_table::MEMORY_ZSWAP, "/sys/module/zswap/parameters/enabled");
+    notes.add_file(fact_table::MEMORY_KSM, "/sys/kernel/mm/ksm/run");
 }
 
 /// Bytes that can be had without swapping; none where the kernel does not say (before Linux 3.14).
@@ -43,35 +44,35 @@ pub(crate) fn collect_numa_facts(notes: &mut FactCollector<'_>) {
     let online = format!("{NODES}/online");
     let nodes = notes.read(&online).map(|list| parse_cpu_list(&list)).unwrap_or_default();
     if nodes.is_empty() {
-        notes.add("numa.nodes", 1, &format!("assumed: {online} says nothing"));
+        notes.add(fact_table::NUMA_NODES, 1, &format!("assumed: {online} says nothing"));
         return;
     }
     let several = nodes.len() > 1;
-    notes.add("numa.nodes", i64::try_from(nodes.len()).unwrap_or(i64::MAX), &online);
+    notes.add(fact_table::NUMA_NODES, i64::try_from(nodes.len()).unwrap_or(i64::MAX), &online);
     // One node is the whole machine, and its own account may still grow where the kernel initialises memory lazily.
     for node in nodes.into_iter().filter(|_| several) {
         let meminfo = format!("{NODES}/node{node}/meminfo");
         let memory = notes.read(&meminfo).and_then(|text| find_node_memory(&text));
-        notes.add_optional(&format!("numa.node{node}.memory"), memory, &meminfo);
+        notes.add_optional(fact_table::NUMA_NODE_MEMORY.key(node), memory, &meminfo);
         let cpus = format!("{NODES}/node{node}/cpulist");
         // Always text: a list of one CPU is not a number.
         let list = notes.read(&cpus).map(Scalar::Text);
-        notes.add_optional(&format!("numa.node{node}.cpus"), list, &cpus);
+        notes.add_optional(fact_table::NUMA_NODE_CPUS.key(node), list, &cpus);
     }
 }
 
 const THP_DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
 pub(crate) fn collect_thp_facts(notes: &mut FactCollector<'_>) {
-    notes.add_choice("thp.enabled", &format!("{THP_DIRECTORY}/enabled"));
-    notes.add_choice("thp.defrag", &format!("{THP_DIRECTORY}/defrag"));
-    notes.add_choice("thp.shmem", &format!("{THP_DIRECTORY}/shmem_enabled"));
-    notes.add_file("thp.size", &format!("{THP_DIRECTORY}/hpage_pmd_size"));
-    notes.add_flag("thp.zero_page", &format!("{THP_DIRECTORY}/use_zero_page"), "1");
-    notes.add_flag("thp.khugepaged_defrag", &format!("{THP_DIRECTORY}/khugepaged/defrag"), "1");
+    notes.add_choice(fact_table::THP_ENABLED, &format!("{THP_DIRECTORY}/enabled"));
+    notes.add_choice(fact_table::THP_DEFRAG, &format!("{THP_DIRECTORY}/defrag"));
+    notes.add_choice(fact_table::THP_SHMEM, &format!("{THP_DIRECTORY}/shmem_enabled"));
+    notes.add_file(fact_table::THP_SIZE, &format!("{THP_DIRECTORY}/hpage_pmd_size"));
+    notes.add_flag(fact_table::THP_ZERO_PAGE, &format!("{THP_DIRECTORY}/use_zero_page"), "1");
+    notes.add_flag(fact_table::THP_KHUGEPAGED_DEFRAG, &format!("{THP_DIRECTORY}/khugepaged/defrag"), "1");
     for name in notes.root.list(THP_DIRECTORY) {
         if let Some(size) = name.strip_prefix("hugepages-") {
-            notes.add_choice(&format!("thp.size.{size}"), &format!("{THP_DIRECTORY}/{name}/enabled"));
+            notes.add_choice(fact_table::THP_OF_SIZE.key(size), &format!("{THP_DIRECTORY}/{name}/enabled"));
         }
     }
 }
@@ -80,13 +81,13 @@ pub(crate) fn collect_thp_facts(notes: &mut FactCollector<'_>) {
 const DAMON: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
 pub(crate) fn collect_reclaim_facts(notes: &mut FactCollector<'_>) {
-    notes.add_file("reclaim.lru_gen", "/sys/kernel/mm/lru_gen/enabled");
-    notes.add_flag("reclaim.damon.reclaim", "/sys/module/damon_reclaim/parameters/enabled", "Y");
+    notes.add_file(fact_table::RECLAIM_LRU_GEN, "/sys/kernel/mm/lru_gen/enabled");
+    notes.add_flag(fact_table::RECLAIM_DAMON_RECLAIM, "/sys/module/damon_reclaim/parameters/enabled", "Y");
     for thread in notes.root.list(DAMON) {
         let directory = format!("{DAMON}/{thread}");
         if notes.read(&format!("{directory}/state")).is_some_and(|state| state == "on") {
             let actions = read_damon_actions(notes, &directory);
-            notes.add_optional(&format!("reclaim.damon.{thread}"), actions, &directory);
+            notes.add_optional(fact_table::RECLAIM_DAMON.key(thread), actions, &directory);
         }
     }
 }

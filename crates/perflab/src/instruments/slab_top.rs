@@ -12,6 +12,7 @@ use perflab_analyze::slab::{
 };
 use perflab_formats::kernel::meminfo::find_meminfo_field;
 use perflab_formats::kernel::slabinfo::SlabinfoRow;
+use perflab_model::fact_table;
 use perflab_model::series::{RowRuns, Series};
 use perflab_model::{Bytes, CellRow, Nanos};
 use perflab_observe::{Monitor, Root};
@@ -91,9 +92,9 @@ impl LiveSlab {
         let facts = perflab_observe::collect_facts(root, None)?;
         let fact = |key| facts.integer(key).and_then(|value| u64::try_from(value).ok());
         let system = SlabFacts {
-            page_size: fact("memory.page_size"),
-            cpus: fact("cpu.online"),
-            nodes: fact("numa.nodes"),
+            page_size: fact(&fact_table::MEMORY_PAGE_SIZE),
+            cpus: fact(&fact_table::CPU_ONLINE),
+            nodes: fact(&fact_table::NUMA_NODES),
         };
         Ok(LiveSlab {
             slabinfo: open("slabinfo")?,

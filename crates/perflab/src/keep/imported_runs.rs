@@ -11,7 +11,8 @@ use std::thread;
 use perflab_archive::{Archive, BulkRecorder, RunDir, new_run_id};
 use perflab_import::{FileReport, ImportOptions, ImportSource, Importer, open_import};
 use perflab_model::RunEventKind;
-use perflab_model::run::{CONTENT_HASH_FACT, RunWarning};
+use perflab_model::fact_table;
+use perflab_model::run::RunWarning;
 
 use crate::failure::{Failure, UnexpectedError, UsageError};
 
@@ -204,7 +205,7 @@ pub fn record_source(archive: &Archive, source: &mut dyn ImportSource) -> Result
         let event = event?;
         recorder.record(&event)?;
         if let RunEventKind::Facts(facts) = &event.what {
-            hash = facts.value(CONTENT_HASH_FACT).map(ToString::to_string).or(hash);
+            hash = facts.value(&fact_table::IMPORT_SHA256).map(ToString::to_string).or(hash);
         }
         if let RunEventKind::Warning { message, advice } = event.what {
             warnings.push(RunWarning { message, advice });

@@ -121,8 +121,9 @@ pub fn check_machine(context: &App, args: &CheckArgs) -> Result<Exit, Failure> {
 
 /// What disturbs measurements, if this kind of fact has a value here that is not good.
 fn disturbance_row(spec: &FactSpec, facts: &Facts) -> Option<[GridCell; 4]> {
-    let (good, value) = (spec.good?, facts.value(spec.key)?);
-    let row = || [spec.key.into(), fact_cell(value), good.better.into(), good.why.into()];
+    let (good, key) = (spec.good?, spec.key()?);
+    let value = facts.value(&key)?;
+    let row = || [key.as_str().into(), fact_cell(value), good.better.into(), good.why.into()];
     (!good.holds_for(value)).then(row)
 }
 

@@ -11,6 +11,7 @@ use perflab_conduct::{
     ConductError, LocalMachine, PlanChoices, RunPermissions, conduct_run, plan_study, study_warnings,
 };
 use perflab_model::StopRequest;
+use perflab_model::fact_table;
 use perflab_model::study::TomlSource;
 use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunPlan, RunStatus, Study};
 use perflab_observe::Root;
@@ -112,7 +113,7 @@ pub fn prepare_manifest(
         if let Some(version) =
             catalogue.get(name).and_then(perflab_workload::WorkloadDefinition::read_version)
         {
-            facts.add(&format!("workload.{name}.version"), version.as_str(), "its version command");
+            facts.add(fact_table::WORKLOAD_VERSION.key(name), version.as_str(), "its version command");
         }
     }
     let study = perflab_conduct::plan::narrow_study(&study, &choices)

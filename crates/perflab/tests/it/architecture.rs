@@ -192,6 +192,16 @@ fn errors_are_told_apart_by_their_class_and_not_by_downcasts() {
     }
 }
 
+/// Constants of the table are the only keys that the program itself knows: what else is looked up was read from a record.
+#[test]
+fn facts_are_named_by_their_constants() {
+    for (_, folder) in crates() {
+        for (file, line) in source_lines(&folder) {
+            assert!(!line.contains(".stored(\""), "{}: declare the fact: {line}", file.display());
+        }
+    }
+}
+
 #[test]
 fn only_the_binary_uses_clap() {
     let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec().unwrap();

@@ -1,6 +1,7 @@
 /// The made-up runs of the comparison's own tests.
 use fixtures::run_builder::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
 use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
+use perflab_model::fact_table;
 use perflab_model::{Direction, RunRecord};
 
 use crate::comparison::table::render_comparison;
@@ -58,7 +59,7 @@ fn compare_three_runs() -> Comparison {
             Some(if spot.metric == "balance" { (value - 10.0) * 1000.0 } else { value })
         });
         run.manifest.anchor.realtime.0 += centre as u64 * 60_000_000_000;
-        run.manifest.facts.add("kernel.release", format!("6.{centre}").as_str(), "uname");
+        run.manifest.facts.add(fact_table::KERNEL_RELEASE, format!("6.{centre}").as_str(), "uname");
         run
     };
     let mut other_boot = run("01JDC", 13.0);

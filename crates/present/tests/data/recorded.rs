@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use perflab_model::column::{CellRow, ColumnSpec, TableCell};
+use perflab_model::fact_table;
 use perflab_model::plan::{RunPlan, Slot};
 use perflab_model::run::RunWarning;
 use perflab_model::run::{ClockAnchor, Overhead, RunStatus};
 use perflab_model::series::{RowRuns, Series, SeriesGap, SeriesSchema};
 use perflab_model::{
-    Case, Direction, Facts, IterationRecord, Manifest, Nanos, Outcome, RunRecord, Sample, Scalar, Study, Unit,
+    Case, Direction, Fact, Facts, IterationRecord, Manifest, Nanos, Outcome, RunRecord, Sample, Scalar,
+    Study, Unit,
 };
 use perflab_present::ReportRun;
 
@@ -191,9 +193,13 @@ fn recorded_facts() -> Facts {
     let mut facts = Facts::default();
     for (key, value) in recorded_document()["facts"].as_object().unwrap() {
         let value = value.as_i64().map_or_else(|| value.as_str().unwrap_or("").into(), Scalar::Int);
-        facts.add(key, value, "record.py");
+        facts.extend([(key.clone(), Fact { value, source: "record.py".into() })]);
     }
-    facts.add("thp.enabled", "always [madvise] never", "/sys/kernel/mm/transparent_hugepage/enabled");
+    facts.add(
+        fact_table::THP_ENABLED,
+        "always [madvise] never",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+    );
     facts
 }
 
