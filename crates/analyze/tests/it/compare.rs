@@ -371,14 +371,14 @@ fn facts_that_differ_are_ranked() {
     };
     let found = compare_runs(with("a", "1"), with("b", "2"));
     let keys: Vec<&str> = found.facts.iter().map(|fact| fact.key.as_str()).collect();
-    assert_eq!(keys, ["kernel.release", "thp.enabled", "disk.model"]);
+    assert_eq!(keys, ["kernel.release", "thp.enabled", "disk.vda.model"]);
     assert!(only_row(&found).flags.contains(&RowFlag::Environment));
     let environment = ComparisonDiagnostic::DifferentEnvironment {
         baseline: "A".into(),
         candidate: "B".into(),
         facts: 3,
         important: 3,
-        first: ["kernel.release: 1 -> 2", "thp.enabled: 1 -> 2", "disk.model: 1 -> 2"]
+        first: ["kernel.release: 1 -> 2", "thp.enabled: 1 -> 2", "disk.vda.model: 1 -> 2"]
             .map(String::from)
             .into(),
     };
