@@ -19,7 +19,7 @@
 //! | [`profile`], `stack` | sampled call stacks: frames, nodes, samples, what was lost |
 //! | [`operation`] | every operation of a traced program, with the spans inside it |
 //! | [`io_trace`], `page_set` | pages and disk requests of a process tree, and their files; sets of pages |
-//! | [`fact_table`] | every kind of fact, declared once: unit, whether it varies, how often it explains a change, what is good |
+//! | [`fact_table`] | every kind of fact, declared once: key, unit, whether it varies, how often it explains a change, what is good |
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
 //! | `run_data` | a run as sections and analyses read it, wherever it lies ([`RunData`]) |
