@@ -368,7 +368,7 @@ fn set_effect_verdict(row: &mut EffectRow, margin: f64, options: &AnalysisOption
         return;
     }
     let excludes = row.change.interval.is_some_and(|i| i.low > 0.0 || i.high < 0.0);
-    row.differs = excludes && row.q < 1.0 - options.confidence;
+    row.differs = excludes && options.is_significant(row.q);
     if row.differs && !row.is_interaction {
         row.verdict = match (row.direction, row.change.value > 0.0) {
             (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,

@@ -76,7 +76,7 @@ pub use quantiles::{
     shift_function,
 };
 pub use sample_shape::{OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes};
-pub use serial_dependence::{SerialDependence, SuccessiveDifferences, dependent_p};
+pub use serial_dependence::{DependentShift, SerialDependence, SuccessiveDifferences};
 pub use signed_rank::{SignedRank, WalshAverages, signed_rank};
 pub use step_monitor::{FEWEST_BEFORE_STEP, StepAlarm, StepEvidence, StepMonitor, WatchedSeries};
 pub use student_t::{

@@ -8,7 +8,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use crate::descriptive::{mad, median, sd};
 use crate::error::{StatsError, check_at_least, finite_or_overflow};
 use crate::interval::{ConfidenceInterval, tail_probability};
-use crate::student_t::{t_interval, t_tail_above};
+use crate::student_t::{t_interval, t_quantile_above, t_tail_above};
 
 /// Deviations count up to so many robust standard deviations: one outlier must not hide that its neighbours resemble
 /// one another.
@@ -78,26 +78,49 @@ impl SerialDependence {
     }
 }
 
-/// Two-sided p-value of "no shift" for an estimate whose interval, at a confidence, is that of independent values: Student's t of
-/// the estimate in the interval's standard errors, each `widening` times as large, with the freedom of the `values` (of both
-/// sides together) that so many dependent ones are worth, and 1 at least.
-///
-/// # Errors
-/// A confidence outside (0, 1).
-pub fn dependent_p(
-    shift: f64,
-    interval: ConfidenceInterval,
-    widening: f64,
-    values: usize,
-) -> Result<f64, StatsError> {
-    let normal = Normal::standard();
-    let reach = -normal.inverse_cdf(tail_probability(interval.level.min(HIGHEST_LEVEL))?);
-    let error = (interval.high - interval.low) / (2.0 * reach) * widening;
-    if shift == 0.0 {
-        return Ok(1.0);
+/// The estimate of a shift whose interval, at a level, is that of independent values, and what it says of dependent ones: each
+/// limit lies further off by [`factor`](Self::factor), and [`p`](Self::p) is the test that such a limit inverts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DependentShift {
+    /// The estimate.
+    pub shift: f64,
+    /// Standard errors of dependent values are so many times those of independent ones; see [`SerialDependence::widening`].
+    pub widening: f64,
+    /// Values of both sides together.
+    pub values: usize,
+}
+
+impl DependentShift {
+    /// The freedom that so many dependent values are worth, 1 at least.
+    fn freedom(self) -> f64 {
+        (self.values as f64 / (self.widening * self.widening) - 2.0).max(1.0)
     }
-    let freedom = (values as f64 / (widening * widening) - 2.0).max(1.0);
-    Ok(2.0 * t_tail_above((shift / error).abs(), freedom))
+
+    /// How many times as far off a limit lies as that of independent values: the widening, and Student's quantile over the normal
+    /// one, since the error is known from few values.
+    ///
+    /// # Errors
+    /// A level outside (0, 1).
+    pub fn factor(self, level: f64) -> Result<f64, StatsError> {
+        let tail = tail_probability(level.min(HIGHEST_LEVEL))?;
+        Ok(self.widening * t_quantile_above(tail, self.freedom()) / -Normal::standard().inverse_cdf(tail))
+    }
+
+    /// Two-sided p-value of "no shift": Student's t of the estimate in standard errors, each read from the distance to the limit
+    /// on the side of zero. At or below 1 - level exactly where the widened interval excludes zero.
+    ///
+    /// # Errors
+    /// A level outside (0, 1).
+    pub fn p(self, independent: ConfidenceInterval) -> Result<f64, StatsError> {
+        if self.shift == 0.0 {
+            return Ok(1.0);
+        }
+        let towards =
+            if self.shift > 0.0 { self.shift - independent.low } else { independent.high - self.shift };
+        let reach = -Normal::standard().inverse_cdf(tail_probability(independent.level.min(HIGHEST_LEVEL))?);
+        let error = towards.max(0.0) / reach * self.widening;
+        Ok((2.0 * t_tail_above(self.shift.abs() / error, self.freedom())).min(1.0))
+    }
 }
 
 /// An exact interval of few values may have a level of 1 in floating point.
@@ -203,11 +226,22 @@ mod tests {
         // Student's t with 20 / 4 - 2 = 3 degrees of freedom at 2.5: P = 0.0877 two-sided (its table: 2.353 at 0.10, 3.182 at 0.05).
         let interval =
             ConfidenceInterval { low: 4.0 - 1.959_963_985, high: 4.0 + 1.959_963_985, level: 0.95 };
-        let at = |shift: f64, widening: f64| dependent_p(shift, interval, widening, 20).unwrap();
+        let at = |shift: f64, widening: f64| {
+            let moved = ConfidenceInterval {
+                low: interval.low - 4.0 + shift,
+                high: interval.high - 4.0 + shift,
+                level: interval.level,
+            };
+            DependentShift { shift, widening, values: 20 }.p(moved).unwrap()
+        };
         assert!((at(2.0 * 2.353_363, 2.0) - 0.10).abs() < 1e-5);
         assert!((at(2.0 * 3.182_446, 2.0) - 0.05).abs() < 1e-5);
         // Independent ones: 18 degrees of freedom, 2.100922 at 0.05.
         assert!((at(2.100_922, 1.0) - 0.05).abs() < 1e-5);
         assert_eq!(at(0.0, 2.0), 1.0);
+        // The limit is where p is one minus the level.
+        let shift = DependentShift { shift: 2.0, widening: 1.5, values: 20 };
+        let reach = 1.959_963_985 * shift.factor(0.95).unwrap();
+        assert!((at(reach, 1.5) - 0.05).abs() < 1e-9);
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use perflab_model::RunRecord;
 use perflab_stats::{
-    ConfidenceInterval, SerialDependence, StatsError, SuccessiveDifferences, dependent_p, median,
+    ConfidenceInterval, DependentShift, SerialDependence, StatsError, SuccessiveDifferences, median,
 };
 
 use crate::compare::alignment::{CaseSelection, MetricKey, MetricSamples, SampleIndex};
@@ -137,23 +137,30 @@ impl RunPair<'_> {
         })
     }
 
-    /// Makes the intervals of independent iterations so many times as wide, and the p-value what follows from them.
-    fn widen_by(&self, widened: f64, found: &mut ChangeEstimate, value: f64) -> Result<(), StatsError> {
+    /// Makes the intervals of independent iterations so many times as wide, by Student's quantiles, and the p-value what inverts
+    /// them.
+    fn widen_by(&self, widening: f64, found: &mut ChangeEstimate, value: f64) -> Result<(), StatsError> {
         let scale = found.change.scale;
         let shift_of = |limit: f64| scale.shift_of_change(limit);
+        let dependent = DependentShift { shift: value, widening, values: self.compared.into_iter().sum() };
         if let Some(interval) = found.change.interval {
             let (low, high) = (shift_of(interval.low), shift_of(interval.high));
             let independent = ConfidenceInterval { low, high, level: interval.level };
-            let values = self.compared.into_iter().sum();
-            found.p = found.p.max(dependent_p(value, independent, widened, values)?);
+            found.p = found.p.max(dependent.p(independent)?);
         }
         let widen = |interval: ChangeInterval| {
-            let limit = |limit: f64| scale.change_of_shift(value + widened * (shift_of(limit) - value));
-            ChangeInterval { low: limit(interval.low), high: limit(interval.high), level: interval.level }
+            let factor = dependent.factor(interval.level)?;
+            let limit = |limit: f64| scale.change_of_shift(value + factor * (shift_of(limit) - value));
+            Ok::<_, StatsError>(ChangeInterval {
+                low: limit(interval.low),
+                high: limit(interval.high),
+                level: interval.level,
+            })
         };
         let change = &mut found.change;
-        (change.interval, change.narrow) = (change.interval.map(widen), change.narrow.map(widen));
-        found.sd = found.sd.map(|sd| sd * widened);
+        change.interval = change.interval.map(widen).transpose()?;
+        change.narrow = change.narrow.map(widen).transpose()?;
+        found.sd = found.sd.map(|sd| sd * widening);
         Ok(())
     }
 

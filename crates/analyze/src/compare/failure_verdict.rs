@@ -22,7 +22,7 @@ pub(crate) fn judge_failures(drafts: &mut [RowEstimate], options: &AnalysisOptio
     for draft in drafts.iter_mut() {
         let Some(failures) = draft.row.failures else { continue };
         let decides = draft.row.primary || !has_primary;
-        if decides && failures.q < 1.0 - options.confidence {
+        if decides && options.is_significant(failures.q) {
             set_failure_verdict(draft, failures);
         } else if could_turn(draft, &families[usize::from(!draft.row.primary)], options) {
             draft.row.flags.retain(|flag| *flag != RowFlag::Changed);
@@ -105,7 +105,7 @@ fn could_turn(draft: &RowEstimate, family: &[f64], options: &AnalysisOptions) ->
             let confirms = |estimate: &ChangeEstimate| {
                 let same_way = (estimate.change.value > 0.0) == (change.value > 0.0);
                 let is_changed = same_way && estimate.change.excludes_none();
-                is_changed && adjust_changed_p(family, own, estimate.p) < 1.0 - options.confidence
+                is_changed && options.is_significant(adjust_changed_p(family, own, estimate.p))
             };
             !imputed.iter().all(confirms)
         }

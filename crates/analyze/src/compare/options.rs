@@ -8,6 +8,9 @@ use perflab_model::{RunRecord, Sample};
 use crate::compare::noise_card::NoiseCard;
 use crate::error::AnalyzeError;
 
+/// A p-value so close to its limit counts as on it.
+const ROUNDING: f64 = 1e-9;
+
 /// How to compare.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnalysisOptions {
@@ -59,6 +62,12 @@ impl AnalysisOptions {
     #[must_use]
     pub fn narrow_confidence(&self) -> f64 {
         2.0 * self.confidence - 1.0
+    }
+
+    /// Whether a p-value, adjusted or not, excludes "no change" at the confidence. At the limit itself the interval does, too;
+    /// levels such as 1 - 0.9 are not exact in binary.
+    pub(crate) fn is_significant(&self, p: f64) -> bool {
+        p <= (1.0 - self.confidence) * (1.0 + ROUNDING)
     }
 
     pub(crate) fn validate(&self) -> Result<(), AnalyzeError> {

@@ -20,7 +20,7 @@ pub(crate) fn judge_tails(drafts: &mut [RowEstimate], options: &AnalysisOptions)
             let Some(tail) = &mut row.tail else { continue };
             (tail.q, tail.middle) = (q, middle);
             let has_more = tail.candidate.share() > tail.baseline.share();
-            let is_clear = q < 1.0 - options.confidence;
+            let is_clear = options.is_significant(q);
             let verdict = match (middle, has_more, is_clear) {
                 (Verdict::Same, true, true) => Verdict::Worse,
                 (Verdict::SameHere, _, true) => Verdict::Differs,

@@ -36,7 +36,7 @@ fn set_verdict(draft: &mut RowEstimate, planner: &mut PowerPlanner, options: &An
 /// Whether the interval excludes "no change" and the family agrees.
 fn is_clearly_changed(draft: &RowEstimate, options: &AnalysisOptions) -> bool {
     draft.row.change.is_some_and(|change| change.excludes_none())
-        && draft.row.q.is_some_and(|q| q < 1.0 - options.confidence)
+        && draft.row.q.is_some_and(|q| options.is_significant(q))
 }
 
 /// Better or worse by the direction of the change; "changed" where the metric has none.

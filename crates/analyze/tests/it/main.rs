@@ -11,3 +11,4 @@ mod interaction;
 mod run_level;
 mod slab;
 mod tails;
+mod word_and_interval;
