@@ -213,8 +213,9 @@ struct CellCounts {
     intervals: usize,
     covering: usize,
     excluding: usize,
-    /// Words at the default margin.
+    /// Words at the default margin, and what stands on another part than the middle: worse or better, or left open.
     words: BTreeMap<&'static str, usize>,
+    parts: [usize; 2],
     /// What benchstat's, Welch's, hyperfine's and MMTests' rules call different.
     peers: [usize; 4],
 }
@@ -239,7 +240,11 @@ fn simulate_cell(
             counts.covering += usize::from(interval.low <= change && change <= interval.high);
             counts.excluding += usize::from(interval.low > 0.0 || interval.high < 0.0);
         }
-        *counts.words.entry(judge_experiment(&experiment, 0.03).verdict.word()).or_default() += 1;
+        let usual = judge_experiment(&experiment, 0.03);
+        *counts.words.entry(usual.verdict.word()).or_default() += 1;
+        if usual.middle.is_some() {
+            counts.parts[usize::from(usual.verdict == Verdict::Unclear)] += 1;
+        }
         if let (Some(ours), Some(theirs)) = (&row.baseline, &row.candidate) {
             let values = |side: &perflab_analyze::SideSummary| {
                 side.values.iter().map(|point| point.value).collect::<Vec<f64>>()
@@ -345,6 +350,22 @@ fn main() {
         "Worst cell {} %, mean {} %.\n",
         percent_text(worst, tries),
         percent_text(all, tries * flat.len())
+    );
+    print_table("**The same at the default margin**, in %: better or worse where nothing changed:", |key| {
+        let words = &found[&key].words;
+        percent_text(["better", "worse"].iter().filter_map(|word| words.get(word)).sum(), tries)
+    });
+    let at_margin = |counts: &&CellCounts| -> usize {
+        ["better", "worse"].iter().filter_map(|word| counts.words.get(word)).sum()
+    };
+    let worst = flat.iter().map(at_margin).max().unwrap_or(0);
+    println!("Worst cell {} %.\n", percent_text(worst, tries));
+    print_table(
+        "**The middle is the same, the mean or the tail is not**, where nothing changed: better, worse or differs + left open, in %:",
+        |key| {
+            let [clear, open] = found[&key].parts;
+            format!("{} + {}", percent_text(clear, tries), percent_text(open, tries))
+        },
     );
     print_table(
         "**Coverage** of the 95 % interval of the change, in % (-: no interval can be honest, and a range between these two runs is shown):",

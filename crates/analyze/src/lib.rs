@@ -81,6 +81,7 @@ pub use compare::change::{
     BetweenRuns, ChangeInterval, ChangeScale, EstimationMethod, IntervalMeaning, MetricChange,
     RepetitionLevel,
 };
+pub use compare::compared_part::{ComparedPart, PartComparison};
 pub use compare::comparison::{
     ComparedRun, Comparison, SamplePoint, SampleValues, SideSummary, TailComparison, TailCount, Verdict,
     VerdictRow,

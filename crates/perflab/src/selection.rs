@@ -6,7 +6,9 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use perflab_analyze::monitor_metric::{kernel_averages, monitor_readings, summarise_monitor};
-use perflab_analyze::{Comparison, ComparisonSide, MethodDescription};
+use perflab_analyze::{
+    AnalysisOptions, AnalyzeError, Comparison, ComparisonSide, MethodDescription, VerdictRow,
+};
 use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{Archive, ArchiveError, RunDir};
 use perflab_model::RunRecord;
@@ -76,10 +78,38 @@ pub fn earlier_runs(archive: &Archive, sides: &[ComparisonSide]) -> Vec<RunRecor
     let compared: BTreeSet<&str> =
         sides.iter().flat_map(|side| &side.runs).map(|run| run.manifest.id.as_str()).collect();
     let single = |side: &ComparisonSide| side.runs.len() == 1;
-    let Some(first) = sides.first().and_then(|side| side.runs.first()) else { return Vec::new() };
     if compared.len() < 2 || sides.iter().filter(|side| single(side)).count() < 2 {
         return Vec::new();
     }
+    other_runs_of_study(archive, sides)
+}
+
+/// A comparison of these sides. Where all that keeps a row from being the same is a few far iterations, other runs of the study
+/// are read, which may show that so many are usual.
+pub fn compare_with_history(
+    archive: &Archive,
+    sides: &[ComparisonSide],
+    options: &AnalysisOptions,
+    compare: impl Fn(&AnalysisOptions) -> Result<Comparison, AnalyzeError>,
+) -> Result<Comparison, Failure> {
+    let found = compare(options)?;
+    let is_between_runs = found.rows.iter().any(|row| row.between_runs.is_some());
+    let has_open_tail = found.deciding_rows().into_iter().any(VerdictRow::has_open_tail);
+    if !options.earlier.is_empty() || is_between_runs || !has_open_tail {
+        return Ok(found);
+    }
+    let earlier = other_runs_of_study(archive, sides);
+    if earlier.is_empty() {
+        return Ok(found);
+    }
+    Ok(compare(&AnalysisOptions { earlier, ..options.clone() })?)
+}
+
+/// The newest other runs of the first side's study.
+fn other_runs_of_study(archive: &Archive, sides: &[ComparisonSide]) -> Vec<RunRecord> {
+    let compared: BTreeSet<&str> =
+        sides.iter().flat_map(|side| &side.runs).map(|run| run.manifest.id.as_str()).collect();
+    let Some(first) = sides.first().and_then(|side| side.runs.first()) else { return Vec::new() };
     // A run that cannot be read says nothing; `list` names it.
     let mut chosen = archive.list_runs().unwrap_or_default();
     chosen.retain(|run| {

@@ -35,7 +35,7 @@ pub fn describe_method(method: &MethodDescription) -> String {
             tenths_of_percent(1.0 - confidence) / 100.0,
         ),
         MethodDescription::UnseenTail { share, values } => format!(
-            "same covers the bad tail, too: bad iterations rarer than 1 in {:.0} would not show among {values} values",
+            "same covers the mean and the bad tail, too: bad iterations rarer than 1 in {:.0} would not show among {values} values",
             share.recip()
         ),
         MethodDescription::FalseDiscoveryRate { primary, explanatory } => format!(

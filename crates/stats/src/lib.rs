@@ -9,6 +9,7 @@
 //! | `interval` | [`ConfidenceInterval`], and how an estimate carries it |
 //! | `mann_whitney`, `signed_rank`, `rank_distribution` | independent and paired samples by ranks |
 //! | `fisher` | how often something happens on two sides |
+//! | `mean_shift`, `quantile_shift` | how far the mean and a tail quantile moved |
 //! | `student_t` | means: one, two, contrasts, ratios, the next value |
 //! | `false_discovery` | corrections for many metrics |
 //! | `bootstrap`, `variance_components` | boots resampled; noise on several levels |
@@ -46,7 +47,9 @@ mod false_discovery;
 mod fisher;
 mod interval;
 mod mann_whitney;
+mod mean_shift;
 mod power;
+mod quantile_shift;
 mod quantiles;
 mod rank_distribution;
 mod sample_shape;
@@ -66,11 +69,13 @@ pub use descriptive::{
     trimmed_mean,
 };
 pub use error::StatsError;
-pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli};
+pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli, holm};
 pub use fisher::{EventCount, FisherTest, fisher_exact, rarest_visible_share};
 pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
 pub use mann_whitney::{MannWhitney, PairwiseShifts, hodges_lehmann_ratio, mann_whitney, smallest_p};
+pub use mean_shift::{MeanScale, mean_shift, paired_mean_shift, pooled_mean_shift};
 pub use power::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};
+pub use quantile_shift::QuantileShift;
 pub use quantiles::{
     DecileShift, expected_exceedances, harrell_davis, median_with_interval, quantile_with_interval,
     shift_function,

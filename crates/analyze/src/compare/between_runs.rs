@@ -23,16 +23,17 @@ const FEWEST_DIFFERENCES: usize = 3;
 /// A drift within runs is extended over no more than so many times their length.
 const FARTHEST_RUNS: f64 = 3.0;
 
-/// Medians of earlier runs, by case and metric, in order of time.
+/// Values of earlier runs, by case and metric, in order of time.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierRuns {
-    medians: HashMap<(String, MetricKey), Vec<EarlierMedian>>,
+    runs: HashMap<(String, MetricKey), Vec<EarlierValues>>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct EarlierMedian {
+/// Those of one run in one of its boots.
+#[derive(Debug, Clone)]
+struct EarlierValues {
     boot: u32,
-    value: f64,
+    values: Vec<f64>,
 }
 
 /// What earlier runs say of a row.
@@ -54,13 +55,21 @@ impl EarlierRuns {
         runs.sort_by_key(|run| run.manifest.anchor.realtime);
         let side = ComparisonSide { name: String::new(), runs };
         let table = index.align_side(&side, "", &selection, options);
-        let mut medians = HashMap::new();
+        let mut runs = HashMap::new();
         for ((subject, metric), cell) in &table.cells {
             let names = (index.subjects.get_index(*subject), index.metrics.get_index(*metric));
             let (Some((name, _)), Some(metric)) = names else { continue };
-            medians.insert((name.clone(), metric.clone()), list_medians(cell));
+            let of_run = |((_, boot), values)| EarlierValues { boot, values };
+            runs.insert((name.clone(), metric.clone()), cell.by_run().into_iter().map(of_run).collect());
         }
-        EarlierRuns { medians }
+        EarlierRuns { runs }
+    }
+
+    /// The values of each run.
+    pub(crate) fn values(&self, subject: &str, metric: &MetricKey) -> impl Iterator<Item = &[f64]> {
+        let runs =
+            if self.runs.is_empty() { None } else { self.runs.get(&(subject.to_owned(), metric.clone())) };
+        runs.into_iter().flatten().map(|run| run.values.as_slice())
     }
 
     /// The noise from one run to the next, on a scale: between runs of different boots, or of any.
@@ -71,25 +80,24 @@ impl EarlierRuns {
         scale: ChangeScale,
         other_boots: bool,
     ) -> Option<RunNoise> {
-        let medians = self.medians.get(&(subject.to_owned(), metric.clone()))?;
+        if self.runs.is_empty() {
+            return None;
+        }
+        let runs = self.runs.get(&(subject.to_owned(), metric.clone()))?;
+        let medians: Vec<(u32, f64)> =
+            runs.iter().filter_map(|run| Some((run.boot, median(&run.values).ok()?))).collect();
         let has_place = |value: f64| scale == ChangeScale::Absolute || value > 0.0;
         let on_scale = |value: f64| has_place(value).then(|| scale.on_scale(value));
         let pairs = medians.iter().zip(medians.iter().skip(1));
-        let pairs = pairs.filter(|(one, next)| !other_boots || one.boot != next.boot);
+        let pairs = pairs.filter(|(one, next)| !other_boots || one.0 != next.0);
         let differences: Vec<f64> =
-            pairs.filter_map(|(one, next)| Some(on_scale(next.value)? - on_scale(one.value)?)).collect();
+            pairs.filter_map(|(one, next)| Some(on_scale(next.1)? - on_scale(one.1)?)).collect();
         if differences.len() < FEWEST_DIFFERENCES {
             return None;
         }
         let found = SuccessiveDifferences::from_differences(&differences).ok()?;
         Some(RunNoise { differences: found, pairs: differences.len() })
     }
-}
-
-/// The median of each run in each of its boots, in their order.
-fn list_medians(cell: &MetricSamples) -> Vec<EarlierMedian> {
-    let medians = cell.by_run().into_iter().map(|((_, boot), values)| Some((boot, median(&values).ok()?)));
-    medians.flatten().map(|(boot, value)| EarlierMedian { boot, value }).collect()
 }
 
 /// The sides of a row with one run each, or with several of one boot each.

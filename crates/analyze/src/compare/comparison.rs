@@ -11,6 +11,7 @@ use perflab_stats::{EventCount, rarest_visible_share};
 use serde::{Serialize, Serializer};
 
 use crate::compare::change::{BetweenRuns, ChangeScale, EstimationMethod, MetricChange};
+use crate::compare::compared_part::PartComparison;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::failures::{FailureComparison, VerdictBasis};
 use crate::compare::run_differences::FactDifference;
@@ -147,6 +148,12 @@ pub struct VerdictRow {
     /// Values far beyond the rest on the bad side; absent where neither side has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail: Option<TailComparison>,
+    /// The mean, and tail quantiles where each side has ten values beyond them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartComparison>,
+    /// What the middle of the values says, where the verdict stands on the tail or on a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub middle: Option<Verdict>,
     /// Where nothing changed: bad iterations that are rarer than this share would not have shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen_share: Option<f64>,
@@ -214,7 +221,10 @@ pub struct TailComparison {
     pub candidate: TailCount,
     /// Two-sided p-value of "both have as many" (Fisher's exact test; shares of boots by Mann and Whitney's).
     pub p: f64,
-    /// The p-value adjusted for all rows of the family that have such values.
+    /// In other runs of the study on this machine, each beyond a fence of its own; absent where none was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<TailCount>,
+    /// The p-value adjusted for the parts of the row (Holm), and for all rows of the family that have such values.
     pub q: f64,
     /// What the middle of the values says.
     pub middle: Verdict,
@@ -343,13 +353,32 @@ impl VerdictRow {
     /// Whether the change goes the good way (`Some(true)`) or the bad way; `None` without a direction or a change.
     #[must_use]
     pub fn is_good_change(&self) -> Option<bool> {
-        let value = self.change?.value;
+        let value = self.deciding_change()?.value;
         match self.direction {
             Direction::Neither => None,
             _ if value == 0.0 => None,
             Direction::Higher => Some(value > 0.0),
             Direction::Lower => Some(value < 0.0),
         }
+    }
+
+    /// The part on which the verdict stands, where it is the mean or a quantile.
+    #[must_use]
+    pub fn deciding_part(&self) -> Option<&PartComparison> {
+        self.parts.iter().find(|part| VerdictBasis::of_part(part.part) == self.basis)
+    }
+
+    /// The change on which the verdict stands: the row's, or that of a part.
+    fn deciding_change(&self) -> Option<MetricChange> {
+        self.deciding_part().map(|part| part.change).or(self.change)
+    }
+
+    /// Whether nothing but far values of the candidate, which may be usual here, keeps the row from being the same.
+    #[must_use]
+    pub fn has_open_tail(&self) -> bool {
+        self.basis == VerdictBasis::Tail
+            && self.verdict == Verdict::Unclear
+            && matches!(self.middle, Some(Verdict::Same | Verdict::SameHere))
     }
 
     /// A change on the row's scale as a fraction of the baseline.
@@ -380,10 +409,10 @@ impl VerdictRow {
         self.unseen_share = values.map(|values| rarest_visible_share(values, 0.95));
     }
 
-    /// The change as a fraction of the baseline, also where it was estimated in the metric's unit; absent
+    /// The change on which the verdict stands as a fraction of the baseline, also where it was estimated in the metric's unit; absent
     /// without a change, or for a baseline of zero.
     #[must_use]
     pub fn relative_change(&self) -> Option<f64> {
-        self.relative(self.change?.value)
+        self.relative(self.deciding_change()?.value)
     }
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use perflab_stats::{StatsError, median};
+use perflab_stats::StatsError;
 
 use crate::compare::alignment::{MetricSamples, SampleIndex};
 use crate::compare::change::{EstimationMethod, RepetitionLevel};
@@ -23,6 +23,9 @@ const FEWEST_BY_RANKS: usize = 4;
 /// also keeps values that follow one another from counting as independent.
 const MOST_VALUES: usize = 200;
 
+/// What stands for the values of a unit: their median, or their mean.
+pub(crate) type UnitSummary = fn(&[f64]) -> Result<f64, StatsError>;
+
 /// The values to compare, one a unit of comparison.
 #[derive(Debug)]
 pub(crate) struct ComparisonUnits {
@@ -37,6 +40,8 @@ pub(crate) struct ComparisonUnits {
     /// Nothing above the iteration repeats, and the sides are of different runs (or of different boots, of several runs each):
     /// whatever differs between these two may be their luck.
     pub(crate) between_runs: bool,
+    /// They are the values as they are, each of which is a unit.
+    pub(crate) plain: bool,
 }
 
 /// What a side's values come from.
@@ -68,12 +73,17 @@ impl ComparisonUnits {
         baseline: &MetricSamples,
         candidate: &MetricSamples,
         index: &SampleIndex,
+        summary: UnitSummary,
     ) -> Result<Self, StatsError> {
         let (ours, theirs) = (SideLevels::from_samples(baseline), SideLevels::from_samples(candidate));
         let both = |level| ours.repeats(level) && theirs.repeats(level);
         let either = |level| ours.repeats(level) || theirs.repeats(level);
         if both(RepetitionLevel::Boot) {
-            return Self::from_boots(&medians_by_boot(&ours.boots)?, &medians_by_boot(&theirs.boots)?);
+            return Self::from_boots(
+                &by_boot(&ours.boots, summary)?,
+                &by_boot(&theirs.boots, summary)?,
+                summary,
+            );
         }
         let one_boot = !ours.boots.keys().eq(theirs.boots.keys());
         let boots_unknown =
@@ -81,20 +91,26 @@ impl ComparisonUnits {
         let runs: BTreeSet<u32> = ours.runs.iter().chain(&theirs.runs).map(|(_, run)| *run).collect();
         let unknown_boot = boots_unknown && runs.len() > 1;
         if ours.runs.iter().any(|(_, run)| theirs.runs.iter().any(|(_, other)| run == other)) {
-            return Self::from_iterations(baseline, candidate, index, (one_boot, unknown_boot, false));
+            return Self::from_iterations(
+                baseline,
+                candidate,
+                index,
+                (one_boot, unknown_boot, false),
+                summary,
+            );
         }
         if either(RepetitionLevel::Boot) && !boots_unknown {
-            let sides = (medians_by_boot(&ours.boots)?, medians_by_boot(&theirs.boots)?);
+            let sides = (by_boot(&ours.boots, summary)?, by_boot(&theirs.boots, summary)?);
             return Ok(Self::from_medians(RepetitionLevel::Boot, sides, false, false));
         }
         let same_boot = !one_boot || boots_unknown;
         if both(RepetitionLevel::Run) || (either(RepetitionLevel::Run) && same_boot) {
-            let sides = (medians_by_run(baseline)?, medians_by_run(candidate)?);
+            let sides = (by_run(baseline, summary)?, by_run(candidate, summary)?);
             let mut found = Self::from_medians(RepetitionLevel::Run, sides, unknown_boot, !same_boot);
             found.one_boot = !same_boot;
             return Ok(found);
         }
-        Self::from_iterations(baseline, candidate, index, (one_boot, unknown_boot, true))
+        Self::from_iterations(baseline, candidate, index, (one_boot, unknown_boot, true), summary)
     }
 
     /// Iterations of a block as pairs where there are enough of them, else all iterations.
@@ -103,16 +119,28 @@ impl ComparisonUnits {
         candidate: &MetricSamples,
         index: &SampleIndex,
         (one_boot, unknown_boot, between_runs): (bool, bool, bool),
+        summary: UnitSummary,
     ) -> Result<Self, StatsError> {
-        let pairs = pair_by_key(&values_by_block(baseline, index), &values_by_block(candidate, index));
+        let pairs = pair_by_key(&by_block(baseline, index, summary)?, &by_block(candidate, index, summary)?);
         let paired = pairs.0.len() >= FEWEST_PAIRS;
-        let (x, y) = if paired { pairs } else { values_by_iteration(baseline, candidate)? };
-        let (baseline, candidate) = (batch_medians(x)?, batch_medians(y)?);
+        let (x, y) = if paired { pairs } else { by_iteration(baseline, candidate, summary)? };
+        let plain = x.len().max(y.len()) <= MOST_VALUES
+            && (x.len(), y.len()) == (baseline.points.len(), candidate.points.len());
+        let (baseline, candidate) = (by_batch(x, summary)?, by_batch(y, summary)?);
         let level = RepetitionLevel::Iteration;
-        Ok(ComparisonUnits { level, paired, baseline, candidate, one_boot, unknown_boot, between_runs })
+        Ok(ComparisonUnits {
+            level,
+            paired,
+            baseline,
+            candidate,
+            one_boot,
+            unknown_boot,
+            between_runs,
+            plain,
+        })
     }
 
-    /// Medians of boots or runs of which nothing makes pairs.
+    /// One value each of boots or runs of which nothing makes pairs.
     fn from_medians<K>(
         level: RepetitionLevel,
         (ours, theirs): (BTreeMap<K, f64>, BTreeMap<K, f64>),
@@ -127,11 +155,16 @@ impl ComparisonUnits {
             one_boot: false,
             unknown_boot,
             between_runs,
+            plain: false,
         }
     }
 
     /// Boots that measured both sides are pairs of their own.
-    fn from_boots(ours: &BTreeMap<u32, f64>, theirs: &BTreeMap<u32, f64>) -> Result<Self, StatsError> {
+    fn from_boots(
+        ours: &BTreeMap<u32, f64>,
+        theirs: &BTreeMap<u32, f64>,
+        summary: UnitSummary,
+    ) -> Result<Self, StatsError> {
         let pairs = pair_by_key(ours, theirs);
         let paired = pairs.0.len() >= FEWEST_PAIRS;
         let all = || (ours.values().copied().collect(), theirs.values().copied().collect());
@@ -139,11 +172,12 @@ impl ComparisonUnits {
         Ok(ComparisonUnits {
             level: RepetitionLevel::Boot,
             paired,
-            baseline: batch_medians(x)?,
-            candidate: batch_medians(y)?,
+            baseline: by_batch(x, summary)?,
+            candidate: by_batch(y, summary)?,
             one_boot: false,
             unknown_boot: false,
             between_runs: false,
+            plain: false,
         })
     }
 
@@ -172,21 +206,24 @@ impl ComparisonUnits {
     }
 }
 
-fn medians_by_boot(boots: &BTreeMap<u32, Cow<'_, [SamplePoint]>>) -> Result<BTreeMap<u32, f64>, StatsError> {
-    let of = |points: &[SamplePoint]| median(&points.iter().map(|point| point.value).collect::<Vec<_>>());
-    boots.iter().map(|(boot, points)| Ok((*boot, of(points)?))).collect()
+fn by_boot(
+    boots: &BTreeMap<u32, Cow<'_, [SamplePoint]>>,
+    summary: UnitSummary,
+) -> Result<BTreeMap<u32, f64>, StatsError> {
+    boots.iter().map(|(boot, points)| Ok((*boot, summarise(points, summary)?))).collect()
 }
 
-/// The median of each run in each of its boots.
-fn medians_by_run(samples: &MetricSamples) -> Result<BTreeMap<(u32, u32), f64>, StatsError> {
-    samples.by_run().into_iter().map(|(run, values)| Ok((run, median(&values)?))).collect()
+/// One value of each run in each of its boots.
+fn by_run(samples: &MetricSamples, summary: UnitSummary) -> Result<BTreeMap<(u32, u32), f64>, StatsError> {
+    samples.by_run().into_iter().map(|(run, values)| Ok((run, summary(&values)?))).collect()
 }
 
-/// The values of both sides; where iterations of both hold several values each, their medians, since values of one
+/// The values of both sides; where iterations of both hold several values each, one of each iteration, since values of one
 /// iteration share its luck.
-fn values_by_iteration(
+fn by_iteration(
     baseline: &MetricSamples,
     candidate: &MetricSamples,
+    summary: UnitSummary,
 ) -> Result<(Vec<f64>, Vec<f64>), StatsError> {
     let sides = [baseline, candidate].map(sorted_by_iteration);
     let groups = |points: &[SamplePoint]| points.chunk_by(is_same_iteration).count();
@@ -194,10 +231,17 @@ fn values_by_iteration(
     if !several || sides.iter().any(|points| groups(points) < 2) {
         return Ok((baseline.values(), candidate.values()));
     }
-    let middle = |group: &[SamplePoint]| median(&group.iter().map(|point| point.value).collect::<Vec<_>>());
-    let [ours, theirs] =
-        sides.map(|points| points.chunk_by(is_same_iteration).map(middle).collect::<Result<_, _>>());
+    let [ours, theirs] = sides.map(|points| {
+        points.chunk_by(is_same_iteration).map(|group| summarise(group, summary)).collect::<Result<_, _>>()
+    });
     Ok((ours?, theirs?))
+}
+
+fn summarise(points: &[SamplePoint], summary: UnitSummary) -> Result<f64, StatsError> {
+    match points {
+        [only] => Ok(only.value),
+        _ => summary(&points.iter().map(|point| point.value).collect::<Vec<_>>()),
+    }
 }
 
 fn is_same_iteration(one: &SamplePoint, next: &SamplePoint) -> bool {
@@ -213,10 +257,16 @@ fn sorted_by_iteration(cell: &MetricSamples) -> Cow<'_, [SamplePoint]> {
     points
 }
 
-/// The values of runs in complete blocks, by run, boot and block.
-fn values_by_block(cell: &MetricSamples, index: &SampleIndex) -> BTreeMap<(u32, u32, u32), f64> {
-    let in_blocks = cell.points.iter().filter(|point| index.has_blocks(point.run));
-    in_blocks.map(|point| (point.iteration_key(), point.value)).collect()
+/// One value of each iteration of runs in complete blocks, by run, boot and block.
+fn by_block(
+    cell: &MetricSamples,
+    index: &SampleIndex,
+    summary: UnitSummary,
+) -> Result<BTreeMap<(u32, u32, u32), f64>, StatsError> {
+    let points = sorted_by_iteration(cell);
+    let groups = points.chunk_by(is_same_iteration).filter_map(|group| Some((group.first()?, group)));
+    let in_blocks = groups.filter(|(first, _)| index.has_blocks(first.run));
+    in_blocks.map(|(first, group)| Ok((first.iteration_key(), summarise(group, summary)?))).collect()
 }
 
 /// Values that both sides have, in the order of the keys.
@@ -224,9 +274,9 @@ fn pair_by_key<K: Ord>(ours: &BTreeMap<K, f64>, theirs: &BTreeMap<K, f64>) -> (V
     ours.iter().filter_map(|(key, value)| Some((*value, *theirs.get(key)?))).unzip()
 }
 
-fn batch_medians(values: Vec<f64>) -> Result<Vec<f64>, StatsError> {
+fn by_batch(values: Vec<f64>, summary: UnitSummary) -> Result<Vec<f64>, StatsError> {
     if values.len() <= MOST_VALUES {
         return Ok(values);
     }
-    values.chunks(values.len().div_ceil(MOST_VALUES)).map(median).collect()
+    values.chunks(values.len().div_ceil(MOST_VALUES)).map(summary).collect()
 }

@@ -3,6 +3,8 @@
 use perflab_stats::{EventCount, fisher_exact};
 use serde::Serialize;
 
+use crate::compare::compared_part::ComparedPart;
+
 /// How often a case failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FailureCount {
@@ -52,9 +54,30 @@ pub enum VerdictBasis {
     MissingValues,
     /// values far beyond the rest, of which one side has more
     Tail,
+    /// the mean
+    Mean,
+    /// the value that one in twenty exceeds
+    P95,
+    /// the value that one in a hundred exceeds
+    P99,
+    /// the value that one in twenty falls short of, where less is worse
+    P5,
+    /// the value that one in a hundred falls short of, where less is worse
+    P1,
 }
 
 impl VerdictBasis {
+    /// Of a part of the distribution.
+    pub(crate) fn of_part(part: ComparedPart) -> Self {
+        match part {
+            ComparedPart::Mean => VerdictBasis::Mean,
+            ComparedPart::P95 => VerdictBasis::P95,
+            ComparedPart::P99 => VerdictBasis::P99,
+            ComparedPart::P5 => VerdictBasis::P5,
+            ComparedPart::P1 => VerdictBasis::P1,
+        }
+    }
+
     /// Whether the values decide, as they mostly do.
     #[must_use]
     pub fn is_values(&self) -> bool {
@@ -69,6 +92,11 @@ impl VerdictBasis {
             VerdictBasis::Failures => "failures",
             VerdictBasis::MissingValues => "missing-values",
             VerdictBasis::Tail => "tail",
+            VerdictBasis::Mean => "mean",
+            VerdictBasis::P95 => "p95",
+            VerdictBasis::P99 => "p99",
+            VerdictBasis::P5 => "p5",
+            VerdictBasis::P1 => "p1",
         }
     }
 }

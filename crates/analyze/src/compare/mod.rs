@@ -11,7 +11,8 @@
 //! | `row_estimate`, `change` | the numbers of each row |
 //! | `verdict` | test families, verdicts, the power that an unclear row lacks |
 //! | `failures`, `missing_values`, `failure_verdict` | how often a case failed, what the missing values could have been, and the verdict that follows |
-//! | `tails`, `tail_verdict` | values far beyond the rest, and the verdict where one side has more |
+//! | `tails` | values far beyond the rest |
+//! | `compared_part`, `part_estimate`, `part_verdict` | the mean and tail quantiles, and the verdict where they, or the tail, say otherwise than the middle |
 //! | `checks`, [`diagnostic`] | what is doubtful |
 //! | [`noise_card`] | what this machine shows where nothing changed |
 //! | [`run_differences`] | facts and parts of the plan that differ |
@@ -22,6 +23,7 @@ pub(crate) mod alignment;
 pub(crate) mod between_runs;
 pub(crate) mod change;
 pub(crate) mod checks;
+pub(crate) mod compared_part;
 pub mod comparison;
 pub mod diagnostic;
 pub(crate) mod edited_cases;
@@ -34,12 +36,13 @@ pub mod gate;
 pub(crate) mod missing_values;
 pub mod noise_card;
 pub(crate) mod options;
+mod part_estimate;
+mod part_verdict;
 pub mod pipeline;
 pub mod recap;
 pub(crate) mod row_estimate;
 pub mod run_differences;
 pub(crate) mod same_content;
-pub(crate) mod tail_verdict;
 pub(crate) mod tails;
 pub(crate) mod twin_rows;
 pub(crate) mod verdict;

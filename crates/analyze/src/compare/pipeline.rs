@@ -15,10 +15,10 @@ use crate::compare::edited_cases::EditedCases;
 use crate::compare::exact_verdict::{drop_sampling_flags, judge_exact_rows};
 use crate::compare::failure_verdict::judge_failures;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
+use crate::compare::part_verdict::judge_parts;
 use crate::compare::row_estimate::{EstimateContext, RowEstimate, estimate_rows};
 use crate::compare::run_differences::{self, FactDifference};
 use crate::compare::same_content::count_contents_once;
-use crate::compare::tail_verdict::judge_tails;
 use crate::compare::verdict::{TestFamilySizes, set_verdicts};
 use crate::compare::warm_up_values::leave_out_warm_up;
 use crate::error::AnalyzeError;
@@ -105,7 +105,7 @@ fn conclude_comparison(
     }
     let families = set_verdicts(&mut drafts, options);
     judge_exact_rows(&mut drafts);
-    judge_tails(&mut drafts, options);
+    judge_parts(&mut drafts, options);
     judge_failures(&mut drafts, options);
     drafts.iter_mut().for_each(|draft| draft.row.set_unseen_share());
     warnings.extend(families.too_many_rows.clone());

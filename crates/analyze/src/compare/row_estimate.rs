@@ -18,7 +18,8 @@ use crate::compare::experimental_unit::ComparisonUnits;
 use crate::compare::failures::{FailureComparison, VerdictBasis};
 use crate::compare::missing_values::{bad_end, count_failures, impute_failures, values_beyond};
 use crate::compare::options::AnalysisOptions;
-use crate::compare::tails::compare_tails;
+use crate::compare::part_estimate::{PartContext, compare_parts};
+use crate::compare::tails::{FarFences, compare_tails, count_earlier_tails};
 use crate::error::AnalyzeError;
 
 /// Fewest values a side that, being all equal on both, count as exact.
@@ -192,6 +193,8 @@ impl RowPosition<'_> {
             failures: self.compare_failures(),
             basis: VerdictBasis::Values,
             tail: None,
+            parts: Vec::new(),
+            middle: None,
             unseen_share: None,
             no_larger_than: None,
             detectable: None,
@@ -248,7 +251,7 @@ impl RowPosition<'_> {
             return Ok(None);
         }
         let options = context.options;
-        let units = ComparisonUnits::choose(baseline, candidate, index)?;
+        let units = ComparisonUnits::choose(baseline, candidate, index, median)?;
         let confidences = [options.confidence, options.narrow_confidence()];
         let method = units.estimation_method();
         let mut found = estimate_change(&units.baseline, &units.candidate, method, confidences)?;
@@ -265,8 +268,7 @@ impl RowPosition<'_> {
             draft.row.between_runs = Some(pair.widen(&mut found, context.earlier, confidences)?);
         }
         draft.row.method = Some(method);
-        draft.row.tail =
-            compare_tails(baseline, candidate, draft.row.direction, draft.row.margin, units.level)?;
+        self.fill_parts(draft, [baseline, candidate], (index, &units, &found), context)?;
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);
         draft.sd = found.sd;
@@ -285,6 +287,34 @@ impl RowPosition<'_> {
         Ok((!is_enough).then(|| self.too_few_diagnostic(&units)))
     }
 
+    /// Fills in what the data say of the tail, the mean and tail quantiles.
+    fn fill_parts(
+        &self,
+        draft: &mut RowEstimate,
+        [baseline, candidate]: [&MetricSamples; 2],
+        (index, units, found): (&SampleIndex, &ComparisonUnits, &ChangeEstimate),
+        context: &EstimateContext<'_>,
+    ) -> Result<(), StatsError> {
+        let (direction, margin) = (draft.row.direction, draft.row.margin);
+        let fences = FarFences::of_sides(baseline, candidate, margin)?;
+        if let Some(fences) = fences {
+            draft.row.tail = compare_tails(baseline, candidate, fences, direction, units.level)?;
+        }
+        if let Some(tail) = &mut draft.row.tail {
+            tail.earlier = count_earlier_tails(context.earlier, self.name, self.metric, direction, margin);
+        }
+        let parts = PartContext {
+            index,
+            units,
+            scale: found.change.scale,
+            between_runs: draft.row.between_runs,
+            confidences: [context.options.confidence, context.options.narrow_confidence()],
+            fences,
+        };
+        draft.row.parts = compare_parts(baseline, candidate, direction, &parts);
+        Ok(())
+    }
+
     /// The same estimate with the values that failed iterations would have had: against the candidate, and for it.
     fn estimate_with_failures(
         &self,
@@ -300,7 +330,7 @@ impl RowPosition<'_> {
         let estimate = |in_baseline: f64, in_candidate: f64| {
             let ours = impute_failures((self.baseline.0, baseline), self.subject, in_baseline);
             let theirs = impute_failures((self.candidate.0, candidate), self.subject, in_candidate);
-            let units = ComparisonUnits::choose(&ours, &theirs, index)?;
+            let units = ComparisonUnits::choose(&ours, &theirs, index, median)?;
             let confidences = [options.confidence, options.narrow_confidence()];
             estimate_change(&units.baseline, &units.candidate, units.estimation_method(), confidences)
         };

@@ -3,7 +3,8 @@
 use perflab_model::Direction;
 use perflab_stats::{StatsError, TukeyFences, fisher_exact, mann_whitney, quantile};
 
-use crate::compare::alignment::MetricSamples;
+use crate::compare::alignment::{MetricKey, MetricSamples};
+use crate::compare::between_runs::EarlierRuns;
 use crate::compare::change::RepetitionLevel;
 use crate::compare::comparison::{SamplePoint, TailComparison, TailCount, Verdict};
 
@@ -13,32 +14,86 @@ const REACH: f64 = 3.0;
 /// Fewest values a side for quartiles that say where the middle half is.
 const FEWEST: usize = 4;
 
-/// The tails of a row; nothing where no value lies beyond, where no way is bad, or where there are too few to say.
+/// Where values are far from the rest of both sides: the farther of both sides' outer fences (Tukey 1977), no nearer than the
+/// margin, within which nothing matters, and nowhere where it would be no number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FarFences {
+    low: f64,
+    high: f64,
+}
+
+impl FarFences {
+    /// Those of both sides; none where there are too few values to say.
+    pub(crate) fn of_sides(
+        baseline: &MetricSamples,
+        candidate: &MetricSamples,
+        margin: f64,
+    ) -> Result<Option<Self>, StatsError> {
+        if baseline.points.len().min(candidate.points.len()) < FEWEST {
+            return Ok(None);
+        }
+        let [ours, theirs] = [baseline, candidate].map(|side| Self::of_values(side.values(), margin));
+        let (ours, theirs) = (ours?, theirs?);
+        Ok(Some(FarFences { low: ours.low.min(theirs.low), high: ours.high.max(theirs.high) }))
+    }
+
+    fn of_values(mut values: Vec<f64>, margin: f64) -> Result<Self, StatsError> {
+        // What is sorted is sorted again at no cost.
+        values.sort_unstable_by(f64::total_cmp);
+        let fences = match TukeyFences::from_values(&values, REACH) {
+            Err(StatsError::Overflow) => {
+                return Ok(FarFences { low: f64::NEG_INFINITY, high: f64::INFINITY });
+            }
+            found => found?,
+        };
+        let (first, third) = (quantile(&values, 0.25)?, quantile(&values, 0.75)?);
+        Ok(FarFences {
+            low: fences.low.min(first - margin * first.abs()),
+            high: fences.high.max(third + margin * third.abs()),
+        })
+    }
+
+    /// A value no farther off than the fences.
+    pub(crate) fn bound(self, value: f64) -> f64 {
+        value.clamp(self.low, self.high)
+    }
+
+    /// How many values lie beyond on the bad side; none where no end is bad.
+    fn count(self, values: &[f64], direction: Direction) -> TailCount {
+        let is_beyond = |value: &&f64| match direction {
+            Direction::Lower => **value > self.high,
+            Direction::Higher => **value < self.low,
+            Direction::Neither => false,
+        };
+        TailCount { beyond: values.iter().filter(is_beyond).count(), of: values.len() }
+    }
+}
+
+/// How many values of earlier runs of a metric lie far from the rest of their own run: each may have had another level.
+pub(crate) fn count_earlier_tails(
+    earlier: &EarlierRuns,
+    subject: &str,
+    metric: &MetricKey,
+    direction: Direction,
+    margin: f64,
+) -> Option<TailCount> {
+    let runs = earlier.values(subject, metric).filter(|values| values.len() >= FEWEST);
+    let counts = runs.filter_map(|values| {
+        Some(FarFences::of_values(values.to_vec(), margin).ok()?.count(values, direction))
+    });
+    counts.reduce(|sum, one| TailCount { beyond: sum.beyond + one.beyond, of: sum.of + one.of })
+}
+
+/// The tails of a row; nothing where no value lies beyond, or no end is bad.
 pub(crate) fn compare_tails(
     baseline: &MetricSamples,
     candidate: &MetricSamples,
+    fences: FarFences,
     direction: Direction,
-    margin: f64,
     level: RepetitionLevel,
 ) -> Result<Option<TailComparison>, StatsError> {
-    let orientation = match direction {
-        Direction::Lower => 1.0,
-        Direction::Higher => -1.0,
-        Direction::Neither => return Ok(None),
-    };
-    let [ours, theirs] = [baseline, candidate].map(MetricSamples::values);
-    if ours.len().min(theirs.len()) < FEWEST {
-        return Ok(None);
-    }
-    let outer = |values: &[f64]| outer_fence(values, orientation, margin);
-    // Mirrored where low values are bad.
-    let fence = outer(&ours)?.max(outer(&theirs)?);
-    let is_beyond = |value: f64| value * orientation > fence;
-    let count = |values: &[f64]| TailCount {
-        beyond: values.iter().filter(|value| is_beyond(**value)).count(),
-        of: values.len(),
-    };
-    let counts = [count(&ours), count(&theirs)];
+    let count = |values: &[f64]| fences.count(values, direction);
+    let counts = [baseline, candidate].map(|side| count(&side.values()));
     if counts.iter().all(|count| count.beyond == 0) {
         return Ok(None);
     }
@@ -58,25 +113,12 @@ pub(crate) fn compare_tails(
     };
     let [baseline, candidate] = counts;
     Ok(Some(TailComparison {
-        fence: fence * orientation,
+        fence: if direction == Direction::Higher { fences.low } else { fences.high },
         baseline,
         candidate,
         p,
+        earlier: None,
         q: p,
         middle: Verdict::Unclear,
     }))
-}
-
-/// The outer fence at the upper end of the mirrored values; no nearer than the margin, within which nothing matters, and
-/// nowhere where it would be no number.
-fn outer_fence(values: &[f64], orientation: f64, margin: f64) -> Result<f64, StatsError> {
-    let mut mirrored: Vec<f64> = values.iter().map(|value| value * orientation).collect();
-    // What is sorted is sorted again at no cost.
-    mirrored.sort_unstable_by(f64::total_cmp);
-    let fences = match TukeyFences::from_values(&mirrored, REACH) {
-        Err(StatsError::Overflow) => return Ok(f64::INFINITY),
-        found => found?,
-    };
-    let quartile = quantile(&mirrored, 0.75)?;
-    Ok(fences.high.max(quartile + margin * quartile.abs()))
 }

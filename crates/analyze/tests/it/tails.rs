@@ -1,7 +1,9 @@
 //! The bad tail is part of "same": simulated where a few iterations become slow, and where nothing changes.
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
-use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, Verdict, VerdictBasis, compare_levels};
+use perflab_analyze::{
+    AnalysisOptions, ComparedPart, Comparison, ComparisonSide, Verdict, VerdictBasis, compare_levels,
+};
 
 /// Two interleaved levels; `draw` gives a value of the baseline or the candidate.
 fn compare_shape(iterations: u32, seed: u64, draw: impl Fn(&mut SplitMixNoise, bool) -> f64) -> Comparison {
@@ -78,11 +80,81 @@ fn clean_samples_stay_the_same() {
             let lost = share(REPETITIONS, |seed| {
                 let found = compare_shape(n, seed, |noise, _| draw(noise));
                 let row = &found.rows[0];
-                row.basis == VerdictBasis::Tail && row.tail.unwrap().middle == Verdict::Same
+                row.middle == Some(Verdict::Same)
             });
             assert!(lost <= 5.0, "{name}, n = {n}: {lost} % lose their word");
         }
     }
+}
+
+/// Three in ten take 60 % longer; then almost half: the middle stays among the fast ones, the mean does not.
+#[test]
+fn a_mean_that_moves_alone_is_not_the_same() {
+    let modes = |noise: &mut SplitMixNoise, is_new: bool| {
+        let slow = noise.uniform() < if is_new { 0.42 } else { 0.3 };
+        noise.lognormal_around(if slow { 16.0 } else { 10.0 }, 0.005)
+    };
+    let (mut same, mut found) = (0, Vec::new());
+    for seed in 0..100 {
+        let row = compare_shape(200, 300 + seed, modes).rows.remove(0);
+        same += usize::from(row.verdict == Verdict::Same);
+        found.push(row);
+    }
+    assert!(same <= 10, "{same} of 100 are the same");
+    let by_mean = found.iter().find(|row| row.basis == VerdictBasis::Mean && row.verdict == Verdict::Worse);
+    let part = by_mean.unwrap().deciding_part().unwrap();
+    assert!(part.part == ComparedPart::Mean && part.change.value > 0.03 && part.q <= 0.05, "{part:?}");
+}
+
+/// 1,000 values a side, of which one in thirty of the candidate takes 25 % longer, within the outer fence: p99 moves.
+#[test]
+fn tail_quantiles_are_judged_where_the_values_carry_them() {
+    let latency = |noise: &mut SplitMixNoise, is_new: bool| {
+        let value = noise.lognormal_around(10.0, 0.05);
+        if is_new && noise.uniform() < 0.03 { value * 1.2 } else { value }
+    };
+    let words = |seed| {
+        let row = compare_shape(1_000, seed, latency).rows.remove(0);
+        let parts: Vec<ComparedPart> = row.parts.iter().map(|part| part.part).collect();
+        assert_eq!(parts, [ComparedPart::Mean, ComparedPart::P95, ComparedPart::P99]);
+        (row.verdict, row.basis)
+    };
+    let found: Vec<_> = (0..20).map(|seed| words(40 + seed)).collect();
+    let worse = [VerdictBasis::P99, VerdictBasis::P95, VerdictBasis::Tail];
+    let is_worse =
+        |(verdict, basis): &&(Verdict, VerdictBasis)| *verdict == Verdict::Worse && worse.contains(basis);
+    assert!(found.iter().filter(is_worse).count() >= 12, "{found:?}");
+    assert!(found.iter().all(|(verdict, _)| *verdict != Verdict::Same), "{found:?}");
+    let few = compare_shape(199, 1, latency).rows.remove(0);
+    assert_eq!(few.parts.len(), 1);
+}
+
+/// A clean baseline, a candidate with one far iteration, and earlier runs of which one iteration in thirty was far, too.
+#[test]
+fn earlier_runs_show_how_many_far_iterations_are_usual() {
+    let mut noise = SplitMixNoise(5);
+    let mut run = |id: &str, far: &dyn Fn(&str, u32) -> bool| {
+        let lab = RunBuilder::new(id).with(|lab| {
+            lab.factors = vec![("build", vec!["old", "new"])];
+            lab.iterations = 30;
+        });
+        lab.build_run(|at| {
+            let value = noise.lognormal_around(10.0, 0.01);
+            Some(if far(at.level("build"), at.iteration) { value * 10.0 } else { value })
+        })
+    };
+    let now = run("r", &|build, iteration| build == "new" && iteration == 7);
+    let earlier: Vec<_> = (0..8).map(|i| run(&format!("e{i}"), &|_, iteration| iteration == 3 + i)).collect();
+    let clean: Vec<_> = (0..8).map(|i| run(&format!("c{i}"), &|_, _| false)).collect();
+    let side = ComparisonSide { name: "r".into(), runs: vec![now] };
+    let verdict = |earlier| {
+        let options = AnalysisOptions { earlier, ..AnalysisOptions::default() };
+        let row = compare_levels(&side, "build", &options).unwrap().rows.remove(0);
+        (row.verdict, row.tail.unwrap().earlier.map(|count| (count.beyond, count.of)))
+    };
+    assert_eq!(verdict(Vec::new()), (Verdict::Unclear, None));
+    assert_eq!(verdict(clean), (Verdict::Unclear, Some((0, 480))));
+    assert_eq!(verdict(earlier), (Verdict::Same, Some((16, 480))));
 }
 
 #[test]

@@ -166,11 +166,18 @@ fn check_row(row: &VerdictRow, options: &AnalysisOptions, alone: bool) -> Result
             Err("exact values")
         };
     }
-    let middle = match row.tail {
-        Some(tail) if row.basis == perflab_analyze::VerdictBasis::Tail => tail.middle.word(),
-        _ if row.basis.is_values() => word,
-        _ => return Ok(()),
+    let middle = match row.middle {
+        Some(middle) => middle.word(),
+        None if row.basis.is_values() => word,
+        None => return Ok(()),
     };
+    for part in &row.parts {
+        let interval = part.change.interval.ok_or("a part without an interval")?;
+        let part_excludes = interval.low > 0.0 || interval.high < 0.0;
+        if part_excludes != (part.p <= 1.0 - interval.level + SLACK) {
+            return Err("the interval of a part does not invert its test");
+        }
+    }
     let constant =
         change.value == 0.0 && change.interval.is_none_or(|interval| interval.low == interval.high);
     if matches!(middle, "same" | "same here") && !(inside || constant) {

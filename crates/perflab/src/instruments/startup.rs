@@ -50,7 +50,7 @@ pub fn measure_startups(context: &App, args: &StartupArgs) -> Result<Exit, Failu
     };
     let (status, found) = written.execute(context, |_| ())?;
     let side = ComparisonSide { name: found.short_id().to_owned(), runs: vec![found.read_record()?] };
-    for line in startup_answers(&side)? {
+    for line in startup_answers(&context.archive()?, &side)? {
         context.print_conclusion(&line)?;
     }
     crate::see::report::conclude_run(context, &found, true)?;
@@ -62,8 +62,11 @@ pub fn measure_startups(context: &App, args: &StartupArgs) -> Result<Exit, Failu
 }
 
 /// What was asked, in a line for each factor: how much faster each mode is. Of one mode alone, how long it takes.
-fn startup_answers(side: &ComparisonSide) -> Result<Vec<String>, Failure> {
-    let comparisons = crate::see::report::compare_by_every_factor(side)?;
+fn startup_answers(
+    archive: &perflab_archive::Archive,
+    side: &ComparisonSide,
+) -> Result<Vec<String>, Failure> {
+    let comparisons = crate::see::report::compare_by_every_factor(archive, side)?;
     if !comparisons.is_empty() {
         return Ok(comparisons.iter().filter_map(factor_answer).collect());
     }

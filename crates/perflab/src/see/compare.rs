@@ -221,8 +221,8 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
     };
     match &args.by[..] {
         [factor] => {
-            let side = join_named_runs(context, args)?;
-            Ok((compare_levels(&side, factor, &options)?, vec![side]))
+            let sides = vec![join_named_runs(context, args)?];
+            Ok((compare_side_levels(&context.archive()?, &sides, factor, (args, &options))?, sides))
         }
         [] => {
             let archive = context.archive()?;
@@ -235,7 +235,11 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
                         None => selection::earlier_runs(&archive, &sides),
                     };
                     let options = AnalysisOptions { earlier, ..options };
-                    let found = compare_sides(baseline, candidates, &options)?;
+                    let compare = |options: &AnalysisOptions| compare_sides(baseline, candidates, options);
+                    let found = match args.monitor {
+                        Some(_) => compare(&options)?,
+                        None => selection::compare_with_history(&archive, &sides, &options, compare)?,
+                    };
                     Ok((found, sides))
                 }
                 Some((alone, _)) => {
@@ -243,7 +247,7 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
                     context.note_line(&format!(
                         "one run is named: the levels of its factor `{factor}` are compared (--by {factor})"
                     ));
-                    Ok((compare_levels(alone, &factor, &options)?, sides))
+                    Ok((compare_side_levels(&archive, &sides, &factor, (args, &options))?, sides))
                 }
                 None => Err(alone_error("name two runs").into()),
             }
@@ -254,6 +258,20 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
         )
         .into()),
     }
+}
+
+/// The levels of a factor of the only side.
+fn compare_side_levels(
+    archive: &perflab_archive::Archive,
+    sides: &[ComparisonSide],
+    factor: &str,
+    (args, options): (&CompareArgs, &AnalysisOptions),
+) -> Result<Comparison, Failure> {
+    let Some(side) = sides.first() else { return Err(alone_error("name a run").into()) };
+    if args.monitor.is_some() {
+        return Ok(compare_levels(side, factor, options)?);
+    }
+    selection::compare_with_history(archive, sides, options, |options| compare_levels(side, factor, options))
 }
 
 /// The factor of which a side that stands alone has several levels, if it is the only one.

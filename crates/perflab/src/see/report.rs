@@ -39,7 +39,7 @@ pub fn report_runs(context: &App, args: &ReportArgs) -> Result<Exit, Failure> {
 /// After a run: the comparison of each factor on stdout, the report's name on stderr.
 pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> Result<(), Failure> {
     let side = ComparisonSide { name: run.short_id().to_owned(), runs: vec![run.read_record()?] };
-    let comparisons = compare_by_every_factor(&side)?;
+    let comparisons = compare_by_every_factor(&context.archive()?, &side)?;
     if comparisons.is_empty() {
         crate::see::show::print_run_overview(context, run)?;
     } else {
@@ -86,24 +86,29 @@ pub fn note_written_file(context: &App, what: &str, path: &OutputPath) -> Result
 /// One run is compared by its factors, several with the first.
 fn compare_report_sides(archive: &Archive, sides: &[ComparisonSide]) -> Result<Vec<Comparison>, Failure> {
     match sides.split_first() {
-        Some((side, [])) => compare_by_every_factor(side),
+        Some((side, [])) => compare_by_every_factor(archive, side),
         Some((baseline, candidates)) => {
             let earlier = crate::selection::earlier_runs(archive, sides);
             let options = AnalysisOptions { earlier, ..AnalysisOptions::default() };
-            Ok(vec![compare_sides(baseline, candidates, &options)?])
+            let compare = |options: &AnalysisOptions| compare_sides(baseline, candidates, options);
+            Ok(vec![crate::selection::compare_with_history(archive, sides, &options, compare)?])
         }
         None => Ok(Vec::new()),
     }
 }
 
 /// A comparison for every factor that the run varied. A run without a sample has none.
-pub fn compare_by_every_factor(side: &ComparisonSide) -> Result<Vec<Comparison>, Failure> {
+pub fn compare_by_every_factor(archive: &Archive, side: &ComparisonSide) -> Result<Vec<Comparison>, Failure> {
     let Some(record) = side.runs.first().filter(|record| !record.samples.is_empty()) else {
         return Ok(Vec::new());
     };
     let varied = record.manifest.plan.factors.iter().filter(|(_, levels)| levels.len() > 1);
-    let compared = varied.map(|(factor, _)| compare_levels(side, factor, &AnalysisOptions::default()));
-    Ok(compared.collect::<Result<Vec<_>, _>>()?)
+    let options = AnalysisOptions::default();
+    let compared = varied.map(|(factor, _)| {
+        let compare = |options: &AnalysisOptions| compare_levels(side, factor, options);
+        crate::selection::compare_with_history(archive, std::slice::from_ref(side), &options, compare)
+    });
+    compared.collect()
 }
 
 fn write_report(path: &OutputPath, data: &ReportData) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use perflab_analyze::{Comparison, VerdictBasis, VerdictRow};
 
-use crate::comparison::row_text::{NOTHING, RowText, failures_text, tail_text};
+use crate::comparison::row_text::{NOTHING, RowText, failures_text, part_text, tail_text};
 
 /// As many changes are named in a sentence.
 const MOST_NAMED: usize = 3;
@@ -93,6 +93,7 @@ fn name_changes(found: &[&VerdictRow], comparison: &Comparison) -> String {
             VerdictBasis::Failures => failures_text(row, comparison),
             VerdictBasis::Tail => tail_text(row, comparison),
             VerdictBasis::Values | VerdictBasis::MissingValues => None,
+            _ => part_text(row),
         };
         let change = match counted {
             Some(counted) => format!(": {counted}"),

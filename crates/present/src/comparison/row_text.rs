@@ -117,17 +117,9 @@ fn verdict_text(row: &VerdictRow) -> String {
 /// The verdict's word, with what it stands on where that is not the middle of the values.
 pub(crate) fn verdict_words(row: &VerdictRow) -> String {
     let word = row.verdict_word();
-    if let (VerdictBasis::Tail, Some(tail)) = (row.basis, row.tail) {
-        let is_heavier = tail.candidate.share() > tail.baseline.share();
-        let end = match row.verdict {
-            Verdict::Better => "better tail",
-            Verdict::Unclear if matches!(tail.middle, Verdict::Same | Verdict::SameHere) => "tail unclear",
-            Verdict::Differs if is_heavier => "worse tail here",
-            Verdict::Differs => "better tail here",
-            _ => "worse tail",
-        };
-        let middle = if tail.middle == Verdict::SameHere { Verdict::Same } else { tail.middle };
-        return format!("{} middle, {end}", middle.word());
+    if let Some(middle) = row.middle {
+        let middle = if middle == Verdict::SameHere { Verdict::Same } else { middle };
+        return format!("{} middle, {}", middle.word(), part_words(row));
     }
     if row.is_small_change() && word == row.verdict.word() {
         return format!("{word} (smaller than {}, but there)", format_size(row.margin));
@@ -136,9 +128,45 @@ pub(crate) fn verdict_words(row: &VerdictRow) -> String {
         (VerdictBasis::Failures, Verdict::Worse) => " (fails more)",
         (VerdictBasis::Failures, _) => " (fails less)",
         (VerdictBasis::MissingValues, _) => " (failures)",
-        (VerdictBasis::Values | VerdictBasis::Tail, _) => "",
+        _ => "",
     };
     format!("{word}{basis}")
+}
+
+/// `worse tail`, `p99 unclear`: the part that keeps the verdict from being that of the middle.
+fn part_words(row: &VerdictRow) -> String {
+    let part = match row.basis {
+        VerdictBasis::Tail => "tail",
+        basis => basis.word(),
+    };
+    let is_good = match (row.basis, row.tail) {
+        (VerdictBasis::Tail, Some(tail)) => Some(tail.candidate.share() < tail.baseline.share()),
+        _ => row.is_good_change(),
+    };
+    let end = match is_good {
+        Some(true) => "better",
+        Some(false) => "worse",
+        None => "changed",
+    };
+    match row.verdict {
+        Verdict::Unclear if row.flags.contains(&RowFlag::Changed) => format!("{part} changed"),
+        Verdict::Unclear if row.middle != Some(Verdict::Better) => format!("{part} unclear"),
+        Verdict::Differs => format!("{end} {part} here"),
+        _ => format!("{end} {part}"),
+    }
+}
+
+/// `mean 9.97 s to 10.8 s, +8.1 % [+2.0, +14.4]`: the part on which a verdict stands; nothing where it is not one.
+pub(crate) fn part_text(row: &VerdictRow) -> Option<String> {
+    let part = row.deciding_part()?;
+    let value = |value: f64| format_quantity(value, &row.unit.0);
+    Some(format!(
+        "{} {} to {}, {}",
+        part.part.word(),
+        value(part.baseline),
+        value(part.candidate),
+        row_change_text(part.change, &row_unit(row))
+    ))
 }
 
 /// `5 of 30 beyond 12.5 ms, 0 of 30 in old`: values far from the rest on the bad side; nothing where there are none.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::{
-    failures_text, format_size, no_larger_than_text, tail_text, verdict_symbol, verdict_words,
+    failures_text, format_size, no_larger_than_text, part_text, tail_text, verdict_symbol, verdict_words,
 };
 use crate::diagnostics::flag_footnote;
 
@@ -218,6 +218,7 @@ fn row_advice(row: &VerdictRow, comparison: &Comparison) -> String {
         VerdictBasis::Failures => return failures,
         VerdictBasis::Tail => return tail_text(row, comparison).unwrap_or_default(),
         VerdictBasis::MissingValues => return format!("{failures}: they could turn the verdict"),
+        _ => return part_text(row).unwrap_or_default(),
     }
     let level = row.method.map_or(RepetitionLevel::Iteration, |method| method.level).noun();
     row.needed.map(|needed| format!("needs about {needed} {level} a side")).unwrap_or_default()
