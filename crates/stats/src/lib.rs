@@ -10,6 +10,7 @@
 //! | `mann_whitney`, `signed_rank`, `rank_distribution` | independent and paired samples by ranks |
 //! | `fisher` | how often something happens on two sides |
 //! | `mean_shift`, `quantile_shift` | how far the mean and a tail quantile moved |
+//! | `shift_band` | how far each decile moved, with a band for all at once |
 //! | `student_t` | means: one, two, contrasts, ratios, the next value |
 //! | `false_discovery` | corrections for many metrics |
 //! | `bootstrap`, `variance_components` | boots resampled; noise on several levels |
@@ -54,6 +55,7 @@ mod quantiles;
 mod rank_distribution;
 mod sample_shape;
 mod serial_dependence;
+mod shift_band;
 mod signed_rank;
 mod step_monitor;
 mod student_t;
@@ -82,6 +84,7 @@ pub use quantiles::{
 };
 pub use sample_shape::{OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes};
 pub use serial_dependence::{DependentShift, SerialDependence, SuccessiveDifferences};
+pub use shift_band::{DecileBand, shift_band};
 pub use signed_rank::{SignedRank, WalshAverages, signed_rank};
 pub use step_monitor::{FEWEST_BEFORE_STEP, StepAlarm, StepEvidence, StepMonitor, WatchedSeries};
 pub use student_t::{

@@ -409,10 +409,16 @@ impl VerdictRow {
         self.unseen_share = values.map(|values| rarest_visible_share(values, 0.95));
     }
 
-    /// The change on which the verdict stands as a fraction of the baseline, also where it was estimated in the metric's unit; absent
+    /// The same of the change on which the verdict stands.
+    #[must_use]
+    pub fn deciding_relative_change(&self) -> Option<f64> {
+        self.relative(self.deciding_change()?.value)
+    }
+
+    /// The change as a fraction of the baseline, also where it was estimated in the metric's unit; absent
     /// without a change, or for a baseline of zero.
     #[must_use]
     pub fn relative_change(&self) -> Option<f64> {
-        self.relative(self.deciding_change()?.value)
+        self.relative(self.change?.value)
     }
 }

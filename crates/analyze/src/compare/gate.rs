@@ -105,7 +105,7 @@ impl GateRule {
             GateTerm::Missing => row.flags.contains(&RowFlag::OneSided),
             GateTerm::Verdict(verdict) => {
                 // A change from a baseline of zero has no relative size, and is beyond any; so are failures and tails.
-                let size = row.relative_change().map_or(f64::INFINITY, f64::abs);
+                let size = row.deciding_relative_change().map_or(f64::INFINITY, f64::abs);
                 let has_no_size = matches!(row.basis, VerdictBasis::Failures | VerdictBasis::Tail);
                 let beyond = self.beyond == 0.0 || has_no_size || size > self.beyond;
                 let goes_that_way =

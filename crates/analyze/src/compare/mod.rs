@@ -17,6 +17,7 @@
 //! | [`noise_card`] | what this machine shows where nothing changed |
 //! | [`run_differences`] | facts and parts of the plan that differ |
 //! | [`comparison`] | the answer |
+//! | `row_shift` | how far each decile of a row moved |
 //! | [`recap`], [`gate`] | all rows together; which rows fail |
 
 pub(crate) mod alignment;
@@ -41,6 +42,7 @@ mod part_verdict;
 pub mod pipeline;
 pub mod recap;
 pub(crate) mod row_estimate;
+pub(crate) mod row_shift;
 pub mod run_differences;
 pub(crate) mod same_content;
 pub(crate) mod tails;

@@ -9,6 +9,7 @@ mod false_alarms;
 mod gate;
 mod interaction;
 mod run_level;
+mod shift;
 mod slab;
 mod tails;
 mod word_and_interval;

@@ -110,7 +110,7 @@ fn name_changes(found: &[&VerdictRow], comparison: &Comparison) -> String {
 }
 
 fn change_size(row: &VerdictRow) -> f64 {
-    row.relative_change().map_or(0.0, f64::abs)
+    row.deciding_relative_change().map_or(0.0, f64::abs)
 }
 
 /// ` within 3 %`, where the margin is one.

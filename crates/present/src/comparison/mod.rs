@@ -20,6 +20,7 @@ pub(crate) mod lkp;
 pub mod mmtests;
 pub(crate) mod row_text;
 pub(crate) mod section;
+mod shift_chart;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;

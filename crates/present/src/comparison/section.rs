@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use perflab_analyze::{Comparison, IntervalMeaning, RowFlag, VerdictRow};
 
 use crate::comparison::answer::comparison_answers;
+use crate::comparison::shift_chart::{MOST_SHIFT_CHARTS, shift_charts};
 use crate::comparison::verdict_table::{VerdictTable, comparison_heading};
 use crate::diagnostics::{diagnostic_advice, diagnostic_detail, diagnostic_headline, flag_footnote};
 use crate::method_text::describe_methods;
@@ -46,6 +47,7 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
                 blocks: vec![SectionBlock::Verdicts(table)],
             });
         }
+        blocks.extend(shift_block(comparison));
         blocks.extend(footnotes_block(comparison));
         for (headline, advice, details) in diagnostic_findings(comparison) {
             if shown.insert((headline.clone(), details.clone())) {
@@ -62,6 +64,26 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
         }
     }
     Ok(blocks)
+}
+
+/// How far each decile moved, row by row.
+fn shift_block(comparison: &Comparison) -> Option<SectionBlock> {
+    let (charts, left_out) = shift_charts(comparison);
+    let count = Some(charts.len()).filter(|count| *count > 0)?;
+    let explanation = SectionBlock::Hint(
+        "The lower deciles are the fast part of the values where less is faster, the upper ones the slow part. A plain shift is a level line; \
+         where only the right end rises, the tail became heavier (shift function; the band inverts Kolmogorov and Smirnov's test, Doksum and Sievers 1976)."
+            .into(),
+    );
+    let left_out = (left_out > 0).then(|| {
+        SectionBlock::Hint(format!("{left_out} rows are not drawn: fewer than ten values a side, or beyond the first {MOST_SHIFT_CHARTS}."))
+    });
+    let figures = charts.into_iter().map(SectionBlock::Figure);
+    Some(SectionBlock::Fold {
+        summary: "Where in the distribution the change lies".into(),
+        count: Some(count),
+        blocks: std::iter::once(explanation).chain(figures).chain(left_out).collect(),
+    })
 }
 
 fn comparison_explanation(comparison: &Comparison) -> String {
