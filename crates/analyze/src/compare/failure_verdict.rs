@@ -27,7 +27,7 @@ pub(crate) fn judge_failures(drafts: &mut [RowEstimate], options: &AnalysisOptio
         } else if could_turn(draft, &families[usize::from(!draft.row.primary)], options) {
             draft.row.flags.retain(|flag| *flag != RowFlag::Changed);
             (draft.row.verdict, draft.row.basis) = (Verdict::Unclear, VerdictBasis::MissingValues);
-            draft.row.needed = None;
+            (draft.row.needed, draft.row.middle) = (None, None);
         }
     }
 }
@@ -58,7 +58,7 @@ fn set_failure_verdict(draft: &mut RowEstimate, failures: FailureComparison) {
     let row = &mut draft.row;
     let is_worse = failures.candidate.share() > failures.baseline.share();
     row.flags.retain(|flag| *flag != RowFlag::Changed);
-    row.needed = None;
+    (row.needed, row.middle) = (None, None);
     let contradicts = match row.verdict {
         Verdict::Worse => true,
         Verdict::Differs => row.is_good_change() == Some(false),

@@ -36,9 +36,9 @@ impl RowShift {
         let effective = |side: &SideSummary| effective_size(side, method.level, scale) / dependence;
         let mut deciles = shift_band(&x, &y, (effective(ours), effective(theirs)), confidence).ok()?;
         for decile in &mut deciles {
-            let change = |shift: f64| scale.change_of_shift(shift);
-            decile.shift = change(decile.shift);
-            (decile.low, decile.high) = (decile.low.map(change), decile.high.map(change));
+            decile.shift = scale.change_of_shift(decile.shift);
+            (decile.low, decile.high) =
+                [decile.low, decile.high].map(|end| end.map(|end| scale.change_of_shift(end))).into();
             if scale == ChangeScale::Ratio {
                 decile.baseline = decile.baseline.exp();
             }

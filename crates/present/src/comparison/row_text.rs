@@ -117,7 +117,7 @@ fn verdict_text(row: &VerdictRow) -> String {
 /// The verdict's word, with what it stands on where that is not the middle of the values.
 pub(crate) fn verdict_words(row: &VerdictRow) -> String {
     let word = row.verdict_word();
-    if let Some(middle) = row.middle {
+    if let Some(middle) = row.middle.filter(|_| row.withheld.is_none()) {
         let middle = if middle == Verdict::SameHere { Verdict::Same } else { middle };
         return format!("{} middle, {}", middle.word(), part_words(row));
     }

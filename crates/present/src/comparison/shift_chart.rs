@@ -52,10 +52,7 @@ fn shift_chart(row: &VerdictRow, shift: &RowShift, comparison: &Comparison) -> S
     DotChart {
         title: format!("{}, {}{name}: {}", row.subject, row.metric, verdict_words(row)),
         note: format!(
-            "square: by how much this part of {} lies above that of {}; rule: the band that holds all nine at {:.0} %, without an end \
-             where it leaves the values; lines: no change, ± {}",
-            row.candidate_name,
-            comparison.baseline,
+            "square: how far the decile moved; rule: the band for all nine at {:.0} %; lines: no change, ± {}",
             comparison.confidence * 100.0,
             format_size(row.margin)
         ),
