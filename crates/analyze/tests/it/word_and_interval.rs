@@ -4,7 +4,7 @@ use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{
     AnalysisOptions, Comparison, ComparisonSide, RowFlag, Verdict, VerdictRow, compare_levels, compare_sides,
 };
-use perflab_model::{Direction, RunRecord};
+use perflab_model::{Direction, RunRecord, fact_table};
 
 /// Rounding of a level.
 const SLACK: f64 = 1e-9;
@@ -98,7 +98,7 @@ fn judge(noise: &mut SplitMixNoise, options: &AnalysisOptions, cases: usize) -> 
             if design == "imports" {
                 runs.iter_mut().for_each(|run| {
                     run.manifest.boot_id = String::new();
-                    run.manifest.facts.add("import.kind", "hyperfine", "import");
+                    run.manifest.facts.add(fact_table::IMPORT_KIND, "hyperfine", "import");
                 });
             }
             let [ours, theirs] = runs;
