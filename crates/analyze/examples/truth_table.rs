@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{
-    AnalysisOptions, ComparisonSide, IntervalMeaning, Verdict, VerdictRow, compare_levels, compare_sides,
+    AnalysisOptions, ComparisonSide, IntervalMeaning, RowFlag, Verdict, VerdictRow, compare_levels,
+    compare_sides,
 };
 use perflab_model::RunRecord;
 use perflab_model::fact_table;
@@ -61,6 +62,14 @@ const DESIGNS: [(Design, &str); 5] = [
     (Design::SeveralRuns, "4 runs each in turns, one boot"),
     (Design::Boots, "5 boots each"),
     (Design::Imports, "one import each"),
+];
+
+/// Flags that judge values, and so may come by chance.
+const FLAGS: [(RowFlag, &str); 4] = [
+    (RowFlag::Drift, "drift"),
+    (RowFlag::Modes, "two modes"),
+    (RowFlag::Outliers, "outliers"),
+    (RowFlag::Paired, "paired"),
 ];
 
 const ITERATIONS: [u32; 4] = [5, 10, 30, 100];
@@ -216,6 +225,8 @@ struct CellCounts {
     /// Words at the default margin, and what stands on another part than the middle: worse or better, or left open.
     words: BTreeMap<&'static str, usize>,
     parts: [usize; 2],
+    /// Rows with a flag that judges values.
+    flags: BTreeMap<RowFlag, usize>,
     /// What benchstat's, Welch's, hyperfine's and MMTests' rules call different.
     peers: [usize; 4],
 }
@@ -234,6 +245,7 @@ fn simulate_cell(
         let experiment = run_experiment(shape, design, n, change, &mut noise);
         let row = judge_experiment(&experiment, 0.0);
         counts.alarms += usize::from(matches!(row.verdict, Verdict::Better | Verdict::Worse));
+        row.flags.iter().for_each(|flag| *counts.flags.entry(*flag).or_default() += 1);
         let of_change = row.change.filter(|change| change.covers == IntervalMeaning::Change);
         if let Some(interval) = of_change.and_then(|change| change.interval) {
             counts.intervals += 1;
@@ -409,6 +421,23 @@ fn main() {
             own
         },
     );
+    println!("**Flags on clean samples** (normal noise), in % of rows, at 5 / 10 / 30 / 100 iterations:\n");
+    let designs: Vec<&str> = DESIGNS.iter().map(|(_, name)| *name).collect();
+    println!("| flag | {} |\n|:--|{}", designs.join(" | "), ":--|".repeat(designs.len()));
+    for (flag, name) in FLAGS {
+        let cells: Vec<String> = DESIGNS
+            .iter()
+            .map(|(design, _)| {
+                let share = |n: u32| {
+                    let flags = &found[&(NoiseShape::Normal, *design, n, 0)].flags;
+                    percent_text(flags.get(&flag).copied().unwrap_or(0), tries)
+                };
+                ITERATIONS.map(share).join(" / ")
+            })
+            .collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    println!();
     println!("**Words at the default margin** of 3 %, at 30 iterations, in % of experiments:\n");
     println!(
         "| shape | design | change | better | worse | same | unclear | differs | same here |\n|:--|:--|--:|--:|--:|--:|--:|--:|--:|"

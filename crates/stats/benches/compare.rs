@@ -20,7 +20,7 @@ fn compare_pair(x: &[f64], y: &[f64]) -> Result<f64, StatsError> {
 }
 
 fn check_sample(x: &[f64]) -> Result<(), StatsError> {
-    black_box((drift_correlation(x)?, find_two_modes(x)?, find_outlying_values(x)?));
+    black_box((drift_correlation(x)?, find_two_modes(x, 1)?, find_outlying_values(x, 0.01)?));
     Ok(())
 }
 

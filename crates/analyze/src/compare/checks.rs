@@ -20,8 +20,8 @@ use crate::compare::row_estimate::{self, RowEstimate};
 use crate::compare::run_differences::{FactDifference, PlanDifference};
 use crate::compare::warm_up_values::side_warm_ups;
 
-/// Drift is worth a warning below this p.
-const DRIFT_P: f64 = 0.01;
+/// The chance that a clean side is called drifting, or has an outlier: that of a row is at most twice it.
+const FALSE_ALARM: f64 = 0.005;
 
 /// Fills in the warnings of every cell of a side, by as many threads as there are processors.
 pub(crate) fn check_samples(table: &mut AlignedSide, index: &SampleIndex, default_margin: f64) {
@@ -78,8 +78,8 @@ fn check_sample(
     for points in boots.values() {
         let values: Vec<f64> = points.iter().map(|point| point.value).collect();
         found.extend(drift_diagnostic(&values, boots.len(), place));
-        found.extend(modes_diagnostic(&values, margin, place));
-        found.extend(outliers_diagnostic(points, &values, place));
+        found.extend(modes_diagnostic(&values, boots.len(), margin, place));
+        found.extend(outliers_diagnostic(points, &values, boots.len(), place));
     }
     found
 }
@@ -92,16 +92,18 @@ fn drift_diagnostic(
 ) -> Option<ComparisonDiagnostic> {
     let found = drift_correlation(values).ok()?;
     let p = (found.p * boots as f64).min(1.0);
-    (p < DRIFT_P).then(|| ComparisonDiagnostic::Drift { place: place(), rho: found.rho, p })
+    (p < FALSE_ALARM).then(|| ComparisonDiagnostic::Drift { place: place(), rho: found.rho, p })
 }
 
 /// Groups closer than the margin do not matter: steps of a coarse clock, for example.
 fn modes_diagnostic(
     values: &[f64],
+    boots: usize,
     margin: f64,
     place: &dyn Fn() -> DiagnosticLocation,
 ) -> Option<ComparisonDiagnostic> {
-    let modes = find_two_modes(values).ok()??;
+    // Both sides of a row are looked at.
+    let modes = find_two_modes(values, 2 * boots).ok()??;
     let matters = modes.high - modes.low > margin * modes.low.abs();
     let high_share = modes.high_share;
     matters.then(|| ComparisonDiagnostic::Modes {
@@ -112,16 +114,14 @@ fn modes_diagnostic(
     })
 }
 
-/// Iterations whose values lie far from the rest; not looked for among so few values that anything would.
+/// Iterations whose values lie far from the rest.
 fn outliers_diagnostic(
     points: &[SamplePoint],
     values: &[f64],
+    boots: usize,
     place: &dyn Fn() -> DiagnosticLocation,
 ) -> Option<ComparisonDiagnostic> {
-    if values.len() < 5 {
-        return None;
-    }
-    let found = find_outlying_values(values).ok()?;
+    let found = find_outlying_values(values, FALSE_ALARM / boots as f64).ok()?;
     let iterations: Vec<u32> =
         found.iter().filter_map(|outlier| Some(points.get(outlier.index)?.iteration)).collect();
     (!iterations.is_empty()).then(|| ComparisonDiagnostic::Outliers { place: place(), iterations })

@@ -357,13 +357,19 @@ impl RowPosition<'_> {
     }
 }
 
-/// Whether who divides the medians gets a change that differs from the row's by more than matters.
+/// Whether who divides the medians gets a change that differs from the row's by more than matters, and by more than chance
+/// explains.
 fn has_disagreeing_medians(row: &VerdictRow) -> bool {
     let (Some(change), Some(ours), Some(theirs)) = (row.change, &row.baseline, &row.candidate) else {
         return false;
     };
-    let is_ratio = change.scale == ChangeScale::Ratio && ours.median > 0.0;
-    is_ratio && (theirs.median / ours.median - 1.0 - change.value).abs() > row.margin
+    if change.scale != ChangeScale::Ratio || ours.median <= 0.0 {
+        return false;
+    }
+    let of_medians = theirs.median / ours.median - 1.0;
+    let is_outside =
+        change.interval.is_none_or(|interval| of_medians < interval.low || of_medians > interval.high);
+    is_outside && (of_medians - change.value).abs() > row.margin
 }
 
 /// Whether both sides are one and the same number throughout, often enough to be no accident.

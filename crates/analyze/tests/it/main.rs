@@ -6,6 +6,7 @@ mod compare;
 mod edited;
 mod failures;
 mod false_alarms;
+mod flags;
 mod gate;
 mod interaction;
 mod run_level;

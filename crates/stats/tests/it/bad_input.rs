@@ -17,12 +17,12 @@ const OF_ONE: [(&str, OneSampleCall); 31] = [
     ("robust sd", |x| robust_sd(x).map(drop)),
     ("inter-quartile range", |x| inter_quartile_range(x).map(drop)),
     ("median with interval", |x| median_with_interval(x, 0.95).map(drop)),
-    ("outliers", |x| find_outlying_values(x).map(drop)),
-    ("two modes", |x| find_two_modes(x).map(drop)),
+    ("outliers", |x| find_outlying_values(x, 0.01).map(drop)),
+    ("two modes", |x| find_two_modes(x, 1).map(drop)),
     ("drift", |x| drift_correlation(x).map(drop)),
     ("autocorrelation", |x| lag_one_autocorrelation(x).map(drop)),
     ("effective size", |x| effective_size(x).map(drop)),
-    ("two modes of few", |x| find_two_modes(&x[..x.len().min(5)]).map(drop)),
+    ("two modes of few", |x| find_two_modes(&x[..x.len().min(5)], 1).map(drop)),
     ("harmonic mean", |x| harmonic_mean(x).map(drop)),
     ("harmonic sd", |x| harmonic_sd(x).map(drop)),
     ("trimmed mean", |x| trimmed_mean(x, 0.2).map(drop)),
@@ -136,8 +136,8 @@ fn one_value() {
     assert_eq!(mad(&[7.0]), Ok(0.0));
     assert_eq!(sd(&[7.0]), Err(StatsError::TooFew { needed: 2, got: 1 }));
     assert_eq!(drift_correlation(&[7.0]), Err(StatsError::TooFew { needed: 3, got: 1 }));
-    assert_eq!(find_two_modes(&[7.0]), Err(StatsError::TooFew { needed: 8, got: 1 }));
-    assert_eq!(find_outlying_values(&[7.0]), Ok(vec![]));
+    assert_eq!(find_two_modes(&[7.0], 1), Err(StatsError::TooFew { needed: 8, got: 1 }));
+    assert_eq!(find_outlying_values(&[7.0], 0.01), Ok(vec![]));
     assert_eq!(mann_whitney(&[7.0], &[9.0]).unwrap().p, 1.0);
     let ratio = hodges_lehmann_ratio(&[8.0], &[12.0], 0.95).unwrap();
     assert!((ratio.value - 1.5).abs() < 1e-15 && ratio.interval.is_none());
@@ -185,8 +185,8 @@ fn all_values_equal() {
     assert_eq!(estimate_paired_ratio(&same, &same, 0.95).unwrap().value, 1.0);
     assert_eq!(drift_correlation(&same), Err(StatsError::NoSpread));
     assert_eq!(lag_one_autocorrelation(&[0.1; 12]), Err(StatsError::NoSpread));
-    assert_eq!(find_two_modes(&same), Ok(None));
-    assert_eq!(find_outlying_values(&same), Ok(vec![]));
+    assert_eq!(find_two_modes(&same, 1), Ok(None));
+    assert_eq!(find_outlying_values(&same, 0.01), Ok(vec![]));
 }
 
 #[test]

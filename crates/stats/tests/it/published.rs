@@ -101,9 +101,26 @@ fn small_numbers_by_hand() {
     assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Ok(2.5));
     assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.25), Ok(1.75));
     assert!((geometric_mean(&[1.0, 2.0, 4.0]).unwrap() - 2.0).abs() < 1e-15);
-    let found = find_outlying_values(&[10.0, 11.0, 9.0, 10.5, 30.0, 9.5]).unwrap();
+    let found = find_outlying_values(&[10.0, 11.0, 9.0, 10.5, 30.0, 9.5], 0.01).unwrap();
     assert_eq!(found.iter().map(|outlier| outlier.index).collect::<Vec<_>>(), [4]);
-    assert_eq!(find_outlying_values(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 90.0]).unwrap().len(), 1);
+    assert_eq!(find_outlying_values(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 90.0], 0.01).unwrap().len(), 1);
+}
+
+/// Rosner (1983), the example of 54 values, as the NIST/SEMATECH e-Handbook of Statistical Methods, section 1.3.5.17.3, gives it:
+/// the deviates 3.118, 2.942 and 3.179 against 3.158, 3.151 and 3.143, so that the third one makes outliers of all three.
+#[test]
+fn three_outliers_of_rosner() {
+    let values = [
+        -0.25, 0.68, 0.94, 1.15, 1.20, 1.26, 1.26, 1.34, 1.38, 1.43, 1.49, 1.49, 1.55, 1.56, 1.58, 1.65,
+        1.69, 1.70, 1.76, 1.77, 1.81, 1.91, 1.94, 1.96, 1.99, 2.06, 2.09, 2.10, 2.14, 2.15, 2.23, 2.24, 2.26,
+        2.35, 2.37, 2.40, 2.47, 2.54, 2.62, 2.64, 2.90, 2.92, 2.92, 2.93, 3.21, 3.26, 3.30, 3.59, 3.68, 4.30,
+        4.64, 5.34, 5.42, 6.01,
+    ];
+    let found = find_outlying_values(&values, 0.05).unwrap();
+    assert_eq!(found.iter().map(|outlier| outlier.index).collect::<Vec<_>>(), [51, 52, 53]);
+    for (outlier, score) in found.iter().rev().zip([3.118, 2.942, 3.179]) {
+        assert!((outlier.score - score).abs() < 1e-3, "{outlier:?}");
+    }
 }
 
 /// Benjamini and Yekutieli (2001), section 1: under any dependence the same fifteen p-values are held to 5 % divided by

@@ -110,7 +110,7 @@ fn one_mode_is_rarely_called_two() {
         let mut alarms = |shape: fn(&mut NormalNoise) -> f64| {
             share_of_hits(3_000, || {
                 let sample: Vec<f64> = (0..n).map(|_| shape(&mut noise)).collect();
-                find_two_modes(&sample).unwrap().is_some()
+                find_two_modes(&sample, 1).unwrap().is_some()
             })
         };
         let normal = alarms(|noise| 100.0 + 3.0 * noise.normal());
@@ -134,7 +134,9 @@ fn two_clear_modes_are_found() {
         let found = share_of_hits(2_000, || {
             let upper = |index: usize| if index < n / 3 { 112.0 } else { 100.0 };
             let sample: Vec<f64> = (0..n).map(|index| upper(index) + noise.normal()).collect();
-            find_two_modes(&sample).unwrap().is_some_and(|modes| (modes.high - modes.low - 12.0).abs() < 3.0)
+            find_two_modes(&sample, 1)
+                .unwrap()
+                .is_some_and(|modes| (modes.high - modes.low - 12.0).abs() < 3.0)
         });
         assert!(found >= 0.95, "n = {n}: {found}");
     }
