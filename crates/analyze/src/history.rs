@@ -428,7 +428,8 @@ fn describe_change_point(
     let (good, bad) = (runs.get(last.run)?, runs.get(first.run)?);
     let id = |run: &&RunRecord| run.manifest.id.clone();
     let between = runs.get(last.run + 1..first.run).unwrap_or_default();
-    let differences = run_differences::facts_between(good, "after", bad);
+    let differences =
+        run_differences::fact_differences(std::slice::from_ref(good), "after", std::slice::from_ref(bad));
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
     let facts = differences.iter().filter(|fact| fact.important);
     Some(HistoryChangePoint {

@@ -15,7 +15,7 @@
 //! | `compared_part`, `part_estimate`, `part_verdict` | the mean and tail quantiles, and the verdict where they, or the tail, say otherwise than the middle |
 //! | `checks`, [`diagnostic`] | what is doubtful |
 //! | [`noise_card`] | what this machine shows where nothing changed |
-//! | [`run_differences`] | facts and parts of the plan that differ |
+//! | [`run_differences`], `side_values` | facts and parts of the plan that differ, over all runs of both sides |
 //! | [`comparison`] | the answer |
 //! | `row_shift` | how far each decile of a row moved |
 //! | [`recap`], [`gate`] | all rows together; which rows fail |
@@ -45,6 +45,7 @@ pub(crate) mod row_estimate;
 pub(crate) mod row_shift;
 pub mod run_differences;
 pub(crate) mod same_content;
+pub(crate) mod side_values;
 pub(crate) mod tails;
 pub(crate) mod twin_rows;
 pub(crate) mod verdict;

@@ -61,15 +61,12 @@ pub fn compare_sides(
     let mut warnings = same_content;
     let mut edited = Vec::new();
     for side in candidates {
-        if let Some(first) = baseline.runs.first() {
-            let others = baseline.runs.iter().skip(1).chain(&side.runs);
-            let cases = run_differences::edited_cases(&first.manifest, others, &hidden, &hidden);
-            edited.push(EditedCases { candidate: side.name.clone(), cases });
-        }
+        let cases = run_differences::edited_cases([&baseline.runs, &side.runs], &hidden, &hidden);
+        edited.push(EditedCases { candidate: side.name.clone(), cases });
     }
     for (side, edited) in candidates.iter().zip(&edited) {
         warnings.extend(edited.diagnostics(&baseline.name, options));
-        let differences = run_differences::side_rule_differences(&baseline.runs, &side.runs, &hidden);
+        let differences = run_differences::side_rule_differences([&baseline.runs, &side.runs], &hidden);
         warnings.extend(crate::compare::checks::study_diagnostic(&baseline.name, &side.name, &differences));
         warnings.extend(crate::compare::checks::environment_diagnostic(&baseline.name, &side.name, &facts));
     }
@@ -238,9 +235,7 @@ fn edited_repetition_cases(
     factor: &str,
     candidates: impl Iterator<Item = String>,
 ) -> Vec<EditedCases> {
-    let Some(first) = side.runs.first() else { return Vec::new() };
-    let cases =
-        run_differences::edited_cases(&first.manifest, side.runs.iter().skip(1), &[], &[factor.into()]);
+    let cases = run_differences::edited_cases([&side.runs, &side.runs], &[], &[factor.into()]);
     candidates.map(|candidate| EditedCases { candidate, cases: cases.clone() }).collect()
 }
 

@@ -3,25 +3,31 @@
 //! Facts are ranked by how likely they explain a change; none is blamed. Of plans it looks at manifests only: what a
 //! case is (workload, definition, parameters, environment) and how the study carries it out.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use indexmap::IndexMap;
-use perflab_model::fact_table::{self, FACT_RANKS, FactWeight, ranked_fact_spec};
+use indexmap::{IndexMap, IndexSet};
+use perflab_model::fact_table::{
+    self, FACT_RANKS, FactKey, FactVolatility, FactWeight, fact_spec, ranked_fact_spec,
+};
 use perflab_model::study::FactorKind;
-use perflab_model::{Case, Facts, Manifest, RunRecord, Scalar, TargetRecord};
+use perflab_model::{Case, Facts, Manifest, RunRecord, Scalar};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-/// A fact that is not the same on both sides.
+use crate::compare::side_values::{RunValues, SidePair, differing_keys};
+
+/// A fact that is not the same in all runs of both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FactDifference {
     /// The fact's key.
     pub key: String,
     /// Name of the candidate side.
     pub candidate_name: String,
-    /// Its value on the baseline, as text; absent where not known there.
+    /// Its value on the baseline, as text, or each value with its number of runs where they are several; absent where not known
+    /// there.
     pub baseline: Option<String>,
-    /// Its value on the candidate, as text; absent where not known there.
+    /// The same on the candidate.
     pub candidate: Option<String>,
     /// Whether it is of a kind that often changes results.
     pub important: bool,
@@ -33,86 +39,94 @@ const LEAST_DRIFT: f64 = 0.5;
 /// Loads below this are an idle machine's.
 const IDLE_LOAD: f64 = 1.0;
 
-/// A fact's rank among causes, behind all of them where its difference is none that matters, and whether it matters.
-fn rank_difference(difference: &perflab_model::facts::FactChange<'_>) -> (usize, bool) {
-    let (spec, rank) = ranked_fact_spec(difference.key);
+/// A load average of so many seconds still holds a good part of what ended before it (it decays by e in its own length).
+const LOAD_AVERAGES: &[(FactKey, u64)] =
+    &[(fact_table::LOAD_1, 60), (fact_table::LOAD_5, 300), (fact_table::LOAD_15, 900)];
+
+/// After so many of its lengths, less than a hundredth of a load is left in its average.
+const LENGTHS_TO_DECAY: u64 = 5;
+
+/// A fact's rank among causes, behind all of them where its difference is none that matters, and whether it matters; `is_large`
+/// says so of facts that vary by themselves.
+fn rank_difference(key: &str, is_large: impl Fn() -> bool) -> (usize, bool) {
+    let (spec, rank) = ranked_fact_spec(key);
     let matters = match spec.weight {
         FactWeight::Often => true,
-        FactWeight::WhenLarge => has_drifted_far(difference.ours, difference.theirs),
+        FactWeight::WhenLarge => is_large(),
         FactWeight::Hardly => false,
     };
     (if matters { rank } else { FACT_RANKS + rank }, matters)
 }
 
-/// Whether a number changed by much of itself; one that is no number, or is not known on one side, did.
-fn has_drifted_far(ours: Option<&Scalar>, theirs: Option<&Scalar>) -> bool {
-    let number = |value: Option<&Scalar>| value?.to_string().parse::<f64>().ok();
-    let (Some(ours), Some(theirs)) = (number(ours), number(theirs)) else { return true };
+/// Whether a number changed by much of itself.
+fn has_drifted_far(ours: f64, theirs: f64) -> bool {
     let (less, more) = (ours.min(theirs), ours.max(theirs));
     more >= IDLE_LOAD && more - less > LEAST_DRIFT * more
 }
 
-/// Facts that differ between the first run of the baseline and any run of a candidate, the likely causes first.
+/// Facts that are not the same in all runs of both sides, the likely causes first.
 pub(crate) fn fact_differences(
     baseline: &[RunRecord],
     name: &str,
     candidate: &[RunRecord],
 ) -> Vec<FactDifference> {
-    let Some(first) = baseline.first() else { return Vec::new() };
-    let mut found: Vec<(usize, FactDifference)> = Vec::new();
-    for difference in candidate.iter().flat_map(|run| ranked_fact_differences(first, name, run)) {
-        if !found.iter().any(|(_, known)| known.key == difference.1.key) {
-            found.push(difference);
-        }
-    }
-    sort_by_rank(found)
-}
-
-/// Facts that differ between two runs, the likely causes first.
-pub(crate) fn facts_between(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<FactDifference> {
-    sort_by_rank(ranked_fact_differences(baseline, name, candidate))
-}
-
-fn sort_by_rank(mut found: Vec<(usize, FactDifference)>) -> Vec<FactDifference> {
+    let sides = [baseline, candidate];
+    let compared = ComparedTimes::of_runs(sides);
+    let mut found = target_fact_differences(sides, name, &compared);
+    let hosts = sides.map(|runs| runs.iter().map(|run| (run, Cow::Borrowed(&run.manifest.facts))).collect());
+    found.extend(compare_facts(&hosts, "", name, &compared));
     found.sort_by_key(|(rank, _)| *rank);
     found.into_iter().map(|(_, difference)| difference).collect()
 }
 
-fn ranked_fact_differences(
-    baseline: &RunRecord,
-    name: &str,
-    candidate: &RunRecord,
-) -> Vec<(usize, FactDifference)> {
-    let mut found = target_fact_differences(baseline, name, candidate);
-    found.extend(compare_facts(&baseline.manifest.facts, &candidate.manifest.facts, "", name));
-    found
+/// When the runs of a comparison ran, in nanoseconds of the machine's clock: their own load is in the averages of those after them.
+struct ComparedTimes(Vec<(u64, u64)>);
+
+impl ComparedTimes {
+    fn of_runs(sides: [&[RunRecord]; 2]) -> Self {
+        Self(sides.into_iter().flatten().map(run_times).collect())
+    }
+
+    /// Whether the load average of a run may be that of a run that is compared with it.
+    fn explain_load(&self, run: &RunRecord, key: &str) -> bool {
+        let Some((_, seconds)) = LOAD_AVERAGES.iter().find(|(average, _)| average == key) else {
+            return false;
+        };
+        let (start, _) = run_times(run);
+        let reach = LENGTHS_TO_DECAY * seconds * 1_000_000_000;
+        let is_before = |(began, ended): &(u64, u64)| *began < start && start < ended.saturating_add(reach);
+        self.0.iter().any(is_before)
+    }
 }
+
+/// When a run began, and when its last iteration ended.
+fn run_times(run: &RunRecord) -> (u64, u64) {
+    let anchor = run.manifest.anchor;
+    let last = run.iterations.iter().map(|iteration| iteration.end.0).max().unwrap_or(anchor.monotonic.0);
+    let start = anchor.realtime.0;
+    (start, start.saturating_add(last.saturating_sub(anchor.monotonic.0)))
+}
+
+/// A run, and the facts of one of its machines.
+type MachineFacts<'a> = (&'a RunRecord, Cow<'a, Facts>);
 
 /// What differs in the targets, by name: what runs in a guest is explained by the guest first. Of targets that a study counts
 /// (`guest1`, `guest2`) the first one speaks for all that say the same.
 fn target_fact_differences(
-    baseline: &RunRecord,
+    sides: [&[RunRecord]; 2],
     name: &str,
-    candidate: &RunRecord,
+    compared: &ComparedTimes,
 ) -> Vec<(usize, FactDifference)> {
     let mut found: Vec<(usize, FactDifference)> = Vec::new();
     let mut known: BTreeSet<(String, Option<String>, Option<String>)> = BTreeSet::new();
-    for ours in &baseline.manifest.targets {
-        let Some(theirs) = candidate.manifest.targets.iter().find(|target| target.name == ours.name) else {
-            continue;
-        };
-        // One that never came reported no facts.
-        let is_silent = |target: &TargetRecord| target.kernel.is_empty() && target.facts.is_empty();
-        if is_silent(ours) || is_silent(theirs) {
+    let targets = sides[0].iter().flat_map(|run| &run.manifest.targets);
+    let names: IndexSet<&str> = targets.map(|target| target.name.as_str()).collect();
+    for target in names {
+        let facts = sides.map(|runs| runs.iter().filter_map(|run| target_facts(run, target)).collect());
+        if facts.iter().any(Vec::is_empty) {
             continue;
         }
-        let (mut a, mut b) = (ours.facts.clone(), theirs.facts.clone());
-        for (facts, target) in [(&mut a, ours), (&mut b, theirs)] {
-            if !target.kernel.is_empty() {
-                facts.add(fact_table::KERNEL_RELEASE, target.kernel.as_str(), "target");
-            }
-        }
-        for (rank, fact) in compare_facts(&a, &b, &format!("{}: ", ours.name), name) {
+        for (rank, fact) in compare_facts(&facts, &format!("{target}: "), name, compared) {
             let bare = fact.key.rsplit(": ").next().unwrap_or_default().to_owned();
             if known.insert((bare, fact.baseline.clone(), fact.candidate.clone())) {
                 found.push((rank, fact));
@@ -122,23 +136,61 @@ fn target_fact_differences(
     found
 }
 
-fn compare_facts(ours: &Facts, theirs: &Facts, prefix: &str, name: &str) -> Vec<(usize, FactDifference)> {
-    let all = ours.all_changes_to(theirs).into_iter();
-    let difference = |difference: perflab_model::facts::FactChange<'_>| {
-        let (rank, important) = rank_difference(&difference);
-        if difference.is_volatile() && !important {
+/// The facts of a target with its kernel; none where it never came and so reported none.
+fn target_facts<'a>(run: &'a RunRecord, name: &str) -> Option<MachineFacts<'a>> {
+    let target = run.manifest.targets.iter().find(|target| target.name == name)?;
+    if target.kernel.is_empty() && target.facts.is_empty() {
+        return None;
+    }
+    let mut facts = target.facts.clone();
+    if !target.kernel.is_empty() {
+        facts.add(fact_table::KERNEL_RELEASE, target.kernel.as_str(), "target");
+    }
+    Some((run, Cow::Owned(facts)))
+}
+
+fn compare_facts(
+    sides: &[Vec<MachineFacts<'_>>; 2],
+    prefix: &str,
+    name: &str,
+    compared: &ComparedTimes,
+) -> Vec<(usize, FactDifference)> {
+    let texts = |(_, facts): &MachineFacts<'_>| -> RunValues {
+        facts.iter().map(|(key, fact)| (key.to_owned(), fact.value.to_string())).collect()
+    };
+    let [ours, theirs] = [0, 1].map(|at| sides[at].iter().map(texts).collect::<Vec<_>>());
+    let difference = |(key, [ours, theirs]): (String, SidePair)| {
+        let (rank, important) = rank_difference(&key, || have_drifted_apart(sides, &key, compared));
+        if fact_spec(&key).volatility == FactVolatility::Varies && !important {
             return None;
         }
         let fact = FactDifference {
-            key: format!("{prefix}{}", difference.key),
+            key: format!("{prefix}{key}"),
             candidate_name: name.into(),
-            baseline: difference.ours.map(ToString::to_string),
-            candidate: difference.theirs.map(ToString::to_string),
+            baseline: ours.to_text(),
+            candidate: theirs.to_text(),
             important,
         };
         Some((rank, fact))
     };
-    all.filter_map(difference).collect()
+    differing_keys([&ours, &theirs], |_| true).into_iter().filter_map(difference).collect()
+}
+
+/// Whether the middles of a fact that varies by itself are far apart, of the runs whose load is not that of other runs that are
+/// compared; a value that is no number, or that one side lacks, is.
+fn have_drifted_apart(sides: &[Vec<MachineFacts<'_>>; 2], key: &str, compared: &ComparedTimes) -> bool {
+    let judged = |side: &Vec<MachineFacts<'_>>| -> Vec<Option<f64>> {
+        let own = side.iter().filter(|(run, _)| !compared.explain_load(run, key));
+        own.map(|(_, facts)| facts.stored(key)?.value.to_string().parse().ok()).collect()
+    };
+    let [ours, theirs] = [judged(&sides[0]), judged(&sides[1])];
+    if ours.is_empty() || theirs.is_empty() {
+        return false;
+    }
+    let middle = |values: &[Option<f64>]| -> Option<f64> {
+        perflab_stats::median(&values.iter().copied().collect::<Option<Vec<f64>>>()?).ok()
+    };
+    middle(&ours).zip(middle(&theirs)).is_none_or(|(ours, theirs)| has_drifted_far(ours, theirs))
 }
 
 /// One thing that was planned differently.
@@ -152,9 +204,19 @@ pub struct PlanDifference {
     pub candidate: Option<String>,
 }
 
+impl PlanDifference {
+    fn from_sides((key, [ours, theirs]): (String, SidePair)) -> Self {
+        Self { key, baseline: ours.to_text(), candidate: theirs.to_text() }
+    }
+}
+
 impl std::fmt::Display for PlanDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+        if self.baseline == self.candidate {
+            // Both sides mix the same values.
+            return write!(f, "{}: {} on both sides", self.key, text(&self.baseline));
+        }
         write!(f, "{}: {} -> {}", self.key, text(&self.baseline), text(&self.candidate))
     }
 }
@@ -163,70 +225,112 @@ impl std::fmt::Display for PlanDifference {
 const KEYS_COMPARED_ELSEWHERE: &[&str] =
     &["title", "description", "reference", "workload", "metric", "facts", "run.seed", "run.order"];
 
-/// Cases that have one name and are not the same: what differs between the first run and any of the others, under the name
-/// that the case is lined up with. Cases are twins by all factors but the `hidden` ones, which are compared.
-pub(crate) fn edited_cases<'a>(
-    first: &Manifest,
-    others: impl IntoIterator<Item = &'a RunRecord>,
+/// Cases of one name.
+struct TwinCases {
+    /// The name that they are lined up with.
+    name: String,
+    /// The parts of each, by side.
+    parts: [Vec<RunValues>; 2],
+}
+
+/// Cases that have one name and are not the same in all runs of both sides, under the name that the case is lined up with. Cases
+/// are twins by all factors but the `hidden` ones, which are compared.
+pub(crate) fn edited_cases(
+    sides: [&[RunRecord]; 2],
     hidden: &[String],
     lined_up_without: &[String],
 ) -> IndexMap<String, Vec<PlanDifference>> {
-    let mut found: IndexMap<String, Vec<PlanDifference>> = IndexMap::new();
-    let mut twins: HashMap<String, Vec<&Case>> = HashMap::new();
-    for twin in &first.plan.cases {
-        twins.entry(case_name(twin, hidden)).or_default().push(twin);
-    }
-    for run in others {
-        let theirs = &run.manifest;
-        let varied = varied_keys(first, theirs, hidden);
-        for case in &theirs.plan.cases {
-            let name = case_name(case, lined_up_without);
-            for twin in twins.get(&case_name(case, hidden)).into_iter().flatten() {
-                let mut differences = case_differences((first, twin), (theirs, case));
-                differences.retain(|one| !varied.contains(&one.key));
-                if !differences.is_empty() {
-                    let known = found.entry(name.clone()).or_default();
-                    differences.retain(|one| !known.contains(one));
-                    known.extend(differences);
-                }
+    let varied: BTreeSet<String> =
+        sides.into_iter().flatten().flat_map(|run| varied_keys(run, hidden)).collect();
+    let mut twins: IndexMap<String, TwinCases> = IndexMap::new();
+    for (at, runs) in sides.into_iter().enumerate() {
+        for (run, case) in
+            runs.iter().flat_map(|run| run.manifest.plan.cases.iter().map(move |case| (run, case)))
+        {
+            let lined_up =
+                || TwinCases { name: case_name(case, lined_up_without), parts: [Vec::new(), Vec::new()] };
+            let twin = twins.entry(case_name(case, hidden)).or_insert_with(lined_up);
+            let mut own = case_parts(&run.manifest, case);
+            own.retain(|(key, _)| !varied.contains(key));
+            if let Some(side) = twin.parts.get_mut(at) {
+                side.push(own);
             }
+        }
+    }
+    let mut found: IndexMap<String, Vec<PlanDifference>> = IndexMap::new();
+    for TwinCases { name, parts: [ours, theirs] } in twins.into_values() {
+        // A case of one side only has no twin.
+        if ours.is_empty() || theirs.is_empty() {
+            continue;
+        }
+        let differences = case_part_differences([&ours, &theirs]);
+        if !differences.is_empty() {
+            let known = found.entry(name).or_default();
+            known.extend(differences.into_iter().filter(|one| !known.contains(one)).collect::<Vec<_>>());
         }
     }
     found
 }
 
-/// How the study is carried out: what differs between two runs beside their cases; `hidden` factors are what is compared.
-fn run_rule_differences(ours: &Manifest, theirs: &Manifest, hidden: &[String]) -> Vec<PlanDifference> {
-    let (a, b) = (study_leaves(ours), study_leaves(theirs));
-    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+/// How the study of a run is carried out, key by key: where a case runs before how it is recorded; `hidden` factors are what is
+/// compared.
+fn run_rules(run: &Manifest, hidden: &[String]) -> RunValues {
     let is_hidden = |key: &str| hidden.iter().any(|name| key.starts_with(&format!("factor.{name}.")));
-    let mut found: Vec<PlanDifference> = keys
-        .into_iter()
-        .filter(|key| !is_hidden(key))
-        .filter_map(|key| plan_difference(key.strip_prefix("run.").unwrap_or(key), a.get(key), b.get(key)))
-        .collect();
-    found.extend(plan_difference("order", Some(&ours.plan.order), Some(&theirs.plan.order)));
-    found.extend(ours.plan.margins.iter().filter_map(|(metric, margin)| {
-        plan_difference(&format!("margin of {metric}"), Some(margin), theirs.plan.margins.get(metric))
-    }));
+    let mut found: RunValues = study_leaves(run).into_iter().filter(|(key, _)| !is_hidden(key)).collect();
+    for (key, _) in &mut found {
+        if let Some(bare) = key.strip_prefix("run.") {
+            *key = bare.to_owned();
+        }
+    }
+    found.push(("order".into(), run.plan.order.clone()));
+    found.extend(
+        run.plan.margins.iter().map(|(metric, margin)| (format!("{MARGIN_KEY}{metric}"), margin.to_string())),
+    );
+    found
+}
+
+/// Before the metric's name in the key of its margin.
+const MARGIN_KEY: &str = "margin of ";
+
+/// How the study is carried out: what is not the same in all runs of both sides beside their cases.
+pub(crate) fn side_rule_differences(sides: [&[RunRecord]; 2], hidden: &[String]) -> Vec<PlanDifference> {
+    let [ours, theirs] =
+        sides.map(|runs| runs.iter().map(|run| run_rules(&run.manifest, hidden)).collect::<Vec<_>>());
+    // A metric that one side lacks is told elsewhere.
+    let found = differing_keys([&ours, &theirs], |key| !key.starts_with(MARGIN_KEY));
+    let mut found: Vec<PlanDifference> = found.into_iter().map(PlanDifference::from_sides).collect();
     // Where a case runs explains more than how it is recorded.
     found.sort_by_key(|one| !one.key.starts_with("target."));
     found
 }
 
-/// The same for all runs of a candidate, against the first run of the baseline.
-pub(crate) fn side_rule_differences(
-    baseline: &[RunRecord],
-    candidate: &[RunRecord],
-    hidden: &[String],
-) -> Vec<PlanDifference> {
-    let Some(first) = baseline.first() else { return Vec::new() };
-    let mut found: Vec<PlanDifference> = Vec::new();
-    for run in candidate {
-        let all = run_rule_differences(&first.manifest, &run.manifest, hidden);
-        found.extend(all.into_iter().filter(|one| !found.contains(one)).collect::<Vec<_>>());
+/// Short enough to be read, long enough to differ.
+const DIGEST_LENGTH: usize = 12;
+
+/// The end of the key of a case's definition.
+const DEFINITION_KEY: &str = ": definition";
+
+/// What a case is, key by key: workload, definition, parameters, environment.
+fn case_parts(run: &Manifest, case: &Case) -> RunValues {
+    let name = &case.workload;
+    let mut found = vec![(format!("{name}: workload"), case.uses.clone())];
+    if let Some(digest) = run.plan.definitions.get(&case.uses) {
+        found.push((format!("{name}{DEFINITION_KEY}"), digest.chars().take(DIGEST_LENGTH).collect()));
     }
+    let parameters = case.parameters.iter().map(|(key, value)| (key.clone(), value.to_string()));
+    let environment = case.environment.iter().map(|(key, value)| (format!("${key}"), value.clone()));
+    let texts: BTreeMap<String, String> = parameters.chain(environment).collect();
+    found.extend(texts.into_iter().map(|(key, value)| (format!("{name}: {key}"), value)));
     found
+}
+
+fn case_part_differences(sides: [&[RunValues]; 2]) -> Vec<PlanDifference> {
+    // Runs of before definitions were kept, and imports, have none: unknown is not different.
+    let found = differing_keys(sides, |key| !key.ends_with(DEFINITION_KEY));
+    // Another workload has another definition.
+    let is_other_workload = found.iter().any(|(key, _)| key.ends_with(": workload"));
+    let tells = |key: &str| !(is_other_workload && key.ends_with(DEFINITION_KEY));
+    found.into_iter().filter(|(key, _)| tells(key)).map(PlanDifference::from_sides).collect()
 }
 
 /// What differs between two cases of one name: workload, definition, parameters, environment.
@@ -234,28 +338,7 @@ pub(crate) fn case_differences(
     (our_run, ours): (&Manifest, &Case),
     (their_run, theirs): (&Manifest, &Case),
 ) -> Vec<PlanDifference> {
-    let name = &ours.workload;
-    let mut found = Vec::new();
-    found.extend(plan_difference(&format!("{name}: workload"), Some(&ours.uses), Some(&theirs.uses)));
-    let definition = |run: &Manifest, case: &Case| run.plan.definitions.get(&case.uses).cloned();
-    // Runs of before definitions were kept, and imports, have none: unknown is not different.
-    if let (Some(a), Some(b)) = (definition(our_run, ours), definition(their_run, theirs))
-        && ours.uses == theirs.uses
-    {
-        let short = |digest: String| digest.chars().take(12).collect::<String>();
-        found.extend(plan_difference(&format!("{name}: definition"), Some(&short(a)), Some(&short(b))));
-    }
-    let texts = |case: &Case| -> BTreeMap<String, String> {
-        let parameters = case.parameters.iter().map(|(key, value)| (key.clone(), value.to_string()));
-        let environment = case.environment.iter().map(|(key, value)| (format!("${key}"), value.clone()));
-        parameters.chain(environment).collect()
-    };
-    let (a, b) = (texts(ours), texts(theirs));
-    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    found.extend(
-        keys.into_iter().filter_map(|key| plan_difference(&format!("{name}: {key}"), a.get(key), b.get(key))),
-    );
-    found
+    case_part_differences([&[case_parts(our_run, ours)], &[case_parts(their_run, theirs)]])
 }
 
 /// Memory that differs by less than this is the same: kernels reserve more or less of it.
@@ -288,19 +371,18 @@ pub(crate) fn machine_differences(ours: &Facts, theirs: &Facts) -> Vec<PlanDiffe
     ours.all_changes_to(theirs).into_iter().filter_map(difference).collect()
 }
 
-/// Keys that a compared factor sets: that they differ is what is asked.
-fn varied_keys(ours: &Manifest, theirs: &Manifest, hidden: &[String]) -> BTreeSet<String> {
-    let factors = [ours, theirs].into_iter().flat_map(|run| hidden.iter().map(move |name| (run, name)));
-    let mut found = BTreeSet::new();
-    for (run, name) in factors {
-        let Some(factor) = run.study.factor.get(name) else { continue };
+/// Keys that a compared factor sets in a run: that they differ is what is asked.
+fn varied_keys(run: &RunRecord, hidden: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in hidden {
+        let Some(factor) = run.manifest.study.factor.get(name) else { continue };
         let key = factor.key.as_ref().unwrap_or(name);
         let key = match factor.kind {
             FactorKind::Parameter => key.clone(),
             FactorKind::Environment => format!("${key}"),
             _ => continue,
         };
-        found.extend(run.plan.cases.iter().map(|case| format!("{}: {key}", case.workload)));
+        found.extend(run.manifest.plan.cases.iter().map(|case| format!("{}: {key}", case.workload)));
     }
     found
 }
@@ -357,8 +439,9 @@ fn case_name(case: &Case, hidden: &[String]) -> String {
 #[must_use]
 pub fn run_differences(ours: &RunRecord, theirs: &RunRecord) -> Vec<PlanDifference> {
     let (a, b) = (&ours.manifest, &theirs.manifest);
+    let sides = [std::slice::from_ref(ours), std::slice::from_ref(theirs)];
     let mut found: Vec<PlanDifference> = Vec::new();
-    for difference in edited_cases(a, [theirs], &[], &[]).into_values().flatten() {
+    for difference in edited_cases(sides, &[], &[]).into_values().flatten() {
         if !found.contains(&difference) {
             found.push(difference);
         }
@@ -375,8 +458,9 @@ pub fn run_differences(ours: &RunRecord, theirs: &RunRecord) -> Vec<PlanDifferen
         only(&theirs_cases, &ours_cases).as_ref(),
     ));
     found.extend(plan_difference("study", Some(&a.study.title), Some(&b.study.title)));
-    found.extend(run_rule_differences(a, b, &[]));
-    let facts = facts_between(ours, "", theirs);
+    found.extend(side_rule_differences(sides, &[]));
+    let [ours, theirs] = sides;
+    let facts = fact_differences(ours, "", theirs);
     let (mattering, others): (Vec<_>, Vec<_>) = facts.into_iter().partition(|fact| fact.important);
     let fact = |fact: FactDifference| PlanDifference {
         key: format!("fact {}", fact.key),
@@ -432,7 +516,10 @@ mod tests {
         let (ours, theirs) = (make_facts(&ours), make_facts(&theirs));
         let mut found: Vec<(usize, bool, &str)> = Vec::new();
         for difference in ours.all_changes_to(&theirs) {
-            let (place, matters) = rank_difference(&difference);
+            let number = |value: Option<&Scalar>| value.unwrap().to_string().parse().unwrap();
+            let (place, matters) = rank_difference(difference.key, || {
+                has_drifted_far(number(difference.ours), number(difference.theirs))
+            });
             found.push((place, matters, difference.key));
         }
         found.sort_unstable();

@@ -179,3 +179,51 @@ fn free_space_mounts_and_drawn_seeds_are_no_warning_and_settings_all_stand_there
     };
     assert_eq!(first.len(), 9);
 }
+
+/// The values of a fact on both sides, and whether it is one that matters.
+fn named_fact(
+    found: &perflab_analyze::Comparison,
+    key: &str,
+) -> Option<(Option<String>, Option<String>, bool)> {
+    let fact = found.facts.iter().find(|fact| fact.key == key)?;
+    Some((fact.baseline.clone(), fact.candidate.clone(), fact.important))
+}
+
+#[test]
+fn every_run_of_a_side_is_held_against_the_others() {
+    let with_swappiness = |id: &str, swappiness: i64| {
+        let mut run = run_of_command(id, 1, 1.0, "gzip");
+        run.manifest.facts.add(fact_table::SYSCTL.key("vm.swappiness"), swappiness, "sysctl");
+        run
+    };
+    let mixed = make_side("mixed", vec![with_swappiness("01A", 60), with_swappiness("01C", 10)]);
+    let plain = make_side("plain", vec![with_swappiness("01B", 60), with_swappiness("01D", 60)]);
+    let both = Some("60 (1 run), 10 (1 run)".to_owned());
+    let one = Some("60".to_owned());
+    let compare = |ours: &ComparisonSide, theirs: &ComparisonSide| {
+        compare_sides(ours, std::slice::from_ref(theirs), &AnalysisOptions::default()).unwrap()
+    };
+    let key = "sysctl.vm.swappiness";
+    assert_eq!(named_fact(&compare(&mixed, &plain), key), Some((both.clone(), one.clone(), true)));
+    assert_eq!(named_fact(&compare(&plain, &mixed), key), Some((one, both.clone(), true)));
+    assert_eq!(named_fact(&compare(&mixed, &mixed), key), Some((both.clone(), both, true)));
+    assert_eq!(named_fact(&compare(&plain, &plain), key), None);
+}
+
+/// A run leaves its load behind: what was measured next to it is not another environment.
+#[test]
+fn the_load_of_a_compared_run_is_no_other_environment() {
+    let with_load = |id: &str, load: &str, minutes: u64| {
+        let mut run = run_of_command(id, 1, 1.0, "gzip");
+        run.manifest.facts.add(fact_table::LOAD_1, load, "/proc/loadavg");
+        run.manifest.anchor.realtime.0 += minutes * 60_000_000_000;
+        run
+    };
+    let named = |minutes: u64| {
+        let (a, b) = (with_load("01A", "0.1", 0), with_load("01B", "8.0", minutes));
+        let found =
+            compare_sides(&make_side("a", vec![a]), &[make_side("b", vec![b])], &AnalysisOptions::default());
+        named_fact(&found.unwrap(), "load.1").is_some()
+    };
+    assert_eq!([1, 60].map(named), [false, true]);
+}
