@@ -7,14 +7,16 @@
 //! once in forty runs. A history that is too short to know its own noise gives no answer, and says so.
 
 use perflab_model::Unit;
-use perflab_stats::{StatsError, StepMonitor, benjamini_hochberg, prediction_interval, prediction_p};
+use perflab_stats::{
+    StatsError, StepAlarm, StepMonitor, benjamini_hochberg, prediction_interval, prediction_p,
+};
 use serde::Serialize;
 
 use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange};
 use crate::compare::comparison::Verdict;
 use crate::compare::options::AnalysisOptions;
 use crate::error::AnalyzeError;
-use crate::history::{self, MetricHistories, MetricHistory};
+use crate::history::{self, AcceptedBaseline, MetricHistories, MetricHistory};
 use crate::method_description::MethodDescription;
 
 /// Fewest runs before the newest one that make a history.
@@ -71,6 +73,9 @@ pub struct GuardRow {
     pub e_value: Option<f64>,
     /// Whether the newest value falls out of its history, which alone is no alarm.
     pub outside: bool,
+    /// The baseline that somebody began, where one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<AcceptedBaseline>,
     /// What it means.
     pub verdict: Verdict,
     /// The step that alarms, if one does.
@@ -138,7 +143,9 @@ fn guard_row(
         source,
     };
     let (value, before) = values.split_last().map_or((0.0, &[][..]), |(value, before)| (*value, before));
-    let start = history::change_point_indexes(before).map_err(error)?.last().map_or(0, |(at, _)| *at);
+    let accepted = series.baselines.last().map_or(0, |baseline| baseline.at);
+    let step = history::change_point_indexes(before).map_err(error)?.last().map_or(0, |(at, _)| *at);
+    let start = step.max(accepted);
     let reference = before.get(start..).unwrap_or_default();
     let mut row = GuardRow {
         subject: series.subject.clone(),
@@ -155,6 +162,7 @@ fn guard_row(
         q: None,
         e_value: None,
         outside: false,
+        baseline: series.baselines.last().cloned(),
         verdict: Verdict::Unclear,
         alarm: None,
     };
@@ -208,15 +216,19 @@ fn watch_series(
     let positive = values.iter().all(|value| *value > 0.0);
     let scaled: Vec<f64> =
         if positive { values.iter().map(|value| value.ln()).collect() } else { values.clone() };
-    let watched = StepMonitor::new(1.0 - options.confidence, LONGEST_BASELINE)?.watch(&scaled, &[])?;
+    let accepted: Vec<usize> = series.baselines.iter().map(|baseline| baseline.at).collect();
+    let watched = StepMonitor::new(1.0 - options.confidence, LONGEST_BASELINE)?.watch(&scaled, &accepted)?;
+    let baseline = accepted.last().copied().unwrap_or_default();
+    // What lies before an accepted step was looked at with it.
+    let alarms: Vec<StepAlarm> = watched.alarms.into_iter().filter(|alarm| alarm.step > baseline).collect();
     row.e_value = (row.runs >= FEWEST_HISTORY_RUNS).then_some(watched.evidence.e_value);
     let id = |point: usize| {
         let run = series.points.get(point).and_then(|point| history.runs.get(point.run));
         run.map_or_else(String::new, |run| run.id.clone())
     };
-    for (number, alarm) in watched.alarms.iter().enumerate().rev() {
-        let start = number.checked_sub(1).and_then(|before| watched.alarms.get(before)).map_or(0, |a| a.step);
-        let end = watched.alarms.get(number + 1).map_or(values.len(), |next| next.step);
+    for (number, alarm) in alarms.iter().enumerate().rev() {
+        let start = number.checked_sub(1).and_then(|before| alarms.get(before)).map_or(baseline, |a| a.step);
+        let end = alarms.get(number + 1).map_or(values.len(), |next| next.step);
         let before = values.get(start..alarm.step).unwrap_or_default();
         let after = values.get(alarm.step..end).unwrap_or_default();
         let (Some(last), false) = (before.last(), after.is_empty()) else { continue };

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
-use perflab_model::{Case, Direction, Manifest, Nanos, RunRecord, Sample, Unit};
+use perflab_model::{AcceptedStep, Case, Direction, Manifest, Nanos, RunRecord, Sample, Unit};
 use perflab_stats::{
     EDivisive, PairwiseShifts, StatsError, benjamini_hochberg, median, median_with_interval,
 };
@@ -63,10 +63,24 @@ pub struct MetricHistory {
     /// `key: before -> after`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edited: Vec<String>,
+    /// Where somebody accepted a step and a new baseline begins, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<AcceptedBaseline>,
     /// One value a run, the oldest first.
     pub points: Vec<HistoryPoint>,
     /// The steps, the oldest first.
     pub steps: Vec<HistoryChangePoint>,
+}
+
+/// A baseline that somebody began.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AcceptedBaseline {
+    /// Its first point, index into [`MetricHistory::points`].
+    pub at: usize,
+    /// The run with which it began; where that is gone, the point is the next one's.
+    pub run: String,
+    /// Why the step before it was accepted.
+    pub note: String,
 }
 
 /// A step between two runs.
@@ -121,6 +135,36 @@ pub fn metric_histories(
         notes: describe_history_methods(&series, &ordered),
         series,
     })
+}
+
+impl MetricHistories {
+    /// Begins the baselines that somebody accepted; steps of other series are passed over.
+    pub fn begin_accepted_baselines(&mut self, steps: &[AcceptedStep]) {
+        for series in &mut self.series {
+            let name = (&series.subject, &series.metric, &series.unit);
+            let own = steps.iter().filter(|step| (&step.subject, &step.metric, &step.unit) == name);
+            for step in own {
+                // The run itself may be gone, or may lie before the runs that are looked at.
+                let at = series.points.iter().position(|point| point.at >= step.began);
+                let Some(at) = at.filter(|at| *at > 0) else { continue };
+                series.baselines.retain(|other| other.at != at);
+                series.baselines.push(AcceptedBaseline {
+                    at,
+                    run: step.run.clone(),
+                    note: step.note.clone(),
+                });
+            }
+            series.baselines.sort_by_key(|baseline| baseline.at);
+        }
+    }
+}
+
+impl MetricHistory {
+    /// The baseline that was accepted with a step: both may name neighbouring runs.
+    #[must_use]
+    pub fn accepted_with(&self, step: &HistoryChangePoint) -> Option<&AcceptedBaseline> {
+        self.baselines.iter().find(|baseline| baseline.at.abs_diff(step.at) < SHORTEST_SEGMENT)
+    }
 }
 
 fn describe_history_methods(series: &[MetricHistory], runs: &[&RunRecord]) -> Vec<MethodDescription> {
@@ -288,6 +332,7 @@ fn metric_history(
         primary,
         margin,
         edited: Vec::new(),
+        baselines: Vec::new(),
         points,
         steps: Vec::new(),
     })
@@ -551,6 +596,49 @@ mod tests {
         }
         let same = judge_after_fifteen(&[1.0]);
         assert!(same.outside().is_empty() && same.rows[0].verdict == Verdict::Same);
+    }
+
+    /// An accepted step alarms no more; the next one does, against the new baseline.
+    #[test]
+    fn an_accepted_step_begins_a_baseline_that_alarms_anew() {
+        let step = |run: usize| perflab_model::AcceptedStep {
+            subject: "sweep".into(),
+            metric: "time".into(),
+            unit: perflab_model::Unit::new("s"),
+            run: format!("01JD{run:04}"),
+            began: perflab_model::Nanos(0),
+            note: "new allocator".into(),
+            accepted: perflab_model::Nanos(0),
+        };
+        let judge = |values: &[f64], accepted: Option<usize>| {
+            let runs = runs_of_values(values, 2);
+            let mut found = metric_histories(&runs, &AnalysisOptions::default()).unwrap();
+            let began = |run: usize| runs[run].manifest.anchor.realtime;
+            let steps: Vec<_> = accepted
+                .map(|run| perflab_model::AcceptedStep { began: began(run), ..step(run) })
+                .into_iter()
+                .collect();
+            found.begin_accepted_baselines(&steps);
+            check_newest_run(&found, &AnalysisOptions::default()).unwrap()
+        };
+        let mut values = noisy_values(3, 15, |_| 1.0);
+        values.extend(noisy_values(4, 7, |_| 1.1));
+        assert_eq!(judge(&values, None).alarms().len(), 1);
+        let accepted = judge(&values, Some(15));
+        let [row] = &accepted.rows[..] else { panic!("{accepted:?}") };
+        assert!(accepted.alarms().is_empty() && row.runs == 6, "{row:?}");
+        assert_eq!(
+            row.baseline.as_ref().map(|baseline| (baseline.at, baseline.note.as_str())),
+            Some((15, "new allocator"))
+        );
+        values.extend(noisy_values(5, 13, |_| 1.1));
+        assert!(judge(&values, Some(15)).alarms().is_empty());
+        values.extend(noisy_values(6, 6, |_| 1.21));
+        let again = judge(&values, Some(15));
+        let [row] = &again.alarms()[..] else { panic!("{again:?}") };
+        assert!((row.alarm.as_ref().unwrap().change.value - 0.1).abs() < 0.02, "{row:?}");
+        // A run that was accepted before all that is looked at changes nothing.
+        assert_eq!(judge(&values[10..], Some(0)).rows[0].baseline, None);
     }
 
     /// The margin is 3 %: beyond its noise, but of no interest.

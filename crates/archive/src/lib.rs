@@ -10,6 +10,7 @@
 //! | [`archive_dir`] | the archive's directory: open, list, begin a run |
 //! | [`run_selector`] | from what a person types to runs: prefix, `@latest`, label, path |
 //! | [`index`], `run_summary` | the index of runs, which lists and histories are read from; what a list shows of a run |
+//! | `accepted_steps` | the steps of histories that somebody accepted |
 //! | [`run_id`] | run ids and their shortest prefixes |
 //! | [`recorder`] | a run's events into its journal, and at the end into tables |
 //! | [`journal`] | the log of events, appended and read line by line |
@@ -34,6 +35,7 @@
 //! # }
 //! ```
 
+mod accepted_steps;
 pub mod archive_dir;
 mod checksums;
 pub mod error;

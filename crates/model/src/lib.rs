@@ -23,9 +23,11 @@
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
 //! | `run_data` | a run as sections and analyses read it, wherever it lies ([`RunData`]) |
+//! | `accepted_step` | a step of a history that somebody accepts ([`AcceptedStep`]) |
 //! | [`untrusted_text`], `shared_str` | names that others chose, shown without obeying them; names held once |
 //! | `refusal`, `error_chain`, `stop_request` | what the environment lacks or refuses; an error with its causes; a request to end a run |
 
+mod accepted_step;
 pub mod column;
 mod error_chain;
 pub mod error_class;
@@ -58,6 +60,7 @@ pub mod table;
 mod toml_source;
 pub mod untrusted_text;
 
+pub use accepted_step::AcceptedStep;
 pub use column::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
 pub use error_chain::describe_error_chain;
 pub use event::{LatestTicks, RunEvent, RunEventKind};

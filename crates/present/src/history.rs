@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 use perflab_analyze::compare::comparison::ComparedRun;
-use perflab_analyze::history::{HistoryChangePoint, MetricHistory};
+use perflab_analyze::history::{AcceptedBaseline, HistoryChangePoint, MetricHistory};
 use perflab_analyze::{ChangeScale, GuardReport, GuardRow, MetricChange, MetricHistories, Verdict};
 
 use crate::chart::axes::AxisBand;
@@ -17,6 +17,7 @@ use crate::grid::{Grid, GridCell, GridColumn};
 use crate::method_text::describe_methods;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
 use perflab_model::quantity::format_probability;
+use perflab_model::remove_control_characters;
 
 /// One line a step, the newest first.
 #[must_use]
@@ -48,10 +49,20 @@ pub fn steps_grid(history: &MetricHistories) -> Grid {
             GridCell::with_text(step_change_text(step.change, &series.unit.0), step.change.value),
             GridCell::with_text(format_probability(step.q), step.q),
             GridCell::from(step.together),
-            GridCell::from(step.facts.join("; ")),
+            GridCell::from(step_remarks(series, step)),
         ]);
     }
     grid
+}
+
+/// Whether it was accepted, and the facts that differ.
+fn step_remarks(series: &MetricHistory, step: &HistoryChangePoint) -> String {
+    let accepted = series.accepted_with(step).map(accepted_text);
+    accepted.into_iter().chain(step.facts.iter().cloned()).collect::<Vec<_>>().join("; ")
+}
+
+fn accepted_text(baseline: &AcceptedBaseline) -> String {
+    format!("accepted: {}", remove_control_characters(&baseline.note))
 }
 
 fn step_word(step: &HistoryChangePoint) -> &'static str {
@@ -87,6 +98,8 @@ pub fn history_runs_grid(history: &MetricHistories, series: &MetricHistory) -> G
         let interval = point.interval.map(|i| format!("[{}, {}]", text(i.low), text(i.high)));
         let step =
             step.map(|step| format!("{} {}", step_word(step), step_change_text(step.change, &series.unit.0)));
+        let accepted = series.baselines.iter().find(|baseline| baseline.at == at).map(accepted_text);
+        let remarks: Vec<String> = step.into_iter().chain(accepted).collect();
         grid.add_row([
             GridCell::with_text(
                 run.map(history_run_name).unwrap_or_default(),
@@ -96,7 +109,7 @@ pub fn history_runs_grid(history: &MetricHistories, series: &MetricHistory) -> G
             GridCell::with_text(text(point.value), point.value),
             GridCell::from(interval),
             GridCell::from(format!("{}×{}", point.n / point.boots.max(1), point.boots)),
-            GridCell::from(step),
+            GridCell::from((!remarks.is_empty()).then(|| remarks.join("; "))),
         ]);
     }
     grid
@@ -262,7 +275,12 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
             run(&alarm.seen)
         ));
     }
-    row.outside.then(|| "out of its history; one run is no step: run it again".into())
+    let outside = row.outside.then(|| "out of its history; one run is no step: run it again".to_owned());
+    let baseline = row.baseline.as_ref();
+    let baseline =
+        baseline.map(|baseline| format!("since {}, {}", run(&baseline.run), accepted_text(baseline)));
+    let parts: Vec<String> = outside.into_iter().chain(baseline).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// As many figures stand on a page.

@@ -1,4 +1,4 @@
-//! One writer of the index at a time: a lock file beside it. Readers take no lock; SQLite keeps half-written rows from
+//! One writer at a time of what lies beside the runs, the index above all: a lock file. Readers take no lock; SQLite keeps half-written rows from
 //! them.
 //!
 //! It is a file of its own because a replaced index is another file, and because closing any descriptor of an SQLite
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Held as long as it lives.
 #[derive(Debug)]
-pub(super) struct IndexLock {
+pub(crate) struct IndexLock {
     file: File,
 }
 
@@ -33,7 +33,7 @@ impl Drop for IndexLock {
 impl IndexLock {
     /// Takes the lock of the index of `archive`; fails with `WouldBlock` where another process keeps it for longer than
     /// `patience`.
-    pub(super) fn acquire(archive: &Path, patience: Duration) -> io::Result<IndexLock> {
+    pub(crate) fn acquire(archive: &Path, patience: Duration) -> io::Result<IndexLock> {
         let mut options = OpenOptions::new();
         let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
         let opened = options.write(true).create(true).truncate(false).custom_flags(flags);

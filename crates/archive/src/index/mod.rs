@@ -19,7 +19,7 @@
 mod index_changes;
 pub mod index_check;
 mod index_file;
-mod index_lock;
+pub(crate) mod index_lock;
 pub(crate) mod index_refresh;
 pub(crate) mod record_refresh;
 mod run_heads;

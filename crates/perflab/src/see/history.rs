@@ -1,14 +1,16 @@
 //! Metrics over the runs of the archive: `perflab history` and `guard`.
 
 use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use perflab_analyze::{
-    AnalysisOptions, FEWEST_HISTORY_RUNS, MetricHistories, check_newest_run, metric_histories,
+    AnalysisOptions, FEWEST_HISTORY_RUNS, GuardReport, GuardRow, MetricHistories, check_newest_run,
+    metric_histories,
 };
 use perflab_archive::{Archive, ArchiveEntry, RunDir, RunSummary};
 use perflab_model::Ratio;
-use perflab_model::{RunRecord, RunStatus};
+use perflab_model::{AcceptedStep, Nanos, RunRecord, RunStatus};
 use perflab_present::ReportData;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::history::{guard_grid, history_chart, history_runs_grid, steps_grid};
@@ -25,7 +27,8 @@ use crate::verb::Verb;
 /// Metrics over runs.
 pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, false)?;
-    let found = metric_histories(&runs.records, &history_options(&args.of))?;
+    let mut found = metric_histories(&runs.records, &history_options(&args.of))?;
+    found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
     print_history(context, &found)?;
     if let Some(series) = found.series.first() {
         app::write_scene(context, args.output.as_ref(), || history_chart(&found, series))?;
@@ -193,8 +196,16 @@ pub fn write_history_report(
 pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, true)?;
     let options = history_options(&args.of);
-    let found = metric_histories(&runs.records, &options)?;
-    let judged = check_newest_run(&found, &options)?;
+    let mut found = metric_histories(&runs.records, &options)?;
+    let archive = context.archive()?;
+    found.begin_accepted_baselines(&archive.read_accepted_steps()?);
+    let mut judged = check_newest_run(&found, &options)?;
+    if let Some(note) = &args.accept {
+        let accepted = accept_alarms(&found, &judged, note)?;
+        archive.accept_steps(&accepted)?;
+        found.begin_accepted_baselines(&accepted);
+        judged = check_newest_run(&found, &options)?;
+    }
     if context.format == OutputFormat::Json {
         context.print_json(&ResultWithNotes::new(&judged, &judged.notes))?;
     } else {
@@ -219,7 +230,7 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
             judged.run
         );
     }
-    if alarms == 0 && judged.is_empty() {
+    if alarms == 0 && judged.is_empty() && args.accept.is_none() {
         stderr_line!(
             "perflab: nothing was judged in run {}: {}",
             judged.run,
@@ -227,10 +238,45 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
         );
     }
     Ok(match alarms {
-        0 if judged.is_empty() => Exit::NothingJudged,
+        0 if judged.is_empty() && args.accept.is_none() => Exit::NothingJudged,
         0 => Exit::Fine,
         _ => Exit::Regression,
     })
+}
+
+/// The alarms of the newest run, to be accepted with a note.
+fn accept_alarms(
+    found: &MetricHistories,
+    judged: &GuardReport,
+    note: &str,
+) -> Result<Vec<AcceptedStep>, UsageError> {
+    if note.trim().is_empty() {
+        return Err(UsageError::new(
+            "the note is empty",
+            "say why the change is accepted: --accept 'new allocator'",
+        ));
+    }
+    let alarms = judged.alarms();
+    if alarms.is_empty() {
+        let message = format!("nothing alarms in run {}, so there is nothing to accept", judged.run);
+        return Err(UsageError::new(message, "run `perflab guard` without --accept to see what was judged"));
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+    let accept = |row: &GuardRow| {
+        let run = row.alarm.as_ref()?.first_bad.clone();
+        let began = Nanos(found.runs.iter().find(|one| one.id == run)?.began.0);
+        Some(AcceptedStep {
+            subject: row.subject.clone(),
+            metric: row.metric.clone(),
+            unit: row.unit.clone(),
+            run,
+            began,
+            note: note.trim().to_owned(),
+            accepted: now,
+        })
+    };
+    Ok(alarms.into_iter().filter_map(accept).collect())
 }
 
 /// Why a history has nothing to hold the newest run against, and what to do.
@@ -323,6 +369,9 @@ Examples:
 pub struct GuardArgs {
     #[command(flatten)]
     pub of: HistorySelection,
+    /// Accept what alarms, with a note: a new baseline begins at the step
+    #[arg(long, value_name = "NOTE")]
+    pub accept: Option<String>,
 }
 
 impl Verb for GuardArgs {
@@ -339,7 +388,11 @@ of two standard deviations about ten after twenty runs of history. A single run 
 prediction interval is shown as `outside` and is no alarm: run it again. If no metric that decides
 could be judged (too short a history, an edited study, a run of another study), it exits with 7.
 
+A step that you want to keep is accepted with a note, which `history` shows, too. The archive keeps it,
+and the series is judged by the runs from the step on.
+
 Examples:
   perflab guard
   perflab guard --study nightly.toml
-  perflab guard time --label nightly --margin 2% --report guard.html";
+  perflab guard time --label nightly --margin 2% --report guard.html
+  perflab guard time --accept 'the new allocator is slower and safer'";

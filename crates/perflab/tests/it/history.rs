@@ -54,6 +54,31 @@ fn the_guard_ends_with_five_where_a_step_for_the_worse_stays() {
 }
 
 #[test]
+fn an_alarm_is_accepted_with_a_note_that_the_archive_keeps() {
+    let laboratory =
+        nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 850, 852, 849, 851, 850, 853, 848, 851]);
+    assert_eq!(laboratory.run(&["guard"]).code, Some(5));
+    assert_eq!(laboratory.run(&["guard", "--accept", " "]).code, Some(2));
+    let said = laboratory.run(&["guard", "--accept", "the new allocator"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let json = laboratory.run_json(&["guard"]);
+    assert_eq!(
+        (&json["rows"][0]["baseline"]["note"], &json["rows"][0]["alarm"]),
+        (&"the new allocator".into(), &serde_json::Value::Null)
+    );
+    let json = laboratory.run_json(&["history"]);
+    assert_eq!(json["series"][0]["baselines"][0]["at"], 6);
+    // Thrown away with nothing that counts.
+    std::fs::remove_file(laboratory.path("archive/index.sqlite")).unwrap();
+    assert_eq!(laboratory.run(&["guard"]).code, Some(0));
+    assert_eq!(laboratory.run(&["guard", "--accept", "again"]).code, Some(2), "nothing alarms any more");
+    for speed in [720, 722, 719, 721, 720, 723, 718] {
+        laboratory.run_echo("nightly", speed);
+    }
+    assert_eq!(laboratory.run(&["guard"]).code, Some(5), "a step after it alarms");
+}
+
+#[test]
 fn a_damaged_run_is_left_out_and_named_unless_it_is_the_one_to_judge() {
     let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 1001]);
     let mut runs: Vec<_> = std::fs::read_dir(laboratory.path("archive/runs"))
