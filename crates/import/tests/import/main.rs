@@ -9,6 +9,7 @@ mod lkp;
 mod mmtests;
 mod mmtests_corpus;
 mod mmtests_damage;
+mod recordings;
 mod refused;
 mod sysfs;
 mod times;
