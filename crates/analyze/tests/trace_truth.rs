@@ -113,9 +113,31 @@ fn describe_missed(operations: &OperationColumns, report: &OperationReport, rows
     format!("limit {} ns; {}", report.limit, told.collect::<Vec<_>>().join("; "))
 }
 
+/// Whether the faults that were put in took alike: pages that the hypervisor has yet to find take several times as long, and
+/// what it does meanwhile is no fault of the program's.
+fn is_undisturbed(operations: &OperationColumns) -> bool {
+    let mut times: Vec<i64> =
+        (0..OPERATIONS).filter(|row| is_injected(*row, 2)).map(|row| operations.wall[row as usize]).collect();
+    times.sort_unstable();
+    let odd = times.iter().filter(|time| **time > times[times.len() / 2] * 3 / 2).count();
+    odd * 50 <= times.len()
+}
+
+/// A recording during which other programs left the machine's memory alone; the last of ten where there was none.
+fn trace_undisturbed_program() -> Option<OperationColumns> {
+    let mut operations = trace_program()?;
+    for _ in 0..9 {
+        if is_undisturbed(&operations) {
+            break;
+        }
+        operations = trace_program()?;
+    }
+    Some(operations)
+}
+
 #[test]
 fn injected_causes_are_found() {
-    let Some(operations) = trace_program() else {
+    let Some(operations) = trace_undisturbed_program() else {
         assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "the kernel refuses perf events");
         return eprintln!("SKIP injected_causes_are_found: the kernel refuses perf events");
     };

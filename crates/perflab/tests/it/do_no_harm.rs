@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::caches::CachesLock;
-use crate::interrupted::{send_signal, start_long_study, wait_for_condition};
+use crate::interrupted::{send_signal, wait_for_condition, wait_for_long_study, write_long_study};
 use crate::laboratory::{Sandbox, is_root, mask_numbers, skip_test};
 
 const NOBODY: u32 = 65534;
@@ -85,7 +85,14 @@ fn root_believes_no_folder_of_somebody_else_root() {
 /// A run that is ended so has its setting put back, and what was measured is kept.
 fn assert_kept_after_signals(signals: &[Signal], pause: Duration, code: Option<i32>) {
     let laboratory = Sandbox::new();
-    let mut child = start_long_study(&laboratory);
+    let study = write_long_study(&laboratory);
+    let run = laboratory.command(&["run", &study]);
+    // A job in the background of a shell is born deaf to some of them.
+    let mut heard = Command::new("env");
+    heard.arg("--default-signal=HUP,INT,QUIT,TERM").arg(run.get_program()).args(run.get_args());
+    heard.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    heard.current_dir(run.get_current_dir().unwrap_or(laboratory.home.path()));
+    let mut child = wait_for_long_study(&laboratory, &mut heard);
     for one in signals {
         send_signal(&child, *one);
         std::thread::sleep(pause);

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::caches::CachesLock;
 use crate::laboratory::{is_root, skip_test};
@@ -97,8 +98,24 @@ impl MountedImage {
         mount.status().is_ok_and(|done| done.success())
     }
 
+    /// Mounts of other tests are copied by whoever makes a mount namespace meanwhile: what is in memory is forgotten once the
+    /// last copy is gone, and the loop device with it.
     fn unmount(&self) -> bool {
-        Command::new("umount").arg(self.mount_point()).status().is_ok_and(|done| done.success())
+        let done = Command::new("umount").arg(self.mount_point()).status().is_ok_and(|done| done.success());
+        let begun = Instant::now();
+        while done && self.is_attached() && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        done
+    }
+
+    /// Whether a loop device has the image's file.
+    fn is_attached(&self) -> bool {
+        let file = self.image_file();
+        let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+        let mut files =
+            devices.filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
+        files.any(|backing| backing.trim_end() == file.to_str().unwrap())
     }
 }
 

@@ -3,14 +3,14 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::laboratory::{Sandbox, is_root, skip_test, to_command_output};
 
 /// A study whose factor leaves a file behind until it is undone, and which takes minutes.
-fn write_long_study(laboratory: &Sandbox) -> String {
+pub fn write_long_study(laboratory: &Sandbox) -> String {
     laboratory.write_workload("slow", "", "echo speed 1; sleep 0.1");
     let mark = laboratory.path("mark");
     laboratory.write_study(
@@ -25,7 +25,11 @@ fn write_long_study(laboratory: &Sandbox) -> String {
 
 pub fn start_long_study(laboratory: &Sandbox) -> Child {
     let study = write_long_study(laboratory);
-    let mut command = laboratory.command(&["run", &study]);
+    wait_for_long_study(laboratory, &mut laboratory.command(&["run", &study]))
+}
+
+/// Starts the long study by this command, and waits until it has measured something.
+pub fn wait_for_long_study(laboratory: &Sandbox, command: &mut Command) -> Child {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_condition(|| count_samples(laboratory) >= 3);
     assert!(laboratory.path("mark").exists());

@@ -178,7 +178,14 @@ fn a_log_without_the_tools_output_has_no_table_of_the_notebook() {
     assert!(said.err.contains("slabinfo-tool"), "{}", said.err);
     let packing =
         laboratory.run_successfully(&["slab", "histogram", "log", "--method", "notebook", "--of", "proc"]);
-    assert!(packing.err.contains("0 / 0"), "{}", packing.err);
+    insta::assert_snapshot!(packing.stable_err(), @"
+    60 rows read, 40 counted; 0 caches move over time
+    ours: 0 of 40 rows lie in these bars, 40 below 98.44 %, 0 above 100.00 %
+    why it differs from ours: num_objs counts slots, used or free: the result is one constant a cache (the packing) and cannot move with the load
+    why it differs from ours: objsize is the padded size of a slot, so that what alignment costs is counted as use
+    why it differs from ours: 20 rows of caches without slabs are 0 / 0 and vanish without a word
+    why it differs from ours: every cache counts the same: one of 16 kB as much as one of 260 MB, which says nothing about memory
+    ");
 }
 
 #[test]
@@ -245,9 +252,9 @@ fn a_broken_row_is_counted_not_dropped() {
     let broken = slabinfo_log(3, 0).replacen("filp 300", "filp many", 1);
     fs::write(laboratory.path("broken.log"), broken).unwrap();
     let said =
-        laboratory.run_successfully(&["import", "broken.log", "--page-size", "4KiB", "--format", "csv"]);
-    let row = said.out.lines().nth(1).unwrap();
-    assert!(row.contains(",9,"), "nine rows were read: {row}");
+        laboratory.run_successfully(&["import", "broken.log", "--page-size", "4KiB", "--format", "json"]);
+    let rows: Value = serde_json::from_str(&said.out).unwrap();
+    insta::assert_snapshot!(rows[0], @r#"{"became":"slabinfo","file":"broken.log","flagged":1,"rows read":9,"ticks":3,"unusable":0,"used":9}"#);
     assert!(said.err.contains("broken.log:5"), "{}", said.err);
 }
 
@@ -301,7 +308,7 @@ fn a_recording_holds_every_cache_root() {
         return skip_test(name, "/proc/slabinfo needs root");
     }
     let laboratory = Sandbox::new();
-    let said = laboratory.run_successfully(&[
+    laboratory.run_successfully(&[
         "slab",
         "record",
         "--every",
@@ -318,7 +325,6 @@ fn a_recording_holds_every_cache_root() {
         "sleep 0.4",
     ]);
     assert!(fs::read_to_string(laboratory.path("live.svg")).unwrap().contains("</svg>"));
-    assert!(said.out.contains("all ") && said.err.contains("rows read"), "{}\n{}", said.out, said.err);
     let result = output_json(&laboratory.run_successfully(&["slab", "show", "live", "--format", "json"]));
     assert!(result["caches"].as_array().unwrap().len() > 20);
     let ticks = result["ticks"].as_u64().unwrap();
@@ -351,14 +357,27 @@ fn a_recording_whose_command_failed_says_so_root() {
         "record",
         "--quiet-time",
         "0s",
+        "--every",
+        "50ms",
         "--label",
         "live",
         "--",
         "sleep",
-        "0.3",
+        "1",
     ]);
-    let failed =
-        laboratory.run(&["slab", "record", "--quiet-time", "0s", "--", "sh", "-c", "sleep 0.3; exit 3"]);
+    // Long enough for readings on a machine that gives perflab little time.
+    let failed = laboratory.run(&[
+        "slab",
+        "record",
+        "--quiet-time",
+        "0s",
+        "--every",
+        "50ms",
+        "--",
+        "sh",
+        "-c",
+        "sleep 1; exit 3",
+    ]);
     assert_eq!(failed.code, Some(4), "{}", failed.err);
     for verb in ["show", "timeline", "histogram", "what-if"] {
         let said = laboratory.run_successfully(&["slab", verb, "@latest"]).err;
