@@ -425,7 +425,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
             .map(|line| format!("the guest's kernel panicked: {line}"));
         // What an agent complained of last; a console's last line is any.
         let tail = output.lines().rev().find(|line| !is_guest && !line.trim().is_empty());
-        let tail = tail.map(|line| format!("{reason}; it last said: {}", clean_sentence(line.trim())));
+        let tail = tail.map(|line| format!("{reason}; its last output: {}", clean_sentence(line.trim())));
         let reason = panicked.or(tail).unwrap_or_else(|| reason.to_owned());
         let reason = reason.as_str();
         if let Some(open) = &mut self.open {

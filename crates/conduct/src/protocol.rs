@@ -37,7 +37,7 @@ pub enum ProtocolError {
         beginning: String,
     },
     /// More than an honest frame holds.
-    #[error("a frame of {size} bytes is announced, and {MAX_FRAME_BYTES} are allowed")]
+    #[error("a frame of {size} bytes was announced; at most {MAX_FRAME_BYTES} are allowed")]
     TooLarge {
         /// the announced size
         size: usize,

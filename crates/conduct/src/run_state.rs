@@ -291,7 +291,7 @@ fn is_precision_reached(
         format!("the requested precision was reached: {done} of at most {most} blocks were measured");
     stream.send_warning(
         message,
-        "mind that intervals of a run that ends when they are narrow are a little too narrow",
+        "intervals of a run that stops once they are narrow are slightly too narrow",
     )?;
     Ok(true)
 }

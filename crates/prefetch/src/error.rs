@@ -77,7 +77,7 @@ pub enum PrefetchError {
     },
     /// The program lies where nothing is read ahead.
     #[error(
-        "{program} lies on {kind}: what is in memory, on another machine or served by another program is not read ahead"
+        "{program} is on {kind}: what is in memory, on another machine or served by another program is not read ahead"
     )]
     LeftAlone {
         /// the program
@@ -87,7 +87,7 @@ pub enum PrefetchError {
     },
     /// The program is not there.
     #[error(
-        "there is no program `{program}`, neither here nor in PATH: name its whole path, or install it{hint}"
+        "there is no program `{program}`, neither here nor in PATH: give its full path, or install it{hint}"
     )]
     NoProgram {
         /// as it was asked for

@@ -63,7 +63,7 @@ const fn trace_point(
 
 pub(crate) const PAGES: &str = "mm_filemap_add_to_page_cache";
 
-const NEEDED: &str = "which pages were needed, and which only read around them";
+const NEEDED: &str = "which pages were needed and which were only read around them";
 
 const EVENTS: [IoTracePoint; 8] = [
     trace_point(IoEventKind::Added, ("filemap", PAGES), "3.11", "everything", TraceInstanceRole::Pages),

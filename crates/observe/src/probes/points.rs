@@ -355,7 +355,7 @@ impl ProbedProgram {
             }
             "function" => format!("like it: {}", like(name).join(", ")),
             _ if probes.is_empty() => format!(
-                "it has no USDT probes at all, and {} functions, which can be begins and ends too (--list names them)",
+                "it has no USDT probes at all, but {} functions, which can be begins and ends too (--list names them)",
                 self.functions.len()
             ),
             _ => format!("its USDT probes: {}", probes.join(", ")),

@@ -776,7 +776,7 @@ fn resolve_programs(option: &str, all: &[PathBuf]) -> Result<Vec<PathBuf>, Usage
             trace_store::find_program_path(path.as_os_str()).ok().or_else(|| path.canonicalize().ok());
         let whole = || Path::new(path).is_absolute().then(|| path.clone());
         let wrong =
-            || UsageError::new(format!("{option}: there is no {}", path.display()), "name its whole path");
+            || UsageError::new(format!("{option}: there is no {}", path.display()), "give its full path");
         found.or_else(whole).ok_or_else(wrong)
     };
     all.iter().map(one).collect()

@@ -177,7 +177,7 @@ impl ProgramBinaries {
         };
         let mut hint = hint;
         if !self.libraries.is_empty() {
-            hint += &format!("; nor has any of its libraries ({})", self.file_names());
+            hint = format!("its libraries ({}) have none either; {hint}", self.file_names());
         }
         if self.jitted > 0 {
             hint += &format!(

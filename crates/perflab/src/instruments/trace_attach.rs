@@ -40,7 +40,7 @@ pub fn attach_to_program(context: &App, args: &AttachArgs) -> Result<Exit, Failu
     }
     if args.operation.is_empty() {
         let hint = "give at least one --operation [NAME=]BEGIN[,END]; --list names the functions and probes";
-        return Err(UsageError::new("nothing says what an operation is", hint).into());
+        return Err(UsageError::new("no operation is named", hint).into());
     }
     let places =
         ProbeSites::find(&mut ProgramBinaries::open(program, args.pid), &args.operation, &args.span)?;
@@ -87,7 +87,7 @@ pub fn attach_to_program(context: &App, args: &AttachArgs) -> Result<Exit, Failu
 
 fn no_event_error(places: &ProbeSites) -> UsageError {
     let files: Vec<String> = places.files().iter().map(|path| path.display().to_string()).collect();
-    let hint = "the program never got there, or --program names a file that it does not run";
+    let hint = "the program never reached a probe, or --program names a file that it does not run";
     UsageError::new(format!("no event came from {}", files.join(", ")), hint)
 }
 
@@ -164,8 +164,9 @@ fn find_program_file(args: &AttachArgs) -> Result<PathBuf, Failure> {
         }
         (None, Some(pid), _) => {
             let link = PathBuf::from(format!("/proc/{pid}/exe"));
-            let path = std::fs::read_link(&link)
-                .map_err(|_| UsageError::new(format!("there is no process {pid}"), "or it is not yours"))?;
+            let path = std::fs::read_link(&link).map_err(|_| {
+                UsageError::new(format!("there is no process {pid}, or it is not yours"), "see `ps -e`")
+            })?;
             // One that was deleted, or lies in a container, is still behind the link.
             Ok(if path.exists() { path } else { link })
         }

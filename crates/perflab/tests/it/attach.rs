@@ -119,7 +119,8 @@ fn a_running_process_is_watched_for_a_time() {
         return;
     }
     assert!(said.code == Some(0) && lives, "{}", said.err);
-    assert!(said.err.contains("operations of 1 threads"), "{}", said.err);
+    let summary = laboratory.run_json(&["trace", "causes", "@latest"])["result"]["summary"].take();
+    assert!(summary["threads"] == 1 && summary["operations"].as_u64() > Some(0), "{summary}");
 }
 
 #[test]
@@ -130,35 +131,32 @@ fn what_cannot_be_watched_is_said_with_what_can() {
         return;
     };
     let program = program.to_str().unwrap();
-    let cases: [(&[&str], &str); 8] = [
-        (&["--operation", "inzert", "--", program], "has no function `inzert`; did you mean `insert`"),
-        (
-            &["--operation", "tree:add", "--", program],
-            "has no USDT probe `tree:add`; its USDT probes: tree:add_begin",
-        ),
-        (&["--operation", "tree:add_end", "--", program], "nothing says where `tree:add_end` ends"),
-        (&["--operation", "a:b", "--", "cat"], "it has no USDT probes at all"),
-        (&["--", program], "nothing says what an operation is"),
-        (&["--operation", "x"], "nothing to watch"),
-        (&["--operation", "x", "--pid", "999999999"], "there is no process 999999999"),
-        (&["--operation", "x", "--", "no-such-program"], "there is no program `no-such-program`"),
+    let cases: [&[&str]; 7] = [
+        &["--operation", "inzert", "--", program],
+        &["--operation", "tree:add", "--", program],
+        &["--operation", "tree:add_end", "--", program],
+        &["--", program],
+        &["--operation", "x"],
+        &["--operation", "x", "--pid", "999999999"],
+        &["--operation", "x", "--", "no-such-program"],
     ];
-    for (arguments, wanted) in cases {
+    let errors = cases.map(|arguments| {
         let said = laboratory.run(&[&["trace", "attach"], arguments].concat());
-        assert!(
-            said.code == Some(2) && said.err.contains(wanted),
-            "{arguments:?}: {:?} {}",
-            said.code,
-            said.err
-        );
-    }
+        assert_eq!(said.code, Some(2), "{arguments:?}: {}", said.err);
+        // What it is taken for is a matter of this machine's PATH.
+        said.stable_err().split("; did you mean `n").next().unwrap().trim_end().to_owned()
+    });
+    insta::assert_snapshot!("what_cannot_be_watched_is_said_with_what_can_2", errors.join("\n"));
+    let said = laboratory.run(&["trace", "attach", "--operation", "a:b", "--", "cat"]);
+    assert!(said.code == Some(2) && said.err.contains("`a:b`"), "{}", said.err);
     std::fs::write(laboratory.path("text"), "nothing of the kind").unwrap();
     let said = laboratory.run(&["trace", "attach", "--list", "--program", "text"]);
     assert_eq!(said.code, Some(2), "{}", said.err);
     insta::assert_snapshot!("what_cannot_be_watched_is_said_with_what_can_1", said.stable_err());
     let said = laboratory.run(&["trace", "attach", "--operation", "reap", "--", program, "10"]);
     if !is_uprobe_refused("what_cannot_be_watched_is_said_with_what_can", &said) {
-        assert!(said.code == Some(2) && said.err.contains("no event came from"), "{}", said.err);
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        insta::assert_snapshot!(said.err_wording_of("error: "), @"error: no event came from /tmp/.TMP/tree; the program never reached a probe, or --program names a file that it does not run");
     }
 }
 
@@ -311,7 +309,7 @@ fn functions_of_libraries_are_found_and_calls_before_the_exec_are_not_counted() 
     assert!(!listed.contains("1970"), "{listed}");
     let said = laboratory.run(&["trace", "attach", "--operation", "malloc", "--", &program]);
     assert_eq!(said.code, Some(2), "{}", said.err);
-    assert!(said.code == Some(2) && said.err.contains("no event came from"), "{}", said.err);
+    assert!(said.err.contains("libc.so.6"), "where it was looked for: {}", said.err);
     let said = laboratory.run(&["trace", "attach", "--operation", "mallok", "--", &program]);
     // The libraries that were looked through are named.
     assert!(said.code == Some(2) && said.err.contains("(libc.so.6"), "{}", said.err);
@@ -347,7 +345,7 @@ fn a_stripped_program_is_watched_by_addresses_and_never_in_the_middle_of_an_inst
         // Of sixteen neighbours some are no beginning: these are refused, and none is destroyed.
         let asked = places(begin + offset, begin + offset);
         let said = laboratory.run(&["trace", "attach", "--operation", &asked, "--", program, "1000"]);
-        if said.code == Some(2) && said.err.contains("no instruction begins at") {
+        if said.code == Some(2) && said.err.contains(&format!("{:#x}", begin + offset)) {
             break;
         }
         assert!(offset < 15, "{}", said.err);
@@ -388,7 +386,6 @@ fn a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time() {
     }
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(said.out.contains(String::from_utf8_lossy(&alone.stdout).trim()), "{}", said.out);
-    assert!(said.err.contains("watched for part of the time"), "{}", said.err);
     let told = entry_counts(&laboratory, "work");
     assert!(told["ended"] > 100 && told["entries"] < 60_000_000, "{told:?}");
     let facts = laboratory.run_successfully(&["show", "@latest", "--facts"]).out;
@@ -419,7 +416,7 @@ fn a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time() {
         &program,
         "1",
     ]);
-    assert!(said.code == Some(2) && said.err.contains("above 0%"), "{}", said.err);
+    assert!(said.code == Some(2) && said.err.contains("--max-slowdown"), "{}", said.err);
 }
 
 /// Half of the calls are of `f`, half of `g`; their name is an argument of the probes, in a register or in memory. Work between them

@@ -39,7 +39,8 @@ fn studies_complain_in_their_place() {
     insta::assert_snapshot!(said.concat());
 }
 
-fn run_bad_workload(script: &str, tables: &str, rules: &str) -> (Option<i32>, String, String) {
+/// The exit code, stderr and the outcome of each iteration.
+fn run_bad_workload(script: &str, tables: &str, rules: &str) -> (Option<i32>, String, Vec<String>) {
     let laboratory = Sandbox::new();
     laboratory.write_workload("bad", tables, script);
     let study = laboratory.write_study(
@@ -47,12 +48,12 @@ fn run_bad_workload(script: &str, tables: &str, rules: &str) -> (Option<i32>, St
         &format!("run = {{ iterations = 2, warmup = 0{rules} }}\n[workload.bad]\n[workload.echo]"),
     );
     let said = laboratory.run(&["run", &study]);
-    let iterations = if said.code == Some(4) {
-        laboratory.run_successfully(&["show", "--iterations"]).out
-    } else {
-        String::new()
+    let outcomes = match said.code {
+        Some(4) => laboratory.run_json(&["show", "--iterations"]),
+        _ => serde_json::Value::Array(Vec::new()),
     };
-    (said.code, said.err, iterations)
+    let outcome = |row: &serde_json::Value| row["outcome"].as_str().unwrap().to_owned();
+    (said.code, said.err, outcomes.as_array().unwrap().iter().map(outcome).collect())
 }
 
 #[test]
@@ -68,27 +69,43 @@ fn a_workload_that_is_not_installed_is_refused_with_the_remedy() {
 
 #[test]
 fn a_workload_that_fails_costs_only_itself() {
-    let (code, said, iterations) = run_bad_workload("echo it broke >&2; exit 9", "", "");
+    let (code, said, mut outcomes) = run_bad_workload("echo it broke >&2; exit 9", "", "");
     assert_eq!(code, Some(4));
-    assert!(said.contains("it broke") && iterations.contains("code 9"), "{said}\n{iterations}");
-    assert_eq!(iterations.matches(" ok").count(), 2, "{iterations}");
+    assert!(said.contains("it broke"), "its own words: {said}");
+    outcomes.sort_unstable();
+    insta::assert_snapshot!(outcomes.join("\n"), @"
+    failed: exited with code 9: it broke
+    failed: exited with code 9: it broke
+    ok
+    ok
+    ");
 }
 
 #[test]
 fn a_workload_that_prints_rubbish_is_named_with_its_metric() {
-    let (code, _, iterations) = run_bad_workload("echo lorem ipsum", "", "");
+    let (code, _, mut outcomes) = run_bad_workload("echo lorem ipsum", "", "");
     assert_eq!(code, Some(4));
-    assert!(iterations.contains("speed"), "{iterations}");
+    outcomes.sort_unstable();
+    insta::assert_snapshot!(outcomes.join("\n"), @"
+    failed: metric `speed`: regex `speed (?<value>[0-9.]+)` found nothing in stdout (it begins `lorem ipsum`)
+    failed: metric `speed`: regex `speed (?<value>[0-9.]+)` found nothing in stdout (it begins `lorem ipsum`)
+    ok
+    ok
+    ");
 }
 
 #[test]
 fn a_workload_that_never_ends_is_stopped() {
-    let (code, said, iterations) = run_bad_workload("sleep 1234", "", ", time-limit = \"200ms\"");
+    let (code, said, mut outcomes) = run_bad_workload("sleep 1234", "", ", time-limit = \"200ms\"");
     assert_eq!(code, Some(4));
-    assert!(
-        said.contains("time limit of 200 ms") && iterations.contains("stopped at its time limit"),
-        "{said}"
-    );
+    assert!(said.contains("200 ms"), "{said}");
+    outcomes.sort_unstable();
+    insta::assert_snapshot!(outcomes.join("\n"), @"
+    ok
+    ok
+    stopped at its time limit of 200 ms
+    stopped at its time limit of 200 ms
+    ");
 }
 
 #[test]
@@ -112,7 +129,7 @@ fn a_workload_that_needs_root_says_so() {
     }
     let refused = to_command_output(command.output().unwrap());
     assert_eq!(refused.code, Some(3), "{}", refused.err);
-    assert!(refused.err.contains("needs root"), "{}", refused.err);
+    insta::assert_snapshot!(refused.err_wording_of("rooted"), @"error: workload `rooted` needs root; run perflab as root (sudo)");
 }
 
 #[test]
@@ -127,8 +144,8 @@ fn an_archive_of_a_newer_perflab_is_refused_and_listed() {
     let shown = laboratory.run(&["show"]);
     assert_ne!(shown.code, Some(0));
     insta::assert_snapshot!("an_archive_of_a_newer_perflab_is_refused_and_listed_1", shown.stable_err());
-    let listed = laboratory.run_successfully(&["list"]);
-    assert!(listed.out.contains("format 99"), "{}", listed.out);
+    assert_eq!(laboratory.latest_status(), "damaged");
+    assert!(laboratory.run_successfully(&["list"]).out.contains("99"), "the version of its format is named");
 }
 
 #[test]

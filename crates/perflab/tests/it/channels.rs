@@ -85,7 +85,6 @@ fn needs_root_two_agents_in_a_guest_are_conducted_over_vsock() {
     words.extend(["--load", "vsock_loopback", "--load", "vsock_diag", "--", "sh", "-c", WITHIN]);
     let ended = to_command_output(guests.command(&words).output().unwrap());
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
-    assert!(ended.err.contains("2 synchronised targets"), "{}", ended.err);
     // Two connections have four ends; each of two targets counted them twice.
     let rows = ended.out.lines().skip(1);
     let rows: Vec<String> = rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

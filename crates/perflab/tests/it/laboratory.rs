@@ -197,6 +197,18 @@ impl Sandbox {
         self.run_json(&["list", "--last", "1"])[0]["status"].as_str().unwrap().to_owned()
     }
 
+    /// The targets of the newest run.
+    pub fn target_names(&self) -> Vec<String> {
+        let archive = perflab_archive::Archive::open(&self.path("archive")).unwrap();
+        let targets = archive.find_runs("@latest").unwrap().remove(0).manifest().unwrap().targets;
+        targets.into_iter().map(|target| target.name).collect()
+    }
+
+    /// The name of the target that an event of the newest run is of.
+    pub fn target_name(&self, event: &serde_json::Value) -> String {
+        self.target_names().remove(event["target"].as_u64().unwrap() as usize)
+    }
+
     /// A run of the `echo` workload with this label, on a machine of this speed.
     pub fn run_echo(&self, label: &str, speed: u32) {
         let study = self.write_study("echo.toml", "run = { iterations = 8, warmup = 0 }\n[workload.echo]");

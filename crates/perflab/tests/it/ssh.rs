@@ -113,7 +113,7 @@ fn needs_root_two_logins_work_in_step_and_leave_nothing_behind() {
     let ended = run(&study);
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let shown = laboratory.run_successfully(&["show"]);
-    assert!(shown.err.contains("2 synchronised targets"), "{}", shown.err);
+    assert_eq!(laboratory.target_names().len(), 2, "{}", shown.err);
     let series = laboratory.only_run().join("series");
     assert!(series.join("meminfo.parquet").exists() && series.join("meminfo.box2.parquet").exists());
     assert_eq!(count_agent_copies(), before, "the copies of perflab are removed");
@@ -123,11 +123,7 @@ fn needs_root_two_logins_work_in_step_and_leave_nothing_behind() {
     fs::write(&wrong, text).unwrap();
     let refused = run(&wrong.display().to_string());
     assert_ne!(refused.code, Some(0));
-    assert!(
-        refused.err.contains("target box") && refused.err.contains("could not be copied"),
-        "{}",
-        refused.err
-    );
+    assert!(refused.err.contains("target box") && refused.err.contains("root@127.0.0.1"), "{}", refused.err);
 }
 
 /// libvirt's own driver for tests keeps its domains in the memory of each virsh: this one is switched off in every one.
@@ -196,5 +192,5 @@ fn who_stops_a_run_does_not_wait_for_a_machine_that_is_silent() {
     crate::interrupted::send_signal(&child, rustix::process::Signal::INT);
     let ended = to_command_output(child.wait_with_output().unwrap());
     assert!(ended.code.is_some_and(|code| code != 0), "{}", ended.err);
-    assert!(!ended.err.contains("no greeting within"), "{}", ended.err);
+    assert_eq!(ended.code, Some(4), "stopped, and not given up: {}", ended.err);
 }

@@ -103,7 +103,8 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     assert!(said.code == Some(2) && said.err.contains("listen:PORT"), "{}", said.err);
     for way in [["--reader", "true"], ["--prefetch", "none,reader"]] {
         let said = laboratory.run(&[&["startup"], &way[..], &["--", "true"]].concat());
-        assert!(said.code == Some(2) && said.err.contains("go together"), "{}", said.err);
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        assert!(said.err.contains("--reader") && said.err.contains("--prefetch"), "{}", said.err);
     }
     let failing = ["--caches", "warm", "--prefetch", "reader", "--reader", "echo no pack; exit 7"];
     let rest = ["--ready-when", "exit", "--limit", "5s", "--", "true"];
@@ -139,24 +140,22 @@ fn a_startup_answers_in_one_line_and_in_the_format_that_is_wanted() {
     let row =
         |metric: &str| rows.as_array().unwrap().iter().find(|row| row["metric"] == metric).cloned().unwrap();
     assert_eq!(row("wall")["direction"], "lower");
-    // How much noise a busy machine adds is its own affair; what is said is what was found.
-    let words = match row("wall")["verdict"].as_str() {
-        Some("worse") => "prefetch: reader takes ",
-        Some("unclear") => "prefetch: reader: unclear against none (",
-        other => panic!("a reader that sleeps makes no start {other:?}: {rows}"),
-    };
-    assert!(said.err.contains(words), "{}", said.err);
+    // How much noise a busy machine adds is its own affair.
+    let verdict = row("wall")["verdict"].as_str().unwrap().to_owned();
+    assert!(["worse", "unclear"].contains(&verdict.as_str()), "a reader that sleeps: {rows}");
+    assert!(said.err.lines().any(|line| line.starts_with("prefetch: reader")), "{}", said.err);
     for fact in ["prefetch", "resident-before"] {
         assert_eq!(row(fact)["direction"], "neither", "{fact} is a fact");
         assert_ne!(row(fact)["verdict"], "worse", "{fact}: {rows}");
     }
     let table = startup("table", "reader");
-    assert!(table.out.starts_with("prefetch: reader ") && table.out.contains(" none ("), "{}", table.out);
+    assert!(table.out.starts_with("prefetch: reader"), "{}", table.out);
     assert!(!table.out.contains("\u{201c}"), "no claim of another study's: {}", table.out);
     let csv = startup("csv", "reader").out;
     assert!(csv.lines().all(|line| line.contains(',')), "{csv}");
     let said = laboratory.run(&["startup", "--", "no-such-program"]);
-    assert!(said.code == Some(2) && said.err.contains("name its whole path, or install it"), "{}", said.err);
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    assert!(said.err.contains("`no-such-program`"), "{}", said.err);
 }
 
 /// A daemon that a start left behind would make the next one another.
@@ -260,7 +259,9 @@ fn reading_ahead_leaves_fewer_faults_to_the_program() {
         .output()
         .unwrap();
     let said = crate::laboratory::to_command_output(output);
-    assert!(said.code == Some(0) && said.err.contains("learnt:"), "{}\n{}", said.out, said.err);
+    assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
+    let stored = std::fs::read_dir(laboratory.path("store")).unwrap().count();
+    assert!(stored > 0, "its start was learnt: {}", said.err);
     let compared = laboratory.run_successfully(&["compare", "s", "--by", "prefetch", "--format", "json"]).out;
     assert!(compared.contains("staged") && compared.contains("requests"), "{compared}");
     let samples = laboratory.run_successfully(&["export", "s", "--to", "csv"]).out;
@@ -410,7 +411,7 @@ fn what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows() {
     drop(mapped);
     assert!(counted, "the kernel counts waiting while a program starts");
     assert!(resident >= 1000 << 12, "{resident}: {said}");
-    assert!(said.contains("not all was cold") && said.contains(kept.to_str().unwrap()), "{said}");
+    assert!(said.contains(kept.to_str().unwrap()), "what was not cold is named: {said}");
     let (resident, said, counted) = once();
     assert!(resident < 1000 << 12, "{resident}: {said}");
     assert!(counted, "and so it does the next time");

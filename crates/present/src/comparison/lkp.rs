@@ -40,7 +40,7 @@ pub fn render_lkp(tables: &[LkpTable], format: OutputFormat) -> Result<String, G
         lines.extend(table.rows.iter().map(lkp_row_line));
         lines.push(String::new());
         if table.left_out > 0 {
-            lines.push(format!("{} rows that did not change are left out", table.left_out));
+            lines.push(format!("rows that did not change, left out: {}", table.left_out));
         }
         lines.extend(
             table.notes.iter().flat_map(|note| {
