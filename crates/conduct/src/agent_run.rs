@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{JoinHandle, spawn};
 
-use perflab_disk::scratch_disk::resolve_disks;
+use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::study::{FactorSide, TomlSource};
 use perflab_model::{Manifest, Nanos, Overhead, Problem, Refusal, RunEventKind, RunStatus, StopRequest};
 use perflab_observe::{Root, Sampler, SamplerOverhead};
@@ -20,7 +20,7 @@ use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
 use crate::framed_reports::{FramedReportWriter, FramedReports, error_reasons};
 use crate::overhead_meter::{OverheadMeter, start_monitors};
-use crate::plan::expression_scope;
+use crate::plan::{expression_scope, needs_scratch};
 use crate::preflight;
 use crate::protocol::{AgentOrder, AgentReport, AgentRunConfig};
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
@@ -70,14 +70,14 @@ impl AgentRuns<'_> {
         // Expressions are about the machine that the workload runs on.
         manifest.facts = perflab_observe::collect_facts(&machine.root, manifest.study.facts.as_deref())?;
         manifest.boot_id = perflab_observe::read_boot_id(&machine.root);
-        resolve_plan_here(&mut manifest)
+        resolve_plan_here(&mut manifest, &machine.catalogue)
             .map_err(|problem| ConductError::Refused(vec![preflight::refusal_of_value(&problem.message)]))?;
         let (permissions, role) = (RunPermissions::default(), TargetRole::Workload);
         preflight::check_environment(&manifest, machine, &permissions, role)?;
         let (sink, events) = channel();
         let stream = EventSender::new(sink);
         let executor =
-            SlotExecutor::new(machine, &manifest, &permissions, stream, &self.stop, role)?.prepare_run()?;
+            SlotExecutor::new(machine, &manifest, stream, &self.stop, role)?.prepare_run()?;
         let monitors = AgentMonitors::start(&manifest, &machine.root, &self.writer);
         let reports = FramedReports { writer: self.writer.clone(), events };
         self.carry_out_orders(AgentWorker { executor, reports }, monitors)
@@ -130,11 +130,13 @@ impl AgentRuns<'_> {
     }
 }
 
-/// Works out what the plan leaves to each target: the values of its settings, the size of its disk.
-fn resolve_plan_here(manifest: &mut Manifest) -> Result<(), Problem> {
+/// Works out what the plan leaves to each target: the values of its settings, the size and the folder of its disk.
+fn resolve_plan_here(manifest: &mut Manifest, catalogue: &Catalogue) -> Result<(), Problem> {
     let scope = expression_scope(&manifest.study, &manifest.facts)?;
     manifest.plan.settings = resolve_settings(&manifest.study, &scope, FactorSide::Guest)?;
-    manifest.plan.disks = resolve_disks(&manifest.study, &manifest.plan.cases, Some(&scope))?;
+    let (site, cases) = (DiskSite { scope: &scope, scratch: None }, &manifest.plan.cases);
+    let disks = resolve_disks(&manifest.study, cases, needs_scratch(cases, catalogue), Some(site))?;
+    manifest.plan.disks = disks;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use perflab_guest::find_panic;
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::study::LostTargetPolicy;
-use perflab_model::{Nanos, Refusal, RunEvent, RunEventKind, Slot, remove_control_characters};
+use perflab_model::{Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot, remove_control_characters};
 use perflab_observe::monotonic_now;
 
 use crate::agent_worker::{WorkerOrder, WorkerReport};
@@ -567,7 +567,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
 
     /// Why the slot's level cannot be met by those who are left; none where it can, or where no level says how many.
     fn missing_targets_reason(&self, who: &[usize], slot: &Slot) -> Option<String> {
-        let (factor, level) = self.run_state.target_level(slot)?;
+        let PlannedParticipation { factor, level, .. } = self.run_state.participation(slot)?;
         let participants = self.run_state.participants(slot, self.targets.sessions.len());
         let missing: Vec<String> = participants
             .into_iter()

@@ -23,7 +23,7 @@ use perflab_workload::{ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadExec
 use crate::error::ConductError;
 use crate::execution_records::ExecutionRecord;
 use crate::iteration_trace::{self, IterationProfiler};
-use crate::run_context::{EventSender, LocalMachine, RunPermissions};
+use crate::run_context::{EventSender, LocalMachine};
 use crate::target_role::TargetRole;
 use crate::{plan, preflight};
 
@@ -38,7 +38,6 @@ pub(crate) struct SlotExecutor<'a> {
     /// Whose settings are changed here.
     role: TargetRole,
     pub(crate) profiler: Option<IterationProfiler>,
-    permissions: &'a RunPermissions,
     settings: AppliedSettings,
     /// Factors and levels that were reported as rounded by the kernel.
     reported_roundings: BTreeSet<(String, String)>,
@@ -51,8 +50,7 @@ impl<'a> SlotExecutor<'a> {
     pub(crate) fn new(
         host: &'a LocalMachine,
         manifest: &'a Manifest,
-        permissions: &'a RunPermissions,
-        stream: EventSender,
+            stream: EventSender,
         stop: &'a StopRequest,
         role: TargetRole,
     ) -> Result<Self, ConductError> {
@@ -69,7 +67,6 @@ impl<'a> SlotExecutor<'a> {
             scratch: None,
             role,
             profiler: None,
-            permissions,
             settings: applied,
             reported_roundings: BTreeSet::new(),
             _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
@@ -90,24 +87,13 @@ impl<'a> SlotExecutor<'a> {
 
     fn make_scratch(&mut self) -> Result<Option<PathBuf>, ConductError> {
         let manifest = self.manifest;
-        let needs = preflight::used_definitions(manifest, &self.host.catalogue);
-        let wanted = needs.iter().any(|definition| definition.needs.scratch);
-        let disk = manifest.plan.disks.first().map(|planned| &planned.disk);
         self.warn_emulated()?;
         if manifest.plan.has_varying_disk() {
             return Ok(None); // each iteration makes its own
         }
         let journal = self.settings.journal();
-        let made = (wanted || disk.is_some()).then(|| {
-            scratch_disk::prepare_scratch_disk(
-                disk,
-                &manifest.id,
-                self.permissions.scratch.as_deref(),
-                &self.host.perflab,
-                journal,
-            )
-        });
-        Ok(made.transpose()?)
+        let make = |disk| scratch_disk::prepare_scratch_disk(disk, &manifest.id, &self.host.perflab, journal);
+        Ok(manifest.plan.disks.first().map(make).transpose()?)
     }
 
     /// Figures of a disk that is not there are never shown as those of one that is.
@@ -194,24 +180,18 @@ impl<'a> SlotExecutor<'a> {
             return run_iteration(self, index, slot, case, begin);
         }
         let mark = self.settings.journal().next_number();
-        self.scratch = Some(self.make_fresh_disk(case)?);
+        self.scratch = self.make_fresh_disk(case)?;
         let good = run_iteration(self, index, slot, case, begin);
         self.settings.journal().undo_since(mark)?;
         good
     }
 
     /// The case's own disk, made for one iteration.
-    fn make_fresh_disk(&mut self, case: &Case) -> Result<PathBuf, ConductError> {
-        let disk = self.manifest.plan.case_disk(case);
-        let id = &self.manifest.id;
-        let perflab = &self.host.perflab;
-        Ok(scratch_disk::prepare_scratch_disk(
-            disk,
-            id,
-            self.permissions.scratch.as_deref(),
-            perflab,
-            self.settings.journal(),
-        )?)
+    fn make_fresh_disk(&mut self, case: &Case) -> Result<Option<PathBuf>, ConductError> {
+        let (id, perflab) = (&self.manifest.id, &self.host.perflab);
+        let journal = self.settings.journal();
+        let make = |disk| scratch_disk::prepare_scratch_disk(disk, id, perflab, journal);
+        Ok(self.manifest.plan.case_disk(case).map(make).transpose()?)
     }
 
     /// Undoes everything where there is no run to report it to. What fails stays in the journal for the next start.
@@ -347,7 +327,7 @@ fn warn_of_absence(executor: &SlotExecutor<'_>, case: &Case, reason: &str) -> Re
 
 /// What is still to be written to an emulated disk must not hold up what is to end.
 fn end_disk_delays(executor: &SlotExecutor<'_>, case: &Case) {
-    let is_emulated = executor.manifest.plan.case_disk(case).is_some_and(|disk| disk.model.is_some());
+    let is_emulated = executor.manifest.plan.case_disk(case).is_some_and(|planned| planned.disk.model.is_some());
     if let Some(scratch) = executor.scratch.as_deref().filter(|_| is_emulated) {
         end_delays(&delay_switch(scratch));
     }

@@ -150,7 +150,7 @@ fn run_worker(
     todo: &Receiver<WorkerOrder>,
 ) -> UndoOutcome {
     let (machine, manifest, stream) = (run.machine, run.manifest, run.stream.clone());
-    let executor = SlotExecutor::new(machine, manifest, run.permissions, stream, run.stop, role);
+    let executor = SlotExecutor::new(machine, manifest, stream, run.stop, role);
     let prepared = executor
         .and_then(|executor| if role.runs_workloads() { executor.prepare_run() } else { Ok(executor) });
     let executor = match prepared {

@@ -7,11 +7,13 @@
 //! in simulation, running AAAA…BBBB under a 3 % drift gives 80 % false alarms, randomised blocks 5 %
 //! (field-notes/statistics.md, section 1).
 
+use std::path::PathBuf;
+
 use indexmap::IndexMap;
-use perflab_disk::scratch_disk::resolve_disks;
+use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{FactorSide, RunRules, SlotOrder, TargetSpec};
-use perflab_model::{Facts, PlannedTarget, Problem, RunPlan, Slot, Study};
+use perflab_model::study::{FactorKind, FactorSide, Level, RunRules, SlotOrder, TargetSpec};
+use perflab_model::{Case, Facts, PlannedParticipation, PlannedTarget, Problem, RunPlan, Scalar, Slot, Study};
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
 use rand::SeedableRng;
@@ -27,6 +29,8 @@ pub struct PlanChoices {
     pub only: Option<String>,
     /// A seed drawn by the caller, for studies that give none.
     pub seed: u64,
+    /// `--scratch DIR`: where scratch directories and images are made, instead of the temporary directory.
+    pub scratch: Option<PathBuf>,
 }
 
 /// Plans a study. All problems at once, each with the key of the study that it is about.
@@ -49,7 +53,9 @@ pub fn plan_study(
     let settings = resolve_settings(&study, &scope, FactorSide::Host);
     let settings = settings.map_err(|problem| problems.push(problem)).unwrap_or_default();
     // Workloads run on the targets where there are some, and there are their disks.
-    let disks = resolve_disks(&study, &cases, Some(&scope).filter(|_| study.target.is_empty()));
+    let site = DiskSite { scope: &scope, scratch: choices.scratch.as_deref() };
+    let site = Some(site).filter(|_| study.target.is_empty());
+    let disks = resolve_disks(&study, &cases, needs_scratch(&cases, catalogue), site);
     let disks = disks.map_err(|problem| problems.push(problem)).unwrap_or_default();
     if !problems.is_empty() {
         return Err(problems);
@@ -72,6 +78,7 @@ pub fn plan_study(
         settings,
         disks,
         targets: plan_targets(&study),
+        participation: plan_participation(&study),
     })
 }
 
@@ -134,6 +141,23 @@ fn plan_targets(study: &Study) -> Vec<PlannedTarget> {
         }
     }
     targets
+}
+
+/// Whether a workload of these cases needs a scratch directory.
+pub(crate) fn needs_scratch(cases: &[Case], catalogue: &Catalogue) -> bool {
+    cases.iter().any(|case| catalogue.get(&case.uses).is_some_and(|definition| definition.needs.scratch))
+}
+
+/// How many targets take part at each level of the factors over targets.
+fn plan_participation(study: &Study) -> Vec<PlannedParticipation> {
+    let counted = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Targets);
+    let levels = counted.flat_map(|(name, factor)| factor.levels.iter().map(move |level| (name, level)));
+    let planned = |(factor, level): (&String, &Level)| {
+        let Scalar::Int(number) = level.value else { return None };
+        let targets = u32::try_from(number).ok()?;
+        Some(PlannedParticipation { factor: factor.clone(), level: level.name.clone(), targets })
+    };
+    levels.filter_map(planned).collect()
 }
 
 fn level_names(study: &Study) -> IndexMap<String, Vec<String>> {
@@ -263,7 +287,7 @@ levels = ["old", "new"]
 "#;
 
     fn choose_new_kernel() -> PlanChoices {
-        PlanChoices { set: vec![("kernel".into(), "new".into())], only: None, seed: 1 }
+        PlanChoices { set: vec![("kernel".into(), "new".into())], seed: 1, ..PlanChoices::default() }
     }
 
     #[test]
@@ -284,6 +308,34 @@ levels = ["old", "new"]
         assert_eq!(plan.cases[3].parameters["threads"], Scalar::Int(2));
         assert_eq!(plan.factors["pages"], ["ordinary", "huge"]);
         assert_eq!(plan.slots.len(), 5 * 11);
+    }
+
+    #[test]
+    fn a_disk_has_its_size_and_its_folder_and_a_targets_are_left_to_it() {
+        let disks = |rest: &str, scratch: Option<&str>| {
+            let text = format!("title = \"t\"\n[workload.small-files]\n{rest}");
+            let choices = PlanChoices { scratch: scratch.map(Into::into), ..PlanChoices::default() };
+            plan_text(&text, &choices).unwrap().disks
+        };
+        let image = "[disk]\nkind = \"image\"\nsize = \"memory / 8\"\n";
+        let found = disks(image, Some("/fast"));
+        assert_eq!(found[0].folder.as_deref(), Some(std::path::Path::new("/fast")));
+        assert_eq!(found[0].disk.size, Some(Scalar::Int(1 << 30)));
+        let own = disks("", Some("/fast"));
+        assert_eq!((own.len(), own[0].disk.clone()), (1, perflab_model::study::ScratchDisk::directory()));
+        assert!(disks("", None)[0].folder.as_ref().is_some_and(|folder| folder.is_dir()));
+        let remote = disks(&format!("{image}[target.guest]\nkind = \"process\"\n"), Some("/fast"));
+        assert_eq!((&remote[0].folder, remote[0].disk.size.clone()), (&None, Some("memory / 8".into())));
+    }
+
+    #[test]
+    fn who_takes_part_is_planned_by_level() {
+        let text = "title = \"t\"\n[workload.context-switches]\n[target.guest]\nkind = \"process\"\ncount = 3\n\
+                    [factor.guests]\nkind = \"targets\"\nlevels = [1, 3]\n";
+        let plan = plan_text(text, &PlanChoices::default()).unwrap();
+        let counts: Vec<Option<u32>> =
+            plan.cases.iter().map(|case| Some(plan.case_participation(case)?.targets)).collect();
+        assert_eq!(counts, [Some(1), Some(3)]);
     }
 
     #[test]

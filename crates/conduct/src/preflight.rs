@@ -32,7 +32,7 @@ pub(crate) fn check_environment(
         found.extend(iteration_trace::check_profile(manifest, host));
         found.extend(iteration_trace::check_io_trace(manifest));
         found.extend(check_disks(manifest, permissions));
-        found.extend(check_scratch_room(manifest, &host.catalogue, permissions));
+        found.extend(check_scratch_room(manifest, &host.catalogue));
     }
     if found.is_empty() { Ok(()) } else { Err(ConductError::Refused(found)) }
 }
@@ -96,9 +96,8 @@ pub(crate) fn used_definitions<'a>(
 }
 
 fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal> {
-    let disks = manifest.plan.disks.iter().map(|planned| &planned.disk);
     let mut found: Vec<Refusal> = Vec::new();
-    for refusal in disks.flat_map(|disk| scratch_disk::check_disk(Some(disk), permissions.apply)) {
+    for refusal in manifest.plan.disks.iter().flat_map(|disk| scratch_disk::check_disk(disk, permissions.apply)) {
         if !found.contains(&refusal) {
             found.push(refusal);
         }
@@ -151,19 +150,15 @@ fn check_setting(setting: &Setting, host: &LocalMachine) -> Option<Refusal> {
     })
 }
 
-fn check_scratch_room(
-    manifest: &Manifest,
-    catalogue: &Catalogue,
-    permissions: &RunPermissions,
-) -> Option<Refusal> {
+fn check_scratch_room(manifest: &Manifest, catalogue: &Catalogue) -> Option<Refusal> {
     // A disk of the study's own has the room that the study gives it.
     if manifest.study.disk.is_some() {
         return None;
     }
-    let base = permissions.scratch.clone().unwrap_or_else(std::env::temp_dir);
+    let base = manifest.plan.disks.first()?.folder.as_deref()?;
     let full = used_definitions(manifest, catalogue)
         .into_iter()
-        .find_map(|definition| definition.check_disk_room(&base).err())?;
+        .find_map(|definition| definition.check_disk_room(base).err())?;
     Some(Refusal { what: full.to_string(), hint: "name another place with --scratch DIR".into() })
 }
 

@@ -48,7 +48,7 @@ pub fn conduct_run(
         manifest.plan.targets.iter().cloned().map(LaunchableTarget::resolve).collect();
     preflight::check_targets(&targets, manifest.study.run.on_lost_target)?;
     stream.send_phase(RunPhase::Prepare)?;
-    let run = RunContext { machine, manifest, permissions, stop, stream };
+    let run = RunContext { machine, manifest, stop, stream };
     std::thread::scope(|scope| {
         let run_state = RunState {
             host: HostTarget::start(scope, run.clone(), role)?,

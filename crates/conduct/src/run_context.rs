@@ -19,8 +19,6 @@ pub struct RunPermissions {
     pub apply: bool,
     /// `--install`: missing workloads may be installed.
     pub install: bool,
-    /// `--scratch DIR`: where scratch directories and images are made, instead of the temporary directory.
-    pub scratch: Option<PathBuf>,
 }
 
 /// Stamps and sends events.
@@ -85,7 +83,6 @@ pub struct LocalMachine {
 pub(crate) struct RunContext<'a> {
     pub(crate) machine: &'a LocalMachine,
     pub(crate) manifest: &'a Manifest,
-    pub(crate) permissions: &'a RunPermissions,
     pub(crate) stop: &'a StopRequest,
     pub(crate) stream: EventSender,
 }

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use perflab_model::event::{RunPhase, TargetStatus};
-use perflab_model::study::FactorKind;
-use perflab_model::{Manifest, Nanos, Overhead, RunEvent, RunEventKind, Slot, StopRequest, TargetRecord};
+use perflab_model::{Manifest, Nanos, Overhead, PlannedParticipation, RunEvent, RunEventKind, Slot, StopRequest, TargetRecord};
 use perflab_observe::{Sampler, monotonic_now};
 
 use crate::agent_worker::WorkerOrder;
@@ -76,20 +75,16 @@ impl RunState<'_> {
         self.report_phase(RunPhase::Apply)
     }
 
-    /// The factor over targets and its level in a slot, if the study has one.
-    pub(crate) fn target_level(&self, slot: &Slot) -> Option<(&str, &str)> {
-        let levels = &self.manifest.plan.case(slot.case)?.levels;
-        let counts = |name: &str| {
-            let factor = self.manifest.study.factor.get(name);
-            factor.is_some_and(|factor| factor.kind == FactorKind::Targets)
-        };
-        levels.iter().map(|(name, level)| (name.as_str(), level.as_str())).find(|(name, _)| counts(name))
+    /// How many targets take part in a slot, if a factor says so.
+    pub(crate) fn participation(&self, slot: &Slot) -> Option<&PlannedParticipation> {
+        let plan = &self.manifest.plan;
+        plan.case_participation(plan.case(slot.case)?)
     }
 
-    /// Which of `count` targets take part in a slot: as many as its level of a factor over targets says.
+    /// Which of `count` targets take part in a slot.
     pub(crate) fn participants(&self, slot: &Slot, count: usize) -> Vec<usize> {
-        let number: Option<usize> = self.target_level(slot).and_then(|(_, level)| level.parse().ok());
-        (0..number.unwrap_or(count).min(count)).collect()
+        let number = self.participation(slot).map_or(count, |one| one.targets as usize);
+        (0..number.min(count)).collect()
     }
 
     /// What an agent has to know. Its id is its own, as its scratch directory is; one that shares our kernel need not

@@ -66,7 +66,8 @@ impl LocalRunFixture {
         catalogue.extend_from_folder(&self.path("workloads")).unwrap();
         let source = TomlSource::new("s.toml", format!("title = \"t\"\n{study}"));
         let study = source.parse_study().unwrap();
-        let plan = plan_study(&study, &catalogue, &Facts::default(), &PlanChoices::default()).unwrap();
+        let choices = PlanChoices { scratch: Some(self.path("scratch")), ..PlanChoices::default() };
+        let plan = plan_study(&study, &catalogue, &Facts::default(), &choices).unwrap();
         let host = LocalMachine {
             root: Root(self.path("root")),
             state: self.path("state"),
@@ -92,7 +93,7 @@ impl LocalRunFixture {
             status: RunStatus::Running,
             overhead: Overhead::default(),
         };
-        let permissions = RunPermissions { scratch: Some(self.path("scratch")), ..RunPermissions::default() };
+        let permissions = RunPermissions::default();
         let (sink, receiver) = channel();
         std::thread::scope(|scope| {
             let source = scope.spawn(|| {

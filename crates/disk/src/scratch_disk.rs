@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{DiskKind, DiskModel, FactorKind, ScratchDisk, Study};
-use perflab_model::{Bytes, Case, PlannedDisk, Problem, Refusal, Scalar};
-use perflab_settings::{UndoEntry, UndoJournal, run_command, temporary_folder};
+use perflab_model::{Bytes, Case, PlannedDisk, Problem, Refusal, Scalar, describe_error_chain};
+use perflab_settings::{SettingError, UndoEntry, UndoJournal, run_command, temporary_folder};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
@@ -21,18 +21,29 @@ use crate::error::DiskError;
 /// Files in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// The disks that the cases of a study are run on, each once. Sizes are worked out in `scope`; without one, they stay as the
-/// study has them.
+/// The machine on which disks are made.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskSite<'a> {
+    /// What sizes may be worked out of.
+    pub scope: &'a ExpressionScope,
+    /// Where scratch directories and images are made, if not in the temporary directory.
+    pub scratch: Option<&'a Path>,
+}
+
+/// The disks that the cases of a study are run on, each once: the study's own, else a directory where a workload
+/// `needs_scratch`. Sizes and folders are worked out for `site`; without one, they are left to the targets.
 ///
 /// # Errors
-/// A size has no meaning here.
+/// A size has no meaning here, or there is no temporary directory.
 pub fn resolve_disks(
     study: &Study,
     cases: &[Case],
-    scope: Option<&ExpressionScope>,
+    needs_scratch: bool,
+    site: Option<DiskSite<'_>>,
 ) -> Result<Vec<PlannedDisk>, Problem> {
     let mut disks: Vec<PlannedDisk> = Vec::new();
-    let Some(common) = &study.disk else { return Ok(disks) };
+    let own = study.disk.clone();
+    let Some(common) = own.or_else(|| needs_scratch.then(ScratchDisk::directory)) else { return Ok(disks) };
     let is_disk = |name: &str| study.factor.get(name).is_some_and(|factor| factor.kind == FactorKind::Disk);
     for case in cases {
         let own = case.levels.iter().filter(|(name, _)| is_disk(name));
@@ -41,13 +52,27 @@ pub fn resolve_disks(
         if disks.iter().any(|known| known.levels == levels) {
             continue;
         }
-        let mut disk = disk_of_levels(study, common, &levels);
-        if let Some(scope) = scope.filter(|_| disk.kind == DiskKind::Image) {
-            disk.size = Some(resolve_size(&disk, scope)?);
+        let mut disk = disk_of_levels(study, &common, &levels);
+        if let Some(site) = site.filter(|_| disk.kind == DiskKind::Image) {
+            disk.size = Some(resolve_size(&disk, site.scope)?);
         }
-        disks.push(PlannedDisk { levels, disk });
+        let folder = site.map(|site| resolve_folder(&disk, site.scratch)).transpose()?;
+        disks.push(PlannedDisk { levels, disk, folder });
     }
     Ok(disks)
+}
+
+/// Where a disk is made: an emulated one's image in memory, so that no other disk's delays come on top.
+fn resolve_folder(disk: &ScratchDisk, scratch: Option<&Path>) -> Result<PathBuf, Problem> {
+    match &disk.path {
+        Some(path) if disk.kind != DiskKind::Partition => return Ok(path.into()),
+        None if disk.model.is_some() && Path::new(MEMORY).is_dir() => return Ok(MEMORY.into()),
+        _ => {}
+    }
+    scratch.map_or_else(temporary_folder, |scratch| Ok(scratch.into())).map_err(|error| match error {
+        SettingError::Refused(refusal) => Problem::new("disk", refusal.what).with_hint(refusal.hint),
+        other => Problem::new("disk", describe_error_chain(&other)),
+    })
 }
 
 /// The study's disk, with the levels of factors over it.
@@ -89,9 +114,9 @@ pub fn emulated_models(disks: &[PlannedDisk]) -> Vec<DiskModel> {
     models
 }
 
-/// What the study's disk lacks here; `may_format` is whether a partition may be formatted. Nothing is changed.
-pub fn check_disk(disk: Option<&ScratchDisk>, may_format: bool) -> Vec<Refusal> {
-    let Some(disk) = disk else { return Vec::new() };
+/// What a disk lacks here; `may_format` is whether a partition may be formatted. Nothing is changed.
+pub fn check_disk(planned: &PlannedDisk, may_format: bool) -> Vec<Refusal> {
+    let disk = &planned.disk;
     let mut found = Vec::new();
     let mut refuse = |bad: bool, what: String, hint: &str| {
         if bad {
@@ -117,8 +142,10 @@ pub fn check_disk(disk: Option<&ScratchDisk>, may_format: bool) -> Vec<Refusal> 
         format!("{path} is in use: mounted, swapped to, or part of a RAID or volume"),
         "give it up first, or name another partition",
     );
-    let missing = disk.kind == DiskKind::Directory && !Path::new(&path).is_dir();
-    refuse(missing, format!("the scratch directory {path} is not there"), "create it, or name another");
+    if let Some(folder) = &planned.folder {
+        let what = format!("the scratch directory {} is not there", folder.display());
+        refuse(!folder.is_dir(), what, "create it, or name another");
+    }
     let program = format!("mkfs.{}", disk_file_system(disk));
     let no_mkfs = mounts && !is_on_path(&program);
     refuse(no_mkfs, format!("{program} is not installed"), "install e2fsprogs, xfsprogs or btrfs-progs");
@@ -130,43 +157,42 @@ pub fn check_disk(disk: Option<&ScratchDisk>, may_format: bool) -> Vec<Refusal> 
     found
 }
 
-/// Makes the scratch directory, below `scratch` where a place was named. Its undoing is in the journal before each step.
+/// Makes the scratch directory of a disk in its folder. Its undoing is in the journal before each step.
 pub fn prepare_scratch_disk(
-    disk: Option<&ScratchDisk>,
+    planned: &PlannedDisk,
     id: &str,
-    scratch: Option<&Path>,
     perflab: &Path,
     journal: &mut UndoJournal,
 ) -> Result<PathBuf, DiskError> {
-    let base = scratch.map_or_else(temporary_folder, |scratch| Ok(scratch.into()))?;
-    match disk {
-        None => make_scratch_folder(&base, id, journal),
-        Some(disk) => match (disk.kind, &disk.path) {
-            (DiskKind::Directory, path) => {
-                make_scratch_folder(path.as_deref().map_or(&base, Path::new), id, journal)
-            }
-            (DiskKind::Image, path) => {
-                let base = image_folder(disk, path.as_deref(), &base);
-                let (home, size) =
-                    (make_scratch_folder(&base, id, journal)?, disk_size(disk).map_err(DiskError::Refused)?);
-                let image = create_image(&home, size)?;
-                let Some(model) = disk.model else {
-                    return format_and_mount(disk, &image, &home, &["loop"], journal);
-                };
-                let wanted = EmulatedDiskOptions { perflab, model, image: &image, home: &home };
-                // Made before it is slow: what mkfs writes is not part of any measurement.
-                run_command(&mkfs_command(disk, &image))?;
-                let device = begin_emulated_disk(wanted, journal)?;
-                let place = mount_scratch_disk(disk, &device, &home, &[], journal)?;
-                journal.promise(UndoEntry::EndDelays { switch: delay_switch(&place) })?;
-                Ok(place)
-            }
-            (DiskKind::Partition, path) => {
-                let home = make_scratch_folder(&base, id, journal)?;
-                let device = PathBuf::from(path.clone().unwrap_or_default());
-                format_and_mount(disk, &device, &home, &[], journal)
-            }
-        },
+    let disk = &planned.disk;
+    let folder = planned.folder.as_deref().ok_or_else(|| DiskError::Refused(unresolved_disk()))?;
+    let home = make_scratch_folder(folder, id, journal)?;
+    match disk.kind {
+        DiskKind::Directory => Ok(home),
+        DiskKind::Image => {
+            let image = create_image(&home, disk_size(disk).map_err(DiskError::Refused)?)?;
+            let Some(model) = disk.model else {
+                return format_and_mount(disk, &image, &home, &["loop"], journal);
+            };
+            let options = EmulatedDiskOptions { perflab, model, image: &image, home: &home };
+            // Made before it is slow: what mkfs writes is not part of any measurement.
+            run_command(&mkfs_command(disk, &image))?;
+            let device = begin_emulated_disk(options, journal)?;
+            let mount = mount_scratch_disk(disk, &device, &home, &[], journal)?;
+            journal.promise(UndoEntry::EndDelays { switch: delay_switch(&mount) })?;
+            Ok(mount)
+        }
+        DiskKind::Partition => {
+            let device = PathBuf::from(disk.path.clone().unwrap_or_default());
+            format_and_mount(disk, &device, &home, &[], journal)
+        }
+    }
+}
+
+fn unresolved_disk() -> Refusal {
+    Refusal {
+        what: "the plan does not say where the disk is made".into(),
+        hint: "resolve the plan on the machine that makes it".into(),
     }
 }
 
@@ -177,14 +203,6 @@ fn make_scratch_folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Resu
     journal.promise(UndoEntry::Remove { path: path.clone() })?;
     fs::create_dir(&path).map_err(|source| DiskError::Scratch { path: path.clone(), source })?;
     Ok(path)
-}
-
-/// Where an image lies: that of an emulated disk in memory, so that no other disk's delays come on top.
-fn image_folder(disk: &ScratchDisk, path: Option<&str>, base: &Path) -> PathBuf {
-    match path {
-        None if disk.model.is_some() && Path::new(MEMORY).is_dir() => MEMORY.into(),
-        path => path.map_or(base, Path::new).into(),
-    }
 }
 
 /// An image that takes room only where it is written.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perflab_disk::scratch_disk;
-use perflab_model::Setting;
+use perflab_model::{PlannedDisk, Setting};
 use perflab_model::study::{DiskKind, ScratchDisk};
 use perflab_settings::{AppliedSettings, UndoJournal, recover_killed_runs};
 
@@ -20,6 +20,10 @@ fn image_disk(filesystem: &str) -> ScratchDisk {
         mount: Some("noatime".into()),
         model: None,
     }
+}
+
+fn planned_disk(disk: ScratchDisk, folder: &Path) -> PlannedDisk {
+    PlannedDisk { levels: Default::default(), disk, folder: Some(folder.into()) }
 }
 
 /// Held by tests that start programs: one that is being started holds every journal's lock until its exec, and the journal of a
@@ -55,11 +59,10 @@ fn an_image_is_made_mounted_and_removed_root() {
         let home = tempfile::tempdir().unwrap();
         let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), "IMG", "boot"));
         let disk = image_disk(filesystem);
-        assert_eq!(scratch_disk::check_disk(Some(&disk), true), []);
+        assert_eq!(scratch_disk::check_disk(&planned_disk(disk.clone(), home.path()), true), []);
         let place = scratch_disk::prepare_scratch_disk(
-            Some(&disk),
+            &planned_disk(disk.clone(), home.path()),
             "IMG",
-            Some(home.path()),
             Path::new("perflab"),
             bench.journal(),
         )
@@ -83,9 +86,8 @@ fn a_killed_runs_mount_goes_at_the_next_start_root() {
     let state = home.path().join("state");
     let mut bench = AppliedSettings::new(UndoJournal::new(&state, "IMG", "boot"));
     let place = scratch_disk::prepare_scratch_disk(
-        Some(&image_disk("ext4")),
+        &planned_disk(image_disk("ext4"), home.path()),
         "IMG",
-        Some(home.path()),
         Path::new("perflab"),
         bench.journal(),
     )
@@ -110,7 +112,7 @@ fn a_mount_goes_whatever_its_path_holds_root() {
         let mut bench = AppliedSettings::new(UndoJournal::new(&state, "IMG", "boot"));
         let disk = image_disk("ext4");
         let perflab = Path::new("perflab");
-        scratch_disk::prepare_scratch_disk(Some(&disk), "IMG", Some(&link), perflab, bench.journal())
+        scratch_disk::prepare_scratch_disk(&planned_disk(disk.clone(), &link), "IMG", perflab, bench.journal())
             .unwrap();
         let failed = if is_killed {
             drop(bench);
@@ -131,7 +133,7 @@ fn a_partition_is_never_formatted_without_apply() {
         path: Some("/dev/no-such-partition".into()),
         ..image_disk("ext4")
     };
-    let refusals = scratch_disk::check_disk(Some(&disk), false);
+    let refusals = scratch_disk::check_disk(&planned_disk(disk, Path::new("/tmp")), false);
     assert!(refusals.iter().any(|refusal| refusal.hint.contains("--apply")), "{refusals:?}");
 }
 
@@ -139,7 +141,7 @@ fn a_partition_is_never_formatted_without_apply() {
 fn a_directory_that_is_not_there_is_refused() {
     let disk =
         ScratchDisk { kind: DiskKind::Directory, path: Some("/no/such/folder".into()), ..image_disk("ext4") };
-    let refusals = scratch_disk::check_disk(Some(&disk), false);
+    let refusals = scratch_disk::check_disk(&planned_disk(disk, Path::new("/no/such/folder")), false);
     assert!(refusals[0].what.contains("/no/such/folder"), "{refusals:?}");
 }
 
@@ -210,12 +212,11 @@ fn a_partition_is_formatted_where_apply_allows_it_root() {
     let home = tempfile::tempdir().unwrap();
     let device = LoopDevice::over_file(&home.path().join("backing"));
     let disk = ScratchDisk { kind: DiskKind::Partition, path: Some(device.0.clone()), ..image_disk("ext4") };
-    assert_eq!(scratch_disk::check_disk(Some(&disk), true), []);
+    assert_eq!(scratch_disk::check_disk(&planned_disk(disk.clone(), home.path()), true), []);
     let mut bench = AppliedSettings::new(UndoJournal::new(&home.path().join("state"), "PART", "boot"));
     let place = scratch_disk::prepare_scratch_disk(
-        Some(&disk),
+        &planned_disk(disk.clone(), home.path()),
         "PART",
-        Some(home.path()),
         Path::new("perflab"),
         bench.journal(),
     )
@@ -225,7 +226,7 @@ fn a_partition_is_formatted_where_apply_allows_it_root() {
             .lines()
             .any(|line| line.starts_with(&device.0) && line.contains(place.to_str().unwrap()))
     );
-    let busy = scratch_disk::check_disk(Some(&disk), true);
+    let busy = scratch_disk::check_disk(&planned_disk(disk.clone(), home.path()), true);
     assert!(busy.iter().any(|refusal| refusal.what.starts_with(&device.0)), "{busy:?}");
     assert_eq!(bench.undo_all().1.len(), 0);
     assert!(!read_mounts().contains(place.to_str().unwrap()));

@@ -68,7 +68,7 @@ pub use expression_limits::ExpressionTooLarge;
 pub use facts::{Fact, Facts};
 pub use metric::{Direction, Metric, Sample, Unit};
 pub use page_set::PageSet;
-pub use plan::{Case, PlannedDisk, PlannedTarget, RunPlan, Slot, count_slots};
+pub use plan::{Case, PlannedDisk, PlannedParticipation, PlannedTarget, RunPlan, Slot, count_slots};
 pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos, Ratio};

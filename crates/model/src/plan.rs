@@ -4,6 +4,8 @@
 //! of them (executions of an imported benchmark) would otherwise be most of a manifest. A `repeat` that would fill
 //! the memory of the reader is refused.
 
+use std::path::PathBuf;
+
 use indexmap::IndexMap;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -100,12 +102,15 @@ pub struct RunPlan {
     /// What the levels of factors set, once for each level; those that set nothing are not in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<PlannedSetting>,
-    /// The scratch disks that cases are run on, each once; none where the study describes none.
+    /// The scratch disks that cases are run on, each once: the study's own, else a directory where a workload needs one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<PlannedDisk>,
     /// The targets, in order; none where this host does everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<PlannedTarget>,
+    /// How many targets take part in a slot, by the level of a factor over targets; without one, all do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub participation: Vec<PlannedParticipation>,
 }
 
 /// One target of a run.
@@ -125,6 +130,20 @@ pub struct PlannedDisk {
     pub levels: IndexMap<String, String>,
     /// The disk. The size of an image is in bytes; on a target, it is the study's expression, as for settings.
     pub disk: ScratchDisk,
+    /// The folder in which the scratch directory is made, or the image; none where a target works that out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+}
+
+/// How many of the targets take part where a factor over targets has one of its levels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedParticipation {
+    /// The factor.
+    pub factor: String,
+    /// Its level.
+    pub level: String,
+    /// So many targets, the first ones.
+    pub targets: u32,
 }
 
 impl RunPlan {
@@ -145,11 +164,15 @@ impl RunPlan {
         case.levels.iter().filter_map(find).filter(move |one| one.is_set_on(side))
     }
 
-    /// The disk that a case is run on, if the study describes one.
-    pub fn case_disk(&self, case: &Case) -> Option<&ScratchDisk> {
+    /// The disk that a case is run on, if it needs one.
+    pub fn case_disk(&self, case: &Case) -> Option<&PlannedDisk> {
         let is_own = |(factor, level): (&String, &String)| case.levels.get(factor) == Some(level);
-        let planned = self.disks.iter().find(|planned| planned.levels.iter().all(is_own));
-        planned.map(|planned| &planned.disk)
+        self.disks.iter().find(|planned| planned.levels.iter().all(is_own))
+    }
+
+    /// How many targets take part in a case's slots, if a factor says so.
+    pub fn case_participation(&self, case: &Case) -> Option<&PlannedParticipation> {
+        self.participation.iter().find(|one| case.levels.get(&one.factor) == Some(&one.level))
     }
 
     /// Whether the disk differs from case to case: every iteration then gets a fresh one.

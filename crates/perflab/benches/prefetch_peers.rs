@@ -20,7 +20,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 use perflab_disk::DiskDataSheet;
 use perflab_disk::scratch_disk;
-use perflab_model::Scalar;
+use perflab_model::{PlannedDisk, Scalar};
 use perflab_model::study::{DiskKind, DiskModel, ScratchDisk};
 use perflab_prefetch::{ProgramTraces, TraceStore};
 use perflab_settings::{AppliedSettings, UndoJournal};
@@ -117,7 +117,8 @@ fn make_emulated_disk(model: DiskModel, journal: &mut UndoJournal) -> anyhow::Re
         model: Some(model),
     };
     let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
-    Ok(scratch_disk::prepare_scratch_disk(Some(&wanted), "peers", None, perflab, journal)?)
+    let planned = PlannedDisk { levels: Default::default(), disk: wanted, folder: Some("/dev/shm".into()) };
+    Ok(scratch_disk::prepare_scratch_disk(&planned, "peers", perflab, journal)?)
 }
 
 /// What the kernel had to deliver in one start.

@@ -203,6 +203,15 @@ pub struct ScratchDisk {
     pub model: Option<DiskModel>,
 }
 
+impl ScratchDisk {
+    /// A directory in the machine's own file system.
+    #[must_use]
+    pub fn directory() -> Self {
+        let (path, size, filesystem, mkfs, mount, model) = (None, None, None, Vec::new(), None, None);
+        ScratchDisk { kind: DiskKind::Directory, path, size, filesystem, mkfs, mount, model }
+    }
+}
+
 /// A disk that can be emulated: an image served with its delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DiskModel {

@@ -61,7 +61,7 @@ fn plan_named_study(
     if any_label {
         set.extend(first_levels(&study));
     }
-    let choices = PlanChoices { set, only: None, seed: seed.unwrap_or_else(rand::random) };
+    let choices = PlanChoices { set, seed: seed.unwrap_or_else(rand::random), ..PlanChoices::default() };
     let plan = plan_study(&study, &context.catalogue()?, &facts, &choices)
         .map_err(|found| source.place_problems(found))?;
     Ok((study, plan))
@@ -74,7 +74,7 @@ fn first_levels(study: &Study) -> Vec<(String, String)> {
 }
 
 fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) -> Result<(), Failure> {
-    let (_, plan) = plan_named_study(context, name, set, seed, false)?;
+    let (study, plan) = plan_named_study(context, name, set, seed, false)?;
     let mut grid = Grid::new(
         ["slot", "block", "case", "parameters", "environment", "settings", "disk"].map(GridColumn::left),
     );
@@ -82,8 +82,10 @@ fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) ->
         let Some(case) = plan.case(slot.case) else { continue };
         let block = if slot.warmup { format!("warm-up {}", slot.block) } else { slot.block.to_string() };
         let (parameters, environment) = (parameters_text(case), environment_text(case));
-        let (settings, disk) = (settings_text(&plan, case), plan.case_disk(case).map(disk_text));
-        let disk = disk.unwrap_or_default();
+        let (settings, disk) = (settings_text(&plan, case), plan.case_disk(case));
+        // Without a table of its own, it is a directory like any other.
+        let own = disk.filter(|_| study.disk.is_some()).map(|planned| disk_text(&planned.disk));
+        let disk = own.unwrap_or_default();
         let text = [index.to_string(), block, case.label(), parameters, environment, settings, disk];
         grid.add_row(text.map(|text| GridCell::from(text.as_str())));
     }

@@ -189,7 +189,7 @@ impl CommandStudy<'_> {
         let mut study = source.parse_study()?;
         change(&mut study);
         let facts = perflab_observe::collect_facts(&context.root, None)?;
-        let choices = PlanChoices { set: Vec::new(), only: None, seed: self.seed };
+        let choices = PlanChoices { seed: self.seed, ..PlanChoices::default() };
         let plan = perflab_conduct::plan_study(&study, &catalogue, &facts, &choices)
             .map_err(|found| source.place_problems(found))?;
         let label = self.label.map(String::from);
