@@ -20,6 +20,8 @@ pub struct Importer {
     pub name: &'static str,
     /// What it reads, in a line of help.
     pub about: &'static str,
+    /// Whether its files say what was set up anew for each repetition: a boot, a process.
+    pub(crate) knows_boots: bool,
     /// Whether a path looks like it.
     pub(crate) recognises: fn(&InputPath) -> bool,
     /// The events of a path. Files that cannot be read are errors, and so are those whose beginning is not what it should be.

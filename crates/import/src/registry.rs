@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_model::RunEvent;
+use perflab_model::{RunEvent, RunEventKind, fact_table};
 
 use crate::error::ImportError;
 use crate::import_report::{FileReport, first_unreadable};
@@ -110,12 +110,13 @@ pub fn open_import(
 ) -> Result<(&'static Importer, impl ImportSource + use<>), ImportError> {
     let kind = options.kind.map_or_else(|| detect_importer(path), Ok)?;
     let source = (kind.open)(path, options)?;
-    Ok((kind, CheckedSource { path: path.into(), source, is_over: false }))
+    Ok((kind, CheckedSource { path: path.into(), importer: kind, source, is_over: false }))
 }
 
-/// Events that end with an error where nothing could be used of any file.
+/// Events that end with an error where nothing could be used of any file, and begin with what is known of their importer.
 struct CheckedSource {
     path: PathBuf,
+    importer: &'static Importer,
     source: Box<dyn ImportSource>,
     is_over: bool,
 }
@@ -127,7 +128,12 @@ impl Iterator for CheckedSource {
         if self.is_over {
             return None;
         }
-        if let Some(event) = self.source.next() {
+        if let Some(mut event) = self.source.next() {
+            if let Ok(RunEvent { what: RunEventKind::Began(manifest), .. }) = &mut event
+                && self.importer.knows_boots
+            {
+                manifest.facts.add(fact_table::IMPORT_BOOTS, true, "perflab");
+            }
             return Some(event);
         }
         self.is_over = true;

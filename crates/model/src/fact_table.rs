@@ -555,6 +555,8 @@ declare_facts! {
     [
         /// Importer that read the run.
         one IMPORT_KIND = "import.kind", varies(), hardly();
+        /// Whether its files say what was set up anew for each repetition; missing where they do not.
+        one IMPORT_BOOTS = "import.boots", varies(), hardly();
         /// What it was imported from.
         one IMPORT_PATH = "import.path", varies(), hardly();
         /// Version of the program whose results they are.

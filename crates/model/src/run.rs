@@ -8,6 +8,7 @@ use crate::facts::Facts;
 use crate::metric::Sample;
 use crate::plan::RunPlan;
 use crate::quantity::Nanos;
+use crate::scalar::Scalar;
 use crate::series::SeriesGap;
 use crate::study::document::Study;
 
@@ -74,8 +75,8 @@ pub struct ClockAnchor {
     pub realtime: Nanos,
 }
 
-/// Kinds of imports whose files say what was set up anew for each repetition: a boot, a process.
-const TELLING_BOOTS: [&str; 4] = ["mmtests", "lkp", "lkp-stats", "pyperf"];
+/// Importers of earlier versions that knew boots: their runs do not say so.
+const EARLIER_BOOTS: [&str; 4] = ["mmtests", "lkp", "lkp-stats", "pyperf"];
 
 /// `run.json`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -128,8 +129,11 @@ impl Manifest {
     /// Whether the run's boots are others than those of any other run that has not its boot id. Of most imports that is unknown:
     /// their files may be of one boot, or of several.
     pub fn has_known_boots(&self) -> bool {
+        let is_stated = || self.facts.value(&fact_table::IMPORT_BOOTS) == Some(&Scalar::Bool(true));
         let kind = self.facts.value(&fact_table::IMPORT_KIND).map(ToString::to_string);
-        !self.boot_id.is_empty() || kind.is_none_or(|kind| TELLING_BOOTS.contains(&kind.as_str()))
+        !self.boot_id.is_empty()
+            || is_stated()
+            || kind.is_none_or(|kind| EARLIER_BOOTS.contains(&kind.as_str()))
     }
 
     /// A boot of the run, distinguished from those of other runs: by the kernel's boot id; a run without one is a boot of its

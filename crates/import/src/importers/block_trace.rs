@@ -39,6 +39,7 @@ use perflab_files::read_finite_file;
 pub(crate) const BLKTRACE: Importer = Importer {
     name: "blktrace",
     about: "file of blktrace, with those of the other CPUs beside it",
+    knows_boots: false,
     recognises: |input| is_blktrace(input.beginning()),
     open: |path, options| open_block_trace("blktrace", read_blktrace, path, options),
 };
@@ -47,6 +48,7 @@ pub(crate) const BLKTRACE: Importer = Importer {
 pub(crate) const BLKPARSE: Importer = Importer {
     name: "blkparse",
     about: "text of blkparse in its default format",
+    knows_boots: false,
     recognises: |input| input.first_lines().is_some_and(is_blkparse),
     open: |path, options| open_block_trace("blkparse", read_blkparse, path, options),
 };

@@ -34,6 +34,7 @@ use crate::machine_page_size::settle_page_size;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "sysfs",
     about: "copy of /sys/kernel/slab, or of a root with files of /proc and /sys",
+    knows_boots: false,
     recognises: |input| input.folder().is_some_and(is_copied_tree),
     open: open_copied_tree,
 };

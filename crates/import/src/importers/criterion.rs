@@ -22,6 +22,7 @@ use crate::packed_folder::compare_natural;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "criterion",
     about: "target/criterion, or the project that holds it",
+    knows_boots: false,
     recognises: |input| input.folder().is_some_and(is_criterion_folder),
     open: open_criterion_folder,
 };

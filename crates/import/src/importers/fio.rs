@@ -20,6 +20,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "fio",
     about: "output of fio --output-format=json",
+    knows_boots: false,
     recognises: |input| input.json_document().is_some_and(is_fio_document),
     open: |path, options| open_document("fio", path, options, read_fio_document),
 };

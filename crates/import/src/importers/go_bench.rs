@@ -21,6 +21,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "go-bench",
     about: "output of go test -bench, also with -json",
+    knows_boots: false,
     recognises: |input| {
         input.document_with(&["Benchmark", "goos:", "pkg:", "{"]).is_some_and(is_go_bench_document)
     },

@@ -18,6 +18,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "google-benchmark",
     about: "output of Google Benchmark's --benchmark_format=json",
+    knows_boots: false,
     recognises: |input| input.json_document().is_some_and(is_google_benchmark_document),
     open: |path, options| open_document("google-benchmark", path, options, read_google_benchmark_document),
 };

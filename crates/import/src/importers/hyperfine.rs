@@ -18,6 +18,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "hyperfine",
     about: "output of hyperfine --export-json",
+    knows_boots: false,
     recognises: |input| input.json_document().is_some_and(is_hyperfine_document),
     open: |path, options| open_document("hyperfine", path, options, read_hyperfine_document),
 };

@@ -29,6 +29,7 @@ use crate::machine_page_size::settle_page_size;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "dump",
     about: "dumps of /proc/slabinfo or another file of the kernel, with `time: EPOCH` lines or alone",
+    knows_boots: false,
     recognises: |input| input.first_lines().is_some_and(is_kernel_dump),
     open: open_kernel_dump,
 };

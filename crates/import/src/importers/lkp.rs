@@ -33,6 +33,7 @@ use crate::machine_page_size::settle_page_size;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "lkp",
     about: "result folder of lkp-tests, or what was kept of it",
+    knows_boots: true,
     recognises: |input| input.folder().is_some_and(is_lkp_result),
     open: open_lkp_result,
 };

@@ -23,6 +23,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "lkp-stats",
     about: "stats.json or matrix.json of lkp-tests, alone",
+    knows_boots: true,
     recognises: |input| input.json_document().is_some_and(is_lkp_stats_document),
     open: |path, options| open_document("lkp-stats", path, options, read_lkp_stats_document),
 };

@@ -45,6 +45,7 @@ use crate::packed_folder::{PackedFolder, compare_natural, strip_packed_ending};
 pub(crate) const IMPORTER: Importer = Importer {
     name: "mmtests",
     about: "log directory of MMTests: iter-N with logs of benchmarks and monitors",
+    knows_boots: true,
     recognises: |input| input.folder().is_some_and(is_mmtests_log),
     open: open_mmtests_log,
 };

@@ -20,6 +20,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "perf-stat",
     about: "output of perf stat -j or -x",
+    knows_boots: false,
     recognises: recognise_counters,
     open: |path, options| open_document("perf-stat", path, options, read_perf_stat_document),
 };

@@ -21,6 +21,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "phoronix",
     about: "composite.xml of the Phoronix Test Suite",
+    knows_boots: false,
     recognises: |input| {
         input.document_with(&["<?xml", "<PhoronixTestSuite"]).is_some_and(is_phoronix_document)
     },

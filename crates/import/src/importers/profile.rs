@@ -16,6 +16,7 @@ use crate::importer::{ImportOptions, ImportSource, ImportedEvents, Importer};
 pub(crate) const PERF_DATA: Importer = Importer {
     name: "perf.data",
     about: "call stacks that perf record wrote",
+    knows_boots: false,
     recognises: |input| ProfileFormat::PerfData.recognises(input.beginning()),
     open: |path, options| open_profile(ProfileFormat::PerfData, path, options),
 };
@@ -24,6 +25,7 @@ pub(crate) const PERF_DATA: Importer = Importer {
 pub(crate) const PERF_SCRIPT: Importer = Importer {
     name: "perf-script",
     about: "call stacks as perf script prints them",
+    knows_boots: false,
     recognises: |input| ProfileFormat::Script.recognises(input.beginning()),
     open: |path, options| open_profile(ProfileFormat::Script, path, options),
 };
@@ -32,6 +34,7 @@ pub(crate) const PERF_SCRIPT: Importer = Importer {
 pub(crate) const PPROF: Importer = Importer {
     name: "pprof",
     about: "call stacks in pprof's protobuf",
+    knows_boots: false,
     recognises: |input| ProfileFormat::Pprof.recognises(input.unpacked_beginning()),
     open: |path, options| open_profile(ProfileFormat::Pprof, path, options),
 };
@@ -40,6 +43,7 @@ pub(crate) const PPROF: Importer = Importer {
 pub(crate) const FOLDED: Importer = Importer {
     name: "folded",
     about: "folded call stacks, `command;outer;inner 42` a line",
+    knows_boots: false,
     recognises: |input| ProfileFormat::Folded.recognises(input.beginning()),
     open: |path, options| open_profile(ProfileFormat::Folded, path, options),
 };

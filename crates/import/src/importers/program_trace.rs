@@ -16,6 +16,7 @@ use crate::importer::{ImportOptions, ImportedEvents, Importer};
 pub(crate) const IMPORTER: Importer = Importer {
     name: "optrace",
     about: "operations that a program recorded with optrace",
+    knows_boots: false,
     recognises: |input| input.beginning().starts_with(b"OPTRACE\0"),
     open: |path, options| Ok(Box::new(program_trace_source(path, options)?)),
 };

@@ -20,6 +20,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "pyperf",
     about: "JSON of pyperf",
+    knows_boots: true,
     recognises: |input| input.json_document().is_some_and(is_pyperf_document),
     open: |path, options| open_document("pyperf", path, options, read_pyperf_document),
 };

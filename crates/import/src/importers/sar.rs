@@ -19,6 +19,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "sar",
     about: "output of sadf -j",
+    knows_boots: false,
     recognises: |input| input.json_document().is_some_and(is_sar_document),
     open: |path, options| open_document("sar", path, options, read_sar_document),
 };
