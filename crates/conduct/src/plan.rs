@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{FactorKind, FactorSide, Level, RunRules, SlotOrder, TargetSpec};
+use perflab_model::study::{FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, TargetSpec};
 use perflab_model::{Case, Facts, PlannedParticipation, PlannedTarget, Problem, RunPlan, Scalar, Slot, Study};
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -152,7 +152,7 @@ pub(crate) fn needs_scratch(cases: &[Case], catalogue: &Catalogue) -> bool {
 fn plan_participation(study: &Study) -> Vec<PlannedParticipation> {
     let counted = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Targets);
     let levels = counted.flat_map(|(name, factor)| factor.levels.iter().map(move |level| (name, level)));
-    let planned = |(factor, level): (&String, &Level)| {
+    let planned = |(factor, level): (&String, &FactorLevel)| {
         let Scalar::Int(number) = level.value else { return None };
         let targets = u32::try_from(number).ok()?;
         Some(PlannedParticipation { factor: factor.clone(), level: level.name.clone(), targets })

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use perflab_disk::scratch_disk;
 use perflab_model::study::{FactorKind, LostTargetPolicy};
 use perflab_model::{Manifest, Refusal, RunEventKind, Setting, describe_error_chain};
-use perflab_settings::locate_setting;
 use perflab_workload::{Catalogue, WorkloadDefinition, install};
 use rustix::fs::{Access, access};
 
@@ -117,7 +116,7 @@ fn check_definition(definition: &WorkloadDefinition) -> Option<Refusal> {
 fn check_settings(manifest: &Manifest, host: &LocalMachine, role: TargetRole) -> Vec<Refusal> {
     let mut found: Vec<Refusal> = Vec::new();
     for planned in manifest.plan.settings.iter().filter(|one| one.is_set_on(role.side())) {
-        let refusal = check_setting(&locate_setting(&planned.setting, &host.root), host);
+        let refusal = check_setting(&planned.setting, host);
         found.extend(refusal.filter(|refusal| !found.contains(refusal)));
     }
     found
@@ -132,11 +131,8 @@ pub(crate) fn refusal_of_value(error: &dyn std::fmt::Display) -> Refusal {
 }
 
 fn check_setting(setting: &Setting, host: &LocalMachine) -> Option<Refusal> {
-    let (name, path) = match setting {
-        Setting::File { name, path, .. } => (name.as_str(), path.clone()),
-        Setting::DropCaches(_) => ("dropping caches", host.root.path("/proc/sys/vm/drop_caches")),
-        Setting::Commands { .. } => return None,
-    };
+    let (name, path) = setting.needed_file()?;
+    let path = host.root.path(&path.to_string_lossy());
     if !path.exists() {
         let what = format!("{name}: {} is not there", path.display());
         return Some(Refusal {

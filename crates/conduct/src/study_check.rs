@@ -100,7 +100,7 @@ fn parameter_names(study: &Study, catalogue: &Catalogue) -> Vec<String> {
 }
 
 fn check_levels(name: &str, factor: &Factor, scope: &ExpressionScope, found: &mut Vec<Problem>) {
-    let templates = matches!(factor.kind, FactorKind::Sysctl | FactorKind::File | FactorKind::Environment);
+    let templates = factor.kind.spec().is_templated;
     for (index, level) in factor.levels.iter().enumerate().filter(|_| templates) {
         if let Err(error) = scope.render(&level.value.to_string()) {
             found.push(Problem::new(format!("factor.{name}.levels[{index}]"), error.to_string()));

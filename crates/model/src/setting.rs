@@ -1,10 +1,10 @@
 //! What a level of a factor sets on a machine: worked out once, when a study is planned.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::study::FactorSide;
+use crate::study::factor_side::FactorSide;
 
 /// One setting at the level that a case wants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +41,27 @@ impl Setting {
             Setting::File { name, .. } => name,
             Setting::Commands { factor, .. } => factor,
             Setting::DropCaches(_) => "drop_caches",
+        }
+    }
+
+    /// The file that has to be there and writable, and what it is called in messages.
+    pub fn needed_file(&self) -> Option<(&str, &Path)> {
+        match self {
+            Setting::File { name, path, .. } => Some((name, path)),
+            Setting::DropCaches(_) => Some(("dropping caches", Path::new("/proc/sys/vm/drop_caches"))),
+            Setting::Commands { .. } => None,
+        }
+    }
+
+    /// What it does, and by what it is undone where that is not the value before; nothing where it changes nothing.
+    pub fn describe(&self) -> Option<String> {
+        match self {
+            Setting::File { name, value, .. } => Some(format!("{name}={value}")),
+            Setting::Commands { apply, undo, .. } if apply.is_empty() && undo.is_empty() => None,
+            Setting::Commands { apply, undo, .. } => {
+                Some(format!("{} (undo: {})", apply.join(" "), undo.join(" ")))
+            }
+            Setting::DropCaches(which) => Some(format!("drop caches {which}")),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use perflab_model::expression::{ExpressionError, ExpressionScope};
-use perflab_model::study::{Factor, FactorKind, FactorLevel, FactorSide, Study};
+use perflab_model::study::{Factor, FactorKind, FactorLevel, FactorSide, LevelValue, Study};
 use perflab_model::{PlannedSetting, Problem, Setting};
 use perflab_observe::Root;
 use perflab_observe::io::MountTable;
@@ -58,32 +58,19 @@ fn resolve_level(
     level: &FactorLevel,
     scope: Option<&ExpressionScope>,
 ) -> Result<Option<Setting>, ExpressionError> {
-    let key = factor.key.clone().unwrap_or_else(|| name.into());
     let text = level.value.to_string();
-    let value = || scope.map_or_else(|| Ok(text.clone()), |scope| scope.render(&text));
-    Ok(match factor.kind {
-        FactorKind::Sysctl => Some(Setting::File {
-            path: sysctl_path(&key).into(),
-            name: format!("sysctl {key}"),
-            value: value()?,
-        }),
-        FactorKind::File => Some(Setting::File { path: key.clone().into(), name: key, value: value()? }),
-        FactorKind::Commands => Some(Setting::Commands {
-            factor: name.into(),
-            level: level.name.clone(),
-            apply: level.apply.clone(),
-            undo: level.undo.clone(),
-        }),
-        FactorKind::DropCaches => {
-            level.value.as_number().filter(|which| *which > 0.0).map(|which| Setting::DropCaches(which as u8))
-        }
-        // The scratch disk and the plan take care of these.
-        FactorKind::Parameter
-        | FactorKind::Environment
-        | FactorKind::Disk
-        | FactorKind::Label
-        | FactorKind::Targets => None,
-    })
+    let value = match scope.filter(|_| factor.kind.spec().is_templated && factor.kind.is_set_on_machine()) {
+        Some(scope) => scope.render(&text)?,
+        None => text,
+    };
+    Ok(factor.kind.level_setting(&LevelValue {
+        factor: name,
+        key: factor.key.as_deref().unwrap_or(name),
+        level: &level.name,
+        value: &value,
+        apply: &level.apply,
+        undo: &level.undo,
+    }))
 }
 
 /// The setting with its file below `root`.
@@ -95,16 +82,6 @@ pub fn locate_setting(setting: &Setting, root: &Root) -> Setting {
             value: value.clone(),
         },
         other => other.clone(),
-    }
-}
-
-/// `vm.swappiness` -> `/proc/sys/vm/swappiness`; a name that holds slashes already is taken as a path,
-/// as sysctl(8) does for interface names with dots.
-fn sysctl_path(key: &str) -> String {
-    if key.contains('/') {
-        format!("/proc/sys/{key}")
-    } else {
-        format!("/proc/sys/{}", key.replace('.', "/"))
     }
 }
 
@@ -390,12 +367,7 @@ fn factor_conflicts(study: &Study, root: &Root) -> Vec<Problem> {
 
 /// The file that a factor writes to, on the machine that it is of.
 fn written_file(name: &str, factor: &Factor) -> Option<String> {
-    let key = factor.key.as_deref().unwrap_or(name);
-    match factor.kind {
-        FactorKind::Sysctl => Some(sysctl_path(key)),
-        FactorKind::File => Some(key.to_owned()),
-        _ => None,
-    }
+    factor.kind.spec().file.map(|file| (file.path)(factor.key.as_deref().unwrap_or(name)))
 }
 
 fn factor_key(name: &str, factor: &Factor) -> String {
@@ -450,7 +422,8 @@ fn refused_value(
         return (!known).then(|| (format!("{path} does not offer `{value}`"), hint()));
     }
     let mut now = content.value.split_whitespace().peekable();
-    let holds_numbers = kind == FactorKind::Sysctl && now.peek().is_some() && now.all(is_number);
+    let keeps_numbers = kind.spec().file.is_some_and(|file| file.keeps_numbers);
+    let holds_numbers = keeps_numbers && now.peek().is_some() && now.all(is_number);
     if holds_numbers && !value.split_whitespace().all(is_number) {
         let hint = format!("it holds `{}` now", content.value);
         return Some((format!("{path} holds numbers, and `{value}` is none"), hint));
@@ -476,14 +449,12 @@ impl MissingFile {
 }
 
 fn describe_missing_file(name: &str, kind: FactorKind, key: &str, path: &Path) -> MissingFile {
-    let message = match kind {
-        FactorKind::Sysctl => format!("factor `{name}`: there is no sysctl `{key}`"),
-        _ => format!("factor `{name}`: {} is not there", path.display()),
+    let file = kind.spec().file;
+    let message = match file.and_then(|file| file.noun) {
+        Some(noun) => format!("factor `{name}`: there is no {noun} `{key}`"),
+        None => format!("factor `{name}`: {} is not there", path.display()),
     };
-    let near = nearest_name(path).map(|near| match kind {
-        FactorKind::Sysctl => sysctl_name(key, path, &near),
-        _ => near.display().to_string(),
-    });
+    let near = nearest_name(path).zip(file).map(|(near, file)| (file.spell)(key, path, &near));
     let hint = near.map_or_else(
         || "this kernel lacks it: check the name, or leave the factor out".to_owned(),
         |near| format!("did you mean `{near}`? otherwise this kernel lacks it: leave the factor out"),
@@ -506,14 +477,6 @@ fn nearest_name_in(folder: &Path, name: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?.flatten();
     let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     perflab_model::nearest_name(name, names.iter().map(String::as_str)).map(|near| folder.join(near))
-}
-
-/// `vm.swappiness` of `/proc/sys/vm/swappiness`, written as the user writes names.
-fn sysctl_name(key: &str, path: &Path, near: &Path) -> String {
-    let parts = key.split(['.', '/']).count();
-    let base: PathBuf = path.components().take(path.components().count().saturating_sub(parts)).collect();
-    let name = near.strip_prefix(base).unwrap_or(near).display().to_string();
-    if key.contains('/') { name } else { name.replace('/', ".") }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::Scalar;
+use crate::study::factor_kind::FactorKind;
+use crate::study::factor_side::FactorSide;
 
 /// One factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,56 +28,6 @@ pub struct Factor {
     pub on: Option<FactorSide>,
     /// At least one; the first is the baseline. drop-caches: 0 (none), 1, 2 or 3.
     pub levels: Vec<FactorLevel>,
-}
-
-/// Which side of a study with targets a setting belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FactorSide {
-    /// the machine that perflab runs on
-    Host,
-    /// every target
-    Guest,
-}
-
-/// What turning a factor means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FactorKind {
-    /// a parameter of the workload
-    Parameter,
-    /// an environment variable of the workload
-    Environment,
-    /// a sysctl, undone afterwards
-    Sysctl,
-    /// a file under /proc or /sys, undone afterwards
-    File,
-    /// page cache and slab dropped before the iteration: 0 none, 1 pages, 2 slab, 3 both
-    DropCaches,
-    /// a key of `[disk]`: every iteration then gets a disk of its own, made afresh
-    Disk,
-    /// a pair of commands per level: apply, undo
-    Commands,
-    /// what only a person can change (the booted kernel): named with `--set factor=level`, one level a run
-    Label,
-    /// how many of the study's targets take part: 1, 2, 4; the others wait
-    Targets,
-}
-
-impl fmt::Display for FactorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FactorKind::Parameter => "parameter",
-            FactorKind::Environment => "environment",
-            FactorKind::Sysctl => "sysctl",
-            FactorKind::File => "file",
-            FactorKind::DropCaches => "drop-caches",
-            FactorKind::Disk => "disk",
-            FactorKind::Commands => "commands",
-            FactorKind::Label => "label",
-            FactorKind::Targets => "targets",
-        })
-    }
 }
 
 /// One level: a scalar, or a table with a name of its own.

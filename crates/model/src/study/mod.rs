@@ -7,12 +7,16 @@
 //! |---|---|
 //! | `document` | the tables and keys of a study, and its JSON Schema |
 //! | `factor` | `[factor.NAME]`: what is varied, and its levels |
+//! | `factor_kind` | `kind`: all that is particular to a kind of factor, a row each |
+//! | `factor_side` | `on`: which side of a study with targets is set |
 //! | `target` | `[target.NAME]`: where cases run |
 //! | `stopping_rule` | `until`: when a run has measured enough |
 //! | `validation` | everything that the text alone can get wrong |
 
 pub(crate) mod document;
 pub(crate) mod factor;
+pub(crate) mod factor_kind;
+pub(crate) mod factor_side;
 pub(crate) mod stopping_rule;
 pub(crate) mod target;
 pub(crate) mod validation;
@@ -22,7 +26,9 @@ pub use document::{
     DiskKind, DiskModel, IoTraceSpec, LostTargetPolicy, MetricChoice, ProfileScope, ProfileSpec, RunRules,
     ScratchDisk, SlotOrder, Study, WorkloadSpec, study_json_schema,
 };
-pub use factor::{Factor, FactorKind, FactorLevel, FactorSide};
+pub use factor::{Factor, FactorLevel};
+pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};
+pub use factor_side::FactorSide;
 pub use stopping_rule::{StoppingRule, StoppingRuleError};
 pub use target::{
     AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,

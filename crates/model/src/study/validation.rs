@@ -6,7 +6,8 @@ use std::ops::Bound;
 use crate::problem::Problem;
 use crate::quantity::{Bytes, QuantityError, Ratio};
 use crate::study::document::{DiskKind, DiskModel, SlotOrder, Study};
-use crate::study::factor::{Factor, FactorKind};
+use crate::study::factor::Factor;
+use crate::study::factor_kind::FactorKind;
 use crate::study::target::{AgentChannel, TargetKind, TargetSpec};
 
 /// All problems of `study`, each with its key.
@@ -106,25 +107,19 @@ fn level_list_problems(name: &str, factor: &Factor, found: &mut Vec<Problem>) {
 }
 
 fn level_problem(key: &str, kind: FactorKind, level: &crate::study::factor::FactorLevel) -> Option<Problem> {
-    let commands = !level.apply.is_empty() || !level.undo.is_empty();
-    match kind {
-        FactorKind::Commands if level.apply.is_empty() != level.undo.is_empty() => Some(
-            Problem::new(key, format!("the level `{}` has only one of `apply` and `undo`", level.name))
-                .with_hint(
-                    "what is applied must be undone: give both, or neither for a level that changes nothing",
-                ),
-        ),
-        FactorKind::Commands => None,
-        _ if commands => Some(
-            Problem::new(key, format!("`apply` and `undo` do nothing in a factor of kind `{kind}`"))
-                .with_hint("use `kind = \"commands\"`"),
-        ),
-        FactorKind::DropCaches if !matches!(level.value, crate::scalar::Scalar::Int(0..=3)) => Some(
-            Problem::new(key, format!("`{}` is not a way to drop caches", level.value))
-                .with_hint("0 drops nothing, 1 the page cache, 2 slab objects, 3 both"),
-        ),
-        _ => None,
+    let (applies, undoes) = (!level.apply.is_empty(), !level.undo.is_empty());
+    let spec = kind.spec();
+    let problem = |(message, hint): (String, &str)| Problem::new(key, message).with_hint(hint);
+    if spec.takes_commands {
+        let message = format!("the level `{}` has only one of `apply` and `undo`", level.name);
+        let hint = "what is applied must be undone: give both, or neither for a level that changes nothing";
+        return (applies != undoes).then(|| problem((message, hint)));
     }
+    if applies || undoes {
+        let message = format!("`apply` and `undo` do nothing in a factor of kind `{kind}`");
+        return Some(problem((message, "use `kind = \"commands\"`")));
+    }
+    (spec.refuse_value)(&level.value).map(problem)
 }
 
 fn factor_key_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
@@ -135,23 +130,19 @@ fn factor_key_problems(name: &str, factor: &Factor, study: &Study, found: &mut V
         let key = format!("factor.{name}.workload");
         found.push(Problem::new(key, format!("the study has no workload `{workload}`")).with_hint(hint));
     }
-    let missing = factor.key.is_none() && matches!(factor.kind, FactorKind::Sysctl | FactorKind::File);
-    if missing {
-        let key = format!("factor.{name}");
-        let hint = "add `key = \"vm.swappiness\"` or, for a file, its path";
-        found.push(
-            Problem::new(key, format!("a factor of kind `{}` needs a `key`", factor.kind)).with_hint(hint),
-        );
-    }
-    if let (FactorKind::File, Some(path)) = (factor.kind, &factor.key)
-        && !["/proc/", "/sys/"].iter().any(|root| path.starts_with(root))
-    {
-        let key = format!("factor.{name}.key");
-        found.push(
-            Problem::new(key, format!("{path} is not under /proc or /sys"))
-                .with_hint("use `kind = \"commands\"` for other files"),
-        );
-    }
+    let Some(file) = factor.kind.spec().file else { return };
+    let (key, message, hint) = match &factor.key {
+        None => {
+            let message = format!("a factor of kind `{}` needs a `key`", factor.kind);
+            let hint = "add `key = \"vm.swappiness\"` or, for a file, its path";
+            (format!("factor.{name}"), message, hint)
+        }
+        Some(key) => match (file.refuse_key)(key) {
+            Some((message, hint)) => (format!("factor.{name}.key"), message, hint),
+            None => return,
+        },
+    };
+    found.push(Problem::new(key, message).with_hint(hint));
 }
 
 /// A factor over the disk needs a disk that can be made afresh, and a key that levels can stand for.
@@ -367,14 +358,13 @@ fn guest_size_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>
 }
 
 fn factor_side_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
-    use FactorKind::{Commands, DropCaches, File, Sysctl};
     if factor.on.is_none() {
         return;
     }
     let key = format!("factor.{name}.on");
     if study.target.is_empty() {
         found.push(Problem::new(key, "the study has no targets").with_hint("add `[target.guest]`"));
-    } else if !matches!(factor.kind, Sysctl | File | DropCaches | Commands) {
+    } else if !factor.kind.is_set_on_machine() {
         let message = format!("means nothing for a factor of kind `{}`", factor.kind);
         found.push(Problem::new(key, message));
     }

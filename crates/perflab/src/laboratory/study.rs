@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use perflab_conduct::{PlanChoices, plan_study};
 use perflab_model::study::{DiskKind, FactorSide, ScratchDisk};
-use perflab_model::{Bytes, Case, PlannedSetting, PlannedTarget, RunPlan, Scalar, Setting, Study};
+use perflab_model::{Bytes, Case, PlannedSetting, PlannedTarget, RunPlan, Scalar, Study};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
@@ -108,15 +108,7 @@ fn environment_text(case: &Case) -> String {
 fn settings_text(plan: &RunPlan, case: &Case) -> String {
     let text = |planned: &PlannedSetting| {
         let side = if planned.on == Some(FactorSide::Guest) { "guest: " } else { "" };
-        let what = match &planned.setting {
-            Setting::File { name, value, .. } => format!("{name}={value}"),
-            Setting::Commands { apply, undo, .. } if apply.is_empty() && undo.is_empty() => return None,
-            Setting::Commands { apply, undo, .. } => {
-                format!("{} (undo: {})", apply.join(" "), undo.join(" "))
-            }
-            Setting::DropCaches(which) => format!("drop caches {which}"),
-        };
-        Some(format!("{side}{what}"))
+        Some(format!("{side}{}", planned.setting.describe()?))
     };
     plan.case_settings(case, None).filter_map(text).collect::<Vec<_>>().join("; ")
 }
