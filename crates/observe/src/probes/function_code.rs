@@ -103,7 +103,7 @@ pub(crate) fn find_function_points(
             InstructionFlow::Branch(to) => {
                 let whom = code.function_name(to).unwrap_or("another function");
                 return Err(format!(
-                    "a conditional jump at {:#x} leaves it for {whom}: whether it is taken is not told",
+                    "a conditional jump at {:#x} leaves it for {whom}: whether it is taken is not known",
                     step.address
                 ));
             }
