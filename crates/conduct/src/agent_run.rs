@@ -76,8 +76,7 @@ impl AgentRuns<'_> {
         preflight::check_environment(&manifest, machine, &permissions, role)?;
         let (sink, events) = channel();
         let stream = EventSender::new(sink);
-        let executor =
-            SlotExecutor::new(machine, &manifest, stream, &self.stop, role)?.prepare_run()?;
+        let executor = SlotExecutor::new(machine, &manifest, stream, &self.stop, role)?.prepare_run()?;
         let monitors = AgentMonitors::start(&manifest, &machine.root, &self.writer);
         let reports = FramedReports { writer: self.writer.clone(), events };
         self.carry_out_orders(AgentWorker { executor, reports }, monitors)

@@ -7,7 +7,9 @@ use perflab_guest::find_panic;
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::study::LostTargetPolicy;
-use perflab_model::{Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot, remove_control_characters};
+use perflab_model::{
+    Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot, remove_control_characters,
+};
 use perflab_observe::monotonic_now;
 
 use crate::agent_worker::{WorkerOrder, WorkerReport};

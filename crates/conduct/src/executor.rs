@@ -50,7 +50,7 @@ impl<'a> SlotExecutor<'a> {
     pub(crate) fn new(
         host: &'a LocalMachine,
         manifest: &'a Manifest,
-            stream: EventSender,
+        stream: EventSender,
         stop: &'a StopRequest,
         role: TargetRole,
     ) -> Result<Self, ConductError> {
@@ -327,7 +327,8 @@ fn warn_of_absence(executor: &SlotExecutor<'_>, case: &Case, reason: &str) -> Re
 
 /// What is still to be written to an emulated disk must not hold up what is to end.
 fn end_disk_delays(executor: &SlotExecutor<'_>, case: &Case) {
-    let is_emulated = executor.manifest.plan.case_disk(case).is_some_and(|planned| planned.disk.model.is_some());
+    let is_emulated =
+        executor.manifest.plan.case_disk(case).is_some_and(|planned| planned.disk.model.is_some());
     if let Some(scratch) = executor.scratch.as_deref().filter(|_| is_emulated) {
         end_delays(&delay_switch(scratch));
     }

@@ -13,7 +13,9 @@ use indexmap::IndexMap;
 use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, TargetSpec};
-use perflab_model::{Case, Facts, PlannedParticipation, PlannedTarget, Problem, RunPlan, Scalar, Slot, Study};
+use perflab_model::{
+    Case, Facts, PlannedParticipation, PlannedTarget, Problem, RunPlan, Scalar, Slot, Study,
+};
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
 use rand::SeedableRng;

@@ -96,7 +96,9 @@ pub(crate) fn used_definitions<'a>(
 
 fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal> {
     let mut found: Vec<Refusal> = Vec::new();
-    for refusal in manifest.plan.disks.iter().flat_map(|disk| scratch_disk::check_disk(disk, permissions.apply)) {
+    for refusal in
+        manifest.plan.disks.iter().flat_map(|disk| scratch_disk::check_disk(disk, permissions.apply))
+    {
         if !found.contains(&refusal) {
             found.push(refusal);
         }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use perflab_model::event::{RunPhase, TargetStatus};
-use perflab_model::{Manifest, Nanos, Overhead, PlannedParticipation, RunEvent, RunEventKind, Slot, StopRequest, TargetRecord};
+use perflab_model::{
+    Manifest, Nanos, Overhead, PlannedParticipation, RunEvent, RunEventKind, Slot, StopRequest, TargetRecord,
+};
 use perflab_observe::{Sampler, monotonic_now};
 
 use crate::agent_worker::WorkerOrder;

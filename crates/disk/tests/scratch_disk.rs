@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perflab_disk::scratch_disk;
-use perflab_model::{PlannedDisk, Setting};
 use perflab_model::study::{DiskKind, ScratchDisk};
+use perflab_model::{PlannedDisk, Setting};
 use perflab_settings::{AppliedSettings, UndoJournal, recover_killed_runs};
 
 fn image_disk(filesystem: &str) -> ScratchDisk {
@@ -112,8 +112,13 @@ fn a_mount_goes_whatever_its_path_holds_root() {
         let mut bench = AppliedSettings::new(UndoJournal::new(&state, "IMG", "boot"));
         let disk = image_disk("ext4");
         let perflab = Path::new("perflab");
-        scratch_disk::prepare_scratch_disk(&planned_disk(disk.clone(), &link), "IMG", perflab, bench.journal())
-            .unwrap();
+        scratch_disk::prepare_scratch_disk(
+            &planned_disk(disk.clone(), &link),
+            "IMG",
+            perflab,
+            bench.journal(),
+        )
+        .unwrap();
         let failed = if is_killed {
             drop(bench);
             recover_killed_runs(&state, "boot").into_iter().flat_map(|run| run.failed).collect()

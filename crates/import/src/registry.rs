@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_model::{RunEvent, RunEventKind, fact_table};
+use perflab_model::{RunEvent, RunEventKind, Scalar, fact_table};
 
 use crate::error::ImportError;
 use crate::import_report::{FileReport, first_unreadable};
@@ -132,7 +132,7 @@ impl Iterator for CheckedSource {
             if let Ok(RunEvent { what: RunEventKind::Began(manifest), .. }) = &mut event
                 && self.importer.knows_boots
             {
-                manifest.facts.add(fact_table::IMPORT_BOOTS, true, "perflab");
+                manifest.facts.add(fact_table::IMPORT_BOOTS, Scalar::Bool(true), "perflab");
             }
             return Some(event);
         }

@@ -20,8 +20,8 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 use perflab_disk::DiskDataSheet;
 use perflab_disk::scratch_disk;
-use perflab_model::{PlannedDisk, Scalar};
 use perflab_model::study::{DiskKind, DiskModel, ScratchDisk};
+use perflab_model::{PlannedDisk, Scalar};
 use perflab_prefetch::{ProgramTraces, TraceStore};
 use perflab_settings::{AppliedSettings, UndoJournal};
 

@@ -118,7 +118,9 @@ impl FactorKind {
                 keeps_numbers: false,
             }),
             FactorKind::DropCaches => FactorKindSpec {
-                setting: Some(|level| level.value.parse().ok().filter(|which| *which > 0).map(Setting::DropCaches)),
+                setting: Some(|level| {
+                    level.value.parse().ok().filter(|which| *which > 0).map(Setting::DropCaches)
+                }),
                 refuse_value: |value| {
                     let what = || format!("`{value}` is not a way to drop caches");
                     let is_known = matches!(value, Scalar::Int(0..=3));
@@ -208,8 +210,15 @@ mod tests {
     fn a_sysctl_is_a_file_by_its_own_name() {
         let file = FactorKind::Sysctl.spec().file.unwrap();
         assert_eq!((file.path)("vm.swappiness"), "/proc/sys/vm/swappiness");
-        assert_eq!((file.path)("net/ipv4/conf/eth0.1/forwarding"), "/proc/sys/net/ipv4/conf/eth0.1/forwarding");
-        let near = (file.spell)("vm.swapines", Path::new("/proc/sys/vm/swapines"), Path::new("/proc/sys/vm/swappiness"));
+        assert_eq!(
+            (file.path)("net/ipv4/conf/eth0.1/forwarding"),
+            "/proc/sys/net/ipv4/conf/eth0.1/forwarding"
+        );
+        let near = (file.spell)(
+            "vm.swapines",
+            Path::new("/proc/sys/vm/swapines"),
+            Path::new("/proc/sys/vm/swappiness"),
+        );
         assert_eq!(near, "vm.swappiness");
     }
 

@@ -31,8 +31,7 @@ pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
     let manifest = prepare_manifest(context, args, |_| ())?;
     let stop = stop_on_interrupt()?;
     let machine = local_machine(context, context.catalogue()?)?;
-    let permissions =
-        RunPermissions { apply: args.apply, install: args.install };
+    let permissions = RunPermissions { apply: args.apply, install: args.install };
     let (status, run) = execute_study(context, &machine, &manifest, &permissions, &stop)?;
     crate::see::report::conclude_run(context, &run, args.no_report)?;
     Ok(exit_of_run(context, status, &run))
@@ -106,7 +105,12 @@ pub fn prepare_manifest(
     if let Some(profile) = &mut study.profile {
         profile.symbols = perflab_analyze::flame::category_rules::shipped_anchors();
     }
-    let choices = PlanChoices { set: parse_level_choices(&args.set)?, only: args.only.clone(), seed, scratch: args.scratch.clone() };
+    let choices = PlanChoices {
+        set: parse_level_choices(&args.set)?,
+        only: args.only.clone(),
+        seed,
+        scratch: args.scratch.clone(),
+    };
     let plan =
         plan_study(&study, &catalogue, &facts, &choices).map_err(|found| source.place_problems(found))?;
     for name in plan.metrics.keys() {
