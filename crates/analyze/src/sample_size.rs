@@ -151,9 +151,22 @@ fn plan_metric(
     let boot_cost = (requested.boot_cost.0 as f64).max(1.0);
     let best = noise.best_iterations(boot_cost, cost).map_err(|error| error.to_string())?;
     let iterations = requested.iterations.or(best.filter(|_| known)).unwrap_or(10).clamp(1, 1_000);
+    let boots = seen.boots.len();
+    // Within one boot, levels are interleaved: pairs, with the noise of their differences.
+    let (pairing, unit, freedom) = if known {
+        (
+            SamplePairing::Independent,
+            noise.boot_median_sd(iterations),
+            noise.freedom(iterations, boots, values),
+        )
+    } else {
+        (SamplePairing::Paired, noise.within * std::f64::consts::SQRT_2, (values - 1) as f64)
+    };
     let rules = PowerRules {
-        pairing: SamplePairing::Independent,
+        pairing,
         confidence: options.confidence,
+        noise_freedom: Some(freedom),
+        ranked_levels: true,
         ..PowerRules::default()
     };
     let goal = match requested.aim {
@@ -161,7 +174,6 @@ fn plan_metric(
         SampleSizeAim::Detect => PowerGoal::Detect(requested.size),
         SampleSizeAim::Decide => PowerGoal::Decide(requested.size),
     };
-    let unit = if known { noise.boot_mean_sd(iterations) } else { noise.within };
     let needed =
         if unit > 0.0 { rules.needed_repetitions(unit, goal).map_err(|e| e.to_string())? } else { Some(4) };
     let (iterations, boots) =

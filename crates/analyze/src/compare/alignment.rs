@@ -66,6 +66,8 @@ pub(crate) struct CaseSelection {
 #[derive(Debug, Clone)]
 pub(crate) struct MetricSamples {
     pub(crate) direction: Direction,
+    /// Another direction that its values were given, too.
+    pub(crate) other_direction: Option<Direction>,
     pub(crate) primary: bool,
     pub(crate) margin: Option<f64>,
     /// Whether its values are assumed to be the same each time.
@@ -190,6 +192,9 @@ impl SampleIndex {
                 .cells
                 .entry((subject, metric))
                 .or_insert_with(|| MetricSamples::from_sample(sample, run));
+            if sample.direction != cell.direction {
+                cell.other_direction = Some(sample.direction);
+            }
             let points = cell.points.to_mut();
             points.reserve(samples.len());
             let before = points.len();
@@ -267,6 +272,7 @@ impl MetricSamples {
     fn from_sample(sample: &Sample, run: &RunRecord) -> Self {
         MetricSamples {
             direction: sample.direction,
+            other_direction: None,
             primary: sample.primary,
             margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
             exact: run.manifest.plan.exact.iter().any(|name| *name == sample.metric.as_str()),

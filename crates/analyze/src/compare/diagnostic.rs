@@ -151,6 +151,13 @@ pub enum ComparisonDiagnostic {
         /// Why.
         reason: String,
     },
+    /// Runs contradict each other in what a metric is, and there is no verdict.
+    NotJudged {
+        /// The candidate.
+        place: DiagnosticLocation,
+        /// What differs.
+        reason: String,
+    },
     /// The sides were measured one after the other.
     NotInterleaved {
         /// Name of the baseline.
@@ -270,6 +277,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => "too-few-boots",
             ComparisonDiagnostic::TooManyRows { .. } => "too-many-rows",
             ComparisonDiagnostic::NotComputed { .. } => "not-computed",
+            ComparisonDiagnostic::NotJudged { .. } => "not-judged",
             ComparisonDiagnostic::TooFew { level: RepetitionLevel::Run, .. } => "too-few-runs",
             ComparisonDiagnostic::TooFew { .. } => "too-few",
             ComparisonDiagnostic::NotInterleaved { .. } => "not-interleaved",
@@ -298,7 +306,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::OneBoot { .. } => RowFlag::OneBoot,
             ComparisonDiagnostic::UnknownBoot { .. } => RowFlag::UnknownBoot,
             ComparisonDiagnostic::TooFew { .. } | ComparisonDiagnostic::NotComputed { .. } => RowFlag::Few,
-            ComparisonDiagnostic::TooManyRows { .. } => return None,
+            ComparisonDiagnostic::TooManyRows { .. } | ComparisonDiagnostic::NotJudged { .. } => return None,
             ComparisonDiagnostic::NotInterleaved { .. } | ComparisonDiagnostic::SequentialOrder { .. } => {
                 RowFlag::Sequential
             }

@@ -5,7 +5,9 @@ use indexmap::IndexMap;
 
 use crate::compare::comparison::{Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
+use crate::compare::failures::VerdictBasis;
 use crate::compare::options::AnalysisOptions;
+use crate::compare::row_estimate::RowEstimate;
 use crate::compare::run_differences::PlanDifference;
 
 /// The cases of one candidate that differ from the baseline's of the same name.
@@ -46,9 +48,23 @@ pub(crate) fn withhold_verdict(row: &mut VerdictRow, edited: &[EditedCases], opt
     row.flags.push(RowFlag::OtherCase);
     row.flags.sort_unstable();
     if !options.across {
-        row.flags.retain(|flag| *flag != RowFlag::Changed);
-        row.verdict = Verdict::Unclear;
-        row.needed = None;
-        row.withheld = Some(found.join("; "));
+        withhold(row, found.join("; "));
+    }
+}
+
+fn withhold(row: &mut VerdictRow, reason: String) {
+    row.flags.retain(|flag| *flag != RowFlag::Changed);
+    (row.verdict, row.basis, row.middle) = (Verdict::Unclear, VerdictBasis::Values, None);
+    row.needed = None;
+    row.withheld = Some(reason);
+}
+
+/// Takes the verdict of a row of whose metric the runs say different things: which way is good, or in the other side's rows its
+/// unit.
+pub(crate) fn withhold_contradictions(drafts: &mut [RowEstimate]) {
+    for draft in drafts {
+        if let Some(reason) = draft.contradiction.take() {
+            withhold(&mut draft.row, reason);
+        }
     }
 }

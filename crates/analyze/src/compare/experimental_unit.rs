@@ -121,7 +121,14 @@ impl ComparisonUnits {
         (one_boot, unknown_boot, between_runs): (bool, bool, bool),
         summary: UnitSummary,
     ) -> Result<Self, StatsError> {
-        let pairs = pair_by_key(&by_block(baseline, index, summary)?, &by_block(candidate, index, summary)?);
+        // Sides of different runs share no block.
+        let pairs = match between_runs {
+            true => (Vec::new(), Vec::new()),
+            false => {
+                let blocks = |side| by_block(side, index, summary);
+                pair_by_key(&blocks(baseline)?, &blocks(candidate)?)
+            }
+        };
         let paired = pairs.0.len() >= FEWEST_PAIRS;
         let (x, y) = if paired { pairs } else { by_iteration(baseline, candidate, summary)? };
         let plain = x.len().max(y.len()) <= MOST_VALUES

@@ -115,6 +115,7 @@ fn conclude_comparison(
     drafts
         .iter_mut()
         .for_each(|draft| crate::compare::edited_cases::withhold_verdict(&mut draft.row, edited, options));
+    crate::compare::edited_cases::withhold_contradictions(&mut drafts);
     Ok(Comparison {
         format: COMPARISON_FORMAT,
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),

@@ -2,10 +2,11 @@
 //!
 //! Nothing is dropped: what one side lacks becomes a row that says so.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::resume_unwind;
 use std::thread;
 
+use perflab_model::Direction;
 use perflab_stats::{StatsError, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
@@ -42,6 +43,8 @@ pub(crate) struct RowEstimate {
     /// What the data would say if iterations that failed had the worst values in the candidate and the best in the baseline,
     /// and the other way round; absent where nothing failed.
     pub(crate) imputed: Option<[ChangeEstimate; 2]>,
+    /// What the runs contradict each other in, so that there is no verdict.
+    pub(crate) contradiction: Option<String>,
 }
 
 /// What all rows are estimated with.
@@ -149,6 +152,7 @@ impl RowPosition<'_> {
             constant: false,
             exact: false,
             imputed: None,
+            contradiction: self.directions_differ(),
         };
         match (self.baseline.1, self.candidate.1) {
             (Some(baseline), Some(candidate)) => {
@@ -161,8 +165,16 @@ impl RowPosition<'_> {
                     })
                 }));
             }
-            _ => draft.row.flags.push(RowFlag::OneSided),
+            _ => {
+                draft.row.flags.push(RowFlag::OneSided);
+                draft.row.withheld = self.other_unit(index);
+            }
         }
+        let reason = draft.contradiction.clone().or_else(|| draft.row.withheld.clone());
+        warnings.extend(
+            reason
+                .map(|reason| ComparisonDiagnostic::NotJudged { place: self.diagnostic_location(), reason }),
+        );
         Ok(Some(draft))
     }
 
@@ -199,6 +211,37 @@ impl RowPosition<'_> {
             no_larger_than: None,
             detectable: None,
             between_runs: None,
+        })
+    }
+
+    /// Which way is good, where the runs do not agree on it.
+    fn directions_differ(&self) -> Option<String> {
+        let cells = [self.baseline.1, self.candidate.1].into_iter().flatten();
+        let directions: BTreeSet<&str> = cells
+            .flat_map(|cell| [Some(cell.direction), cell.other_direction])
+            .flatten()
+            .map(|direction| match direction {
+                Direction::Lower => "lower",
+                Direction::Higher => "higher",
+                Direction::Neither => "neither",
+            })
+            .collect();
+        let several = directions.len() > 1;
+        let text = directions.into_iter().collect::<Vec<_>>().join(" or ");
+        several.then(|| format!("what is better differs between the runs: {text}"))
+    }
+
+    /// The unit in which the other side has the metric, where it has it in another.
+    fn other_unit(&self, index: &SampleIndex) -> Option<String> {
+        let other = if self.baseline.1.is_some() { self.candidate.0 } else { self.baseline.0 };
+        let units = index.metrics.iter().enumerate().filter(|(number, metric)| {
+            metric.name == self.metric.name
+                && metric.unit != self.metric.unit
+                && find_metric_samples(other, (self.subject, *number)).is_some()
+        });
+        let names: Vec<&str> = units.map(|(_, metric)| metric.unit.0.as_str()).collect();
+        (!names.is_empty()).then(|| {
+            format!("the unit differs: {} in {}, {} here", names.join(", "), other.name, self.metric.unit)
         })
     }
 

@@ -38,7 +38,7 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
         stderr_line!("perflab: --fail-if {gate}: {found} found");
     }
     args.gate.note_uncounted(context, &comparison);
-    let unjudged = comparison.rows.iter().filter(|row| row.withheld.is_some()).count();
+    let unjudged = comparison.rows.iter().filter(|row| row.verdict_word() == "withheld").count();
     Ok(match found {
         0 if gate.is_some() && unjudged > 0 => {
             stderr_line!(

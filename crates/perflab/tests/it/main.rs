@@ -4,6 +4,7 @@
 mod architecture;
 mod attach;
 mod bad_input;
+mod bad_values;
 mod caches;
 mod channels;
 mod circles;

@@ -187,7 +187,12 @@ fn autocorrelation_as_by_numpy() {
 
 fn read_rules(row: &Value) -> PowerRules {
     let pairing = if row["pairing"] == "Paired" { SamplePairing::Paired } else { SamplePairing::Independent };
-    PowerRules { pairing, confidence: read_number(row, "confidence"), power: read_number(row, "power") }
+    PowerRules {
+        pairing,
+        confidence: read_number(row, "confidence"),
+        power: read_number(row, "power"),
+        ..PowerRules::default()
+    }
 }
 
 #[test]

@@ -1,0 +1,105 @@
+//! What `perflab plan` promises is reached: experiments of the size that it recommends, learnt from runs with the same noise.
+
+use fixtures::run_builder::{RunBuilder, SplitMixNoise};
+use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions};
+use perflab_analyze::{
+    AnalysisOptions, ComparisonSide, VerdictRow, compare_levels, compare_sides, plan_sample_sizes,
+};
+use perflab_model::{Nanos, RunRecord};
+
+const PLANS: usize = 500;
+
+/// 80 %, three standard errors of so many experiments below, and what whole numbers of boots add above.
+const REACHED: std::ops::RangeInclusive<f64> = 0.75..=0.88;
+
+/// How iterations scatter around a centre, by 2 %.
+type Scatter = fn(&mut SplitMixNoise, f64) -> f64;
+
+const SCATTERS: [(&str, Scatter); 2] = [
+    ("normal", |noise, centre| centre * (1.0 + 0.02 * noise.normal())),
+    ("log-normal", |noise, centre| noise.lognormal_around(centre, 0.02)),
+];
+
+fn boots_of(name: &str, boots: u32, iterations: u32, mut value: impl FnMut(u32) -> f64) -> RunRecord {
+    let lab = RunBuilder::new(name).with(|lab| {
+        (lab.boots, lab.iterations, lab.boot_id) = (boots, iterations, name.into());
+    });
+    lab.build_run(|at| Some(value(at.boot)))
+}
+
+/// Boots and iterations that find a change.
+fn plan(pilot: RunRecord, size: f64, iterations: Option<usize>) -> (usize, usize) {
+    let side = ComparisonSide { name: "pilot".into(), runs: vec![pilot] };
+    let goal =
+        SampleSizeOptions { size, aim: SampleSizeAim::Detect, boot_cost: Nanos(60_000_000_000), iterations };
+    let (found, _) = plan_sample_sizes(&side, &goal, &AnalysisOptions::default()).unwrap();
+    (found[0].boots.unwrap(), found[0].iterations)
+}
+
+/// A margin of zero: what is found is what the interval excludes.
+fn strict_options() -> AnalysisOptions {
+    AnalysisOptions { default_margin: 0.0, ..AnalysisOptions::default() }
+}
+
+fn share_found(mut row: impl FnMut() -> VerdictRow) -> f64 {
+    let found = |row: VerdictRow| row.verdict == perflab_analyze::Verdict::Worse;
+    (0..PLANS).filter(|_| found(row())).count() as f64 / PLANS as f64
+}
+
+#[test]
+fn a_planned_number_of_boots_finds_the_change() {
+    for (name, scatter) in SCATTERS {
+        for pilot_boots in [3, 5, 10] {
+            let mut noise = SplitMixNoise(u64::from(pilot_boots) * 17);
+            let mut sizes = 0;
+            let share = share_found(|| {
+                let mut side = |name: &str, boots: u32, iterations: u32, centre: f64| {
+                    let luck: Vec<f64> = (0..boots).map(|_| noise.lognormal_around(centre, 0.01)).collect();
+                    boots_of(name, boots, iterations, |boot| scatter(&mut noise, luck[boot as usize]))
+                };
+                let (boots, iterations) = plan(side("p", pilot_boots, 10, 1.0), 0.02, Some(10));
+                let (boots, iterations) =
+                    (u32::try_from(boots.min(150)).unwrap(), u32::try_from(iterations).unwrap());
+                sizes += boots;
+                let ours = ComparisonSide { name: "a".into(), runs: vec![side("a", boots, iterations, 1.0)] };
+                let theirs =
+                    ComparisonSide { name: "b".into(), runs: vec![side("b", boots, iterations, 1.02)] };
+                compare_sides(&ours, &[theirs], &strict_options()).unwrap().rows.remove(0)
+            });
+            eprintln!(
+                "{name}, {pilot_boots} boots: {:.1} boots on average, {share:.3} found",
+                f64::from(sizes) / PLANS as f64
+            );
+            assert!(REACHED.contains(&share), "{name}, learnt from {pilot_boots} boots: {share}");
+        }
+    }
+}
+
+#[test]
+fn a_planned_number_of_interleaved_iterations_finds_the_change() {
+    for (name, scatter) in SCATTERS {
+        for pilot in [5, 10, 30] {
+            let mut noise = SplitMixNoise(u64::from(pilot) * 31);
+            let mut sizes = 0;
+            let share = share_found(|| {
+                let seen = boots_of("p", 1, pilot, |_| scatter(&mut noise, 1.0));
+                let iterations = u32::try_from(plan(seen, 0.015, None).1.min(190)).unwrap();
+                sizes += iterations;
+                let lab = RunBuilder::new("r").with(|lab| {
+                    lab.factors = vec![("build", vec!["old", "new"])];
+                    lab.iterations = iterations;
+                });
+                let run = lab.build_run(|at| {
+                    Some(scatter(&mut noise, if at.level("build") == "new" { 1.015 } else { 1.0 }))
+                });
+                let side = ComparisonSide { name: "r".into(), runs: vec![run] };
+                compare_levels(&side, "build", &strict_options()).unwrap().rows.remove(0)
+            });
+            eprintln!(
+                "{name}, {pilot} iterations: {:.1} on average, {share:.3} found",
+                f64::from(sizes) / PLANS as f64
+            );
+            assert!(REACHED.contains(&share), "{name}, learnt from {pilot} iterations: {share}");
+        }
+    }
+}
