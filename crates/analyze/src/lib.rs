@@ -78,7 +78,7 @@ pub mod stopping_rule;
 mod warm_up;
 
 pub use compare::change::{
-    BetweenRuns, ChangeInterval, ChangeScale, EstimationMethod, IntervalMeaning, MetricChange,
+    BetweenRuns, ChangeInterval, ChangeScale, EstimationMethod, IntervalMeaning, LayoutEffect, MetricChange,
     RepetitionLevel,
 };
 pub use compare::compared_part::{ComparedPart, PartComparison};

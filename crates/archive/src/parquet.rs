@@ -667,7 +667,8 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
         let page = std::fs::read_to_string(page).unwrap();
         let factors = indexmap::IndexMap::from([("NAME".to_owned(), Vec::new())]);
-        let plan = perflab_model::RunPlan { factors, ..perflab_model::RunPlan::default() };
+        let layouts = vec![perflab_model::PlannedLayout::AS_BUILT];
+        let plan = perflab_model::RunPlan { factors, layouts, ..perflab_model::RunPlan::default() };
         let declared = perflab_model::column::stored_columns;
         let tables = [
             ("samples", crate::tables::samples::sample_columns(&plan, true)),

@@ -366,7 +366,7 @@ mod tests {
 
     /// Two slots; only the first two targets take part in the second one.
     fn two_slot_barrier(targets: usize, on_lost: LostTargetPolicy) -> Barrier {
-        let slot = Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 };
+        let slot = Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0, layout: None };
         let slots = [(0, slot, (0..targets).collect()), (1, slot, (0..targets.min(2)).collect())];
         Barrier::new(round_stages(&slots, targets, LIMITS), targets, on_lost, GRACE)
     }
@@ -589,7 +589,7 @@ mod tests {
 
     #[test]
     fn this_host_goes_first_in_its_own_time_and_has_no_part_in_the_rest() {
-        let slot = Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 };
+        let slot = Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0, layout: None };
         let stages = with_host_stages(round_stages(&[(0, slot, vec![0])], 1, LIMITS), 1);
         let mut machine = Barrier::new(stages, 2, LostTargetPolicy::Stop, GRACE);
         let go = |target, point| vec![BarrierAction::Go { who: vec![target], point }];

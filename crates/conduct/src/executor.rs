@@ -18,7 +18,7 @@ use perflab_settings::{
     AppliedSettings, SettingChange, UndoJournal, end_delays, locate_setting, remove_tree,
 };
 use perflab_workload::execution::WatcherAbsence;
-use perflab_workload::{ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadExecution};
+use perflab_workload::{ExecutionEnd, FixedAddresses, HostPaths, WorkloadDefinition, WorkloadExecution};
 
 use crate::error::ConductError;
 use crate::execution_records::ExecutionRecord;
@@ -41,6 +41,8 @@ pub(crate) struct SlotExecutor<'a> {
     settings: AppliedSettings,
     /// Factors and levels that were reported as rounded by the kernel.
     reported_roundings: BTreeSet<(String, String)>,
+    /// Whether workloads start with their addresses not randomised: where layouts are varied and this process may ask for it.
+    fixes_addresses: bool,
     /// None where it cannot be written: then only the guard ends what a killed perflab was running.
     _executions: Option<ExecutionRecord>,
 }
@@ -69,6 +71,7 @@ impl<'a> SlotExecutor<'a> {
             profiler: None,
             settings: applied,
             reported_roundings: BTreeSet::new(),
+            fixes_addresses: false,
             _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
         })
     }
@@ -76,6 +79,7 @@ impl<'a> SlotExecutor<'a> {
     /// Makes the scratch directory that the workloads need. What was begun is undone where it fails.
     pub(crate) fn prepare_run(mut self) -> Result<Self, ConductError> {
         let profiler = IterationProfiler::for_study(self.manifest)?;
+        self.fixes_addresses = self.may_fix_addresses()?;
         match self.make_scratch() {
             Ok(scratch) => Ok(SlotExecutor { scratch, profiler, ..self }),
             Err(error) => {
@@ -94,6 +98,19 @@ impl<'a> SlotExecutor<'a> {
         let journal = self.settings.journal();
         let make = |disk| scratch_disk::prepare_scratch_disk(disk, &manifest.id, &self.host.perflab, journal);
         Ok(manifest.plan.disks.first().map(make).transpose()?)
+    }
+
+    /// A layout is one only where addresses are not drawn anew by every process.
+    fn may_fix_addresses(&self) -> Result<bool, ConductError> {
+        if self.manifest.plan.layouts.is_empty() {
+            return Ok(false);
+        }
+        let Err(error) = FixedAddresses::request() else { return Ok(true) };
+        self.stream.send_warning(
+            format!("addresses stay randomised under every layout: {error}"),
+            "allow personality(2) (containers refuse it by their seccomp profile): as it is, a layout's padding means little",
+        )?;
+        Ok(false)
     }
 
     /// Figures of a disk that is not there are never shown as those of one that is.
@@ -239,7 +256,7 @@ pub(crate) fn run_iteration(
     let Some(definition) = executor.host.catalogue.get(&case.uses) else { return Ok(false) };
     executor.stream.send(RunEventKind::IterationBegan { slot: index })?;
     let begun = perflab_observe::monotonic_now();
-    let (outcome, start, end) = match run_workload(executor, (index, slot.warmup), case, definition, begin) {
+    let (outcome, start, end) = match run_workload(executor, (index, slot), case, definition, begin) {
         Ok((finished, absence)) => {
             send_output(executor, index, &finished)?;
             if definition.traced {
@@ -264,7 +281,7 @@ pub(crate) fn run_iteration(
 
 fn run_workload(
     executor: &SlotExecutor<'_>,
-    (index, warmup): (u32, bool),
+    (index, slot): (u32, &Slot),
     case: &Case,
     definition: &WorkloadDefinition,
     begin: &dyn Fn() -> Option<RealtimeGuard>,
@@ -276,6 +293,8 @@ fn run_workload(
     let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
     let mut environment = vec![state_variable(executor)];
     environment.extend(case.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
+    environment
+        .extend(executor.manifest.plan.slot_layout(slot).iter().flat_map(|layout| layout.environment()));
     if definition.traced {
         environment.push(iteration_trace::trace_variable(&executor.tracer_path(index, OPERATION_TRACER)?));
     }
@@ -285,15 +304,19 @@ fn run_workload(
     let stop = executor.stop.flag();
     let hurry = || end_disk_delays(executor, case);
     let waited = perflab_observe::thread_wait_time();
+    let moment = || {
+        let fixed = executor.fixes_addresses.then(FixedAddresses::request);
+        (fixed, begin())
+    };
     let finished =
-        perflab_workload::execute_invocation_at(&invocation, &environment, limit, &stop, begin, hurry);
+        perflab_workload::execute_invocation_at(&invocation, &environment, limit, &stop, moment, hurry);
     let absence = finished.as_ref().ok().and_then(|finished| describe_absence(finished, waited));
     if let Some((profiler, recorder)) = executor.profiler.as_ref().zip(sampling) {
         profiler.finish(recorder, index, &executor.stream)?;
     }
     if let Some(tracer) = tracing {
         let file = executor.tracer_path(index, IO_TRACER)?;
-        iteration_trace::finish_io_trace(tracer, file, (index, warmup), &executor.stream)?;
+        iteration_trace::finish_io_trace(tracer, file, (index, slot.warmup), &executor.stream)?;
     }
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.

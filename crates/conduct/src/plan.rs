@@ -14,12 +14,12 @@ use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, TargetSpec};
 use perflab_model::{
-    Case, Facts, PlannedParticipation, PlannedTarget, Problem, RunPlan, Scalar, Slot, Study,
+    Case, Facts, PlannedLayout, PlannedParticipation, PlannedTarget, Problem, RunPlan, Scalar, Slot, Study,
 };
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// What the command line chose among the study's possibilities.
@@ -66,7 +66,8 @@ pub fn plan_study(
     Ok(RunPlan {
         seed,
         order: order_name(study.run.order).into(),
-        slots: order_slots(cases.len() as u32, &study.run, seed),
+        slots: assign_layouts(order_slots(cases.len() as u32, &study.run, seed), &study.run, seed),
+        layouts: draw_layouts(&study.run, seed),
         factors: level_names(&study),
         definitions: workload_digests(&study, catalogue),
         metrics: declared_metrics(&study, catalogue),
@@ -227,7 +228,9 @@ fn order_one_boot(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
 }
 
 fn one_case_slots(case: u32, rules: &RunRules) -> impl Iterator<Item = Slot> + use<> {
-    let slot = move |warmup| move |iteration| Slot { case, iteration, block: iteration, warmup, boot: 0 };
+    let slot = move |warmup| {
+        move |iteration| Slot { case, iteration, block: iteration, warmup, boot: 0, layout: None }
+    };
     (0..rules.warmup).map(slot(true)).chain((0..rules.max_iterations()).map(slot(false)))
 }
 
@@ -247,9 +250,53 @@ fn randomised_blocks(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
 }
 
 fn shuffled_block(cases: u32, block: u32, warmup: bool, random: &mut ChaCha8Rng) -> Vec<Slot> {
-    let mut slots: Vec<Slot> =
-        (0..cases).map(|case| Slot { case, iteration: block, block, warmup, boot: 0 }).collect();
+    let mut slots: Vec<Slot> = (0..cases)
+        .map(|case| Slot { case, iteration: block, block, warmup, boot: 0, layout: None })
+        .collect();
     slots.shuffle(random);
+    slots
+}
+
+/// What layouts and the order of them are drawn from, beside the run's seed, which also orders the cases.
+const LAYOUT_STREAM: u64 = 1;
+
+/// The layouts of a run, those of each boot together: as built, and others that the seed draws. None where there is only one.
+fn draw_layouts(rules: &RunRules, seed: u64) -> Vec<PlannedLayout> {
+    if rules.layout <= 1 {
+        return Vec::new();
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(LAYOUT_STREAM);
+    let mut draw = |number: u32| match number % rules.layout {
+        0 => PlannedLayout::AS_BUILT,
+        _ => PlannedLayout {
+            padding: random.random_range(0..PlannedLayout::LARGEST_PADDING / PlannedLayout::PADDING_STEP)
+                * PlannedLayout::PADDING_STEP,
+            seed: random.random_range(1..=u32::MAX),
+        },
+    };
+    (0..rules.boots.saturating_mul(rules.layout)).map(&mut draw).collect()
+}
+
+/// Gives each block its layout: all of a boot in random order, then all of them again.
+fn assign_layouts(mut slots: Vec<Slot>, rules: &RunRules, seed: u64) -> Vec<Slot> {
+    if rules.layout <= 1 {
+        return slots;
+    }
+    let blocks = rules.max_iterations().max(rules.warmup);
+    for boot in 0..rules.boots {
+        let mut random = ChaCha8Rng::seed_from_u64(seed.wrapping_add(u64::from(boot)));
+        random.set_stream(LAYOUT_STREAM);
+        let mut round: Vec<u32> = (0..rules.layout).map(|layout| boot * rules.layout + layout).collect();
+        let mut order = Vec::new();
+        while order.len() < blocks as usize {
+            round.shuffle(&mut random);
+            order.extend_from_slice(&round);
+        }
+        for slot in slots.iter_mut().filter(|slot| slot.boot == boot) {
+            slot.layout = order.get(slot.block as usize).copied();
+        }
+    }
     slots
 }
 
@@ -532,6 +579,34 @@ levels = ["old", "new"]
             starts.chunks(3).map(|boot| boot.iter().map(|one| one.1).collect()).collect();
         assert!(boots.iter().all(|cases| cases.iter().sum::<u32>() == 3));
         assert!(boots.iter().any(|cases| *cases != boots[0]), "{boots:?}");
+    }
+
+    #[test]
+    fn layouts_are_the_seeds_and_every_case_meets_each_equally_often() {
+        let rules = RunRules { layout: 4, iterations: 12, boots: 2, ..run_rules(SlotOrder::Randomised) };
+        let layouts = draw_layouts(&rules, 7);
+        assert_eq!(layouts, draw_layouts(&rules, 7));
+        assert_ne!(layouts, draw_layouts(&rules, 8));
+        let built: Vec<usize> = (0..8).filter(|index| layouts[*index].is_as_built()).collect();
+        assert_eq!((layouts.len(), built), (8, vec![0, 4]));
+        assert!(layouts.iter().all(|layout| layout.padding < 4096 && layout.padding % 16 == 0));
+        let slots = assign_layouts(order_slots(3, &rules, 7), &rules, 7);
+        for (boot, layout) in (0..8).map(|layout| (layout / 4, layout)) {
+            for case in 0..3 {
+                let is_there =
+                    |slot: &&Slot| !slot.warmup && (slot.case, slot.layout) == (case, Some(layout));
+                let found: Vec<u32> = slots.iter().filter(is_there).map(|slot| slot.boot).collect();
+                assert_eq!(found, [boot; 3]);
+            }
+        }
+        for block in slots.chunks(3) {
+            assert!(block.iter().all(|slot| slot.layout == block[0].layout), "{block:?}");
+        }
+        let of = |slots: &[Slot]| slots.iter().map(|slot| slot.layout).collect::<Vec<_>>();
+        assert_ne!(of(&slots), of(&assign_layouts(order_slots(3, &rules, 8), &rules, 8)));
+        let unvaried = run_rules(SlotOrder::Randomised);
+        assert!(draw_layouts(&unvaried, 7).is_empty());
+        assert!(order_slots(3, &unvaried, 7).iter().all(|slot| slot.layout.is_none()));
     }
 
     #[test]

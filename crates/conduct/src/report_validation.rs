@@ -406,7 +406,7 @@ mod tests {
     }
 
     fn example_slot() -> Slot {
-        Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 }
+        Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0, layout: None }
     }
 
     #[derive(Debug)]

@@ -151,7 +151,7 @@ impl BenchmarkResults {
             *count += 1;
             *count - 1
         });
-        let slot = Slot { case: case.0, iteration, block: iteration, warmup: false, boot };
+        let slot = Slot { case: case.0, iteration, block: iteration, warmup: false, boot, layout: None };
         if self.spans.last() != Some(&span) {
             self.spans.push(span);
         }

@@ -12,6 +12,7 @@
 //! | [`named`] | choices by name, for the command line and its help |
 //! | [`scalar`], [`quantity`] | one value of a study; times, sizes, counts and ratios, parsed and printed |
 //! | [`plan`], `setting` | cases and slots: everything that will be done, in order, and what is set for it |
+//! | `layout` | where a program happens to lie, as far as a study varies it |
 //! | [`event`] | the one stream that a run is |
 //! | [`metric`] | metric, unit, direction, and one sample |
 //! | [`series`] | what a monitor records |
@@ -38,6 +39,7 @@ pub mod fact_table;
 pub mod facts;
 pub mod go_unit;
 pub mod io_trace;
+mod layout;
 pub mod metric;
 pub mod named;
 pub mod operation;
@@ -66,9 +68,12 @@ pub use error_chain::describe_error_chain;
 pub use event::{LatestTicks, RunEvent, RunEventKind};
 pub use expression_limits::ExpressionTooLarge;
 pub use facts::{Fact, Facts};
+pub use layout::PlannedLayout;
 pub use metric::{Direction, Metric, Sample, Unit};
 pub use page_set::PageSet;
-pub use plan::{Case, PlannedDisk, PlannedParticipation, PlannedTarget, RunPlan, Slot, count_slots};
+pub use plan::{
+    BlockLayouts, Case, PlannedDisk, PlannedParticipation, PlannedTarget, RunPlan, Slot, count_slots,
+};
 pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos, Ratio};

@@ -4,12 +4,14 @@
 //! of them (executions of an imported benchmark) would otherwise be most of a manifest. A `repeat` that would fill
 //! the memory of the reader is refused.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::layout::PlannedLayout;
 use crate::study::{FactorSide, ScratchDisk, TargetSpec};
 use crate::{Metric, PlannedSetting, Scalar};
 
@@ -69,6 +71,9 @@ pub struct Slot {
     /// Which boot of the targets, from 0; iterations count anew in each.
     #[serde(default, skip_serializing_if = "is_first_boot")]
     pub boot: u32,
+    /// Index into [`RunPlan::layouts`], the same for all cases of a block; none where layouts are not varied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<u32>,
 }
 
 fn is_first_boot(boot: &u32) -> bool {
@@ -111,6 +116,10 @@ pub struct RunPlan {
     /// How many targets take part in a slot, by the level of a factor over targets; without one, all do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub participation: Vec<PlannedParticipation>,
+    /// The layouts that every case runs under, those of each boot together, the program as it was built first; none where the
+    /// study leaves them alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layouts: Vec<PlannedLayout>,
 }
 
 /// One target of a run.
@@ -180,10 +189,32 @@ impl RunPlan {
         self.disks.iter().any(|planned| !planned.levels.is_empty())
     }
 
+    /// The layout that a slot runs under, if layouts are varied.
+    pub fn slot_layout(&self, slot: &Slot) -> Option<PlannedLayout> {
+        self.layouts.get(slot.layout? as usize).copied()
+    }
+
     /// The level of a factor in a slot, if its case has one.
     pub fn slot_level(&self, slot: u32, factor: &str) -> Option<&str> {
         let case = self.case(self.slots.get(slot as usize)?.case)?;
         case.levels.get(factor).map(String::as_str)
+    }
+}
+
+/// The layout of each measured iteration: all cases of a block share it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BlockLayouts(HashMap<(u32, u32), u32>);
+
+impl BlockLayouts {
+    /// Those of a plan; none where layouts are not varied.
+    pub fn from_plan(plan: &RunPlan) -> Self {
+        let measured = plan.slots.iter().filter(|slot| !slot.warmup && !plan.layouts.is_empty());
+        BlockLayouts(measured.filter_map(|slot| Some(((slot.boot, slot.iteration), slot.layout?))).collect())
+    }
+
+    /// An index into [`RunPlan::layouts`].
+    pub fn of_iteration(&self, boot: u32, iteration: u32) -> Option<u32> {
+        self.0.get(&(boot, iteration)).copied()
     }
 }
 
@@ -199,6 +230,8 @@ struct RepeatedSlot {
     warmup: bool,
     #[serde(default, skip_serializing_if = "is_first_boot")]
     boot: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    layout: Option<u32>,
     /// How many slots; in each `iteration` and `block` are one more than in the one before.
     #[serde(default = "default_repeat", skip_serializing_if = "is_unrepeated")]
     repeat: u32,
@@ -214,15 +247,15 @@ fn is_unrepeated(repeat: &u32) -> bool {
 
 impl RepeatedSlot {
     fn from_slot(slot: Slot) -> Self {
-        let Slot { case, iteration, block, warmup, boot } = slot;
-        RepeatedSlot { case, iteration, block, warmup, boot, repeat: 1 }
+        let Slot { case, iteration, block, warmup, boot, layout } = slot;
+        RepeatedSlot { case, iteration, block, warmup, boot, layout, repeat: 1 }
     }
 
     /// The slot this many after the first.
     fn nth_slot(&self, further: u32) -> Slot {
-        let RepeatedSlot { case, iteration, block, warmup, boot, .. } = *self;
+        let RepeatedSlot { case, iteration, block, warmup, boot, layout, .. } = *self;
         let (iteration, block) = (iteration.saturating_add(further), block.saturating_add(further));
-        Slot { case, iteration, block, warmup, boot }
+        Slot { case, iteration, block, warmup, boot, layout }
     }
 }
 
@@ -283,7 +316,7 @@ mod tests {
     }
 
     fn make_slot(case: u32, iteration: u32, boot: u32) -> Slot {
-        Slot { case, iteration, block: iteration, warmup: false, boot }
+        Slot { case, iteration, block: iteration, warmup: false, boot, layout: None }
     }
 
     #[test]

@@ -124,6 +124,7 @@ fn thousand_case_report() -> Result<ReportData<'static>, Box<dyn Error>> {
             iteration,
             block: iteration,
             warmup: false,
+            layout: None,
         });
         record.iterations.push(perflab_model::IterationRecord {
             target: None,

@@ -126,6 +126,7 @@ fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str
         ComparisonDiagnostic::UnknownBoot { .. } => ("runs are compared: whether these imports are of one boot is not known", "if each run is of a boot of its own, say so with --boots-differ; else the luck of a boot may look like a change"),
         ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => ("too few boots for an interval", "repeat over more boots, 5 or more a side: iterations within a boot do not replace them"),
         ComparisonDiagnostic::TooFew { level: RepetitionLevel::Run, .. } => ("too few runs for an interval", "repeat each side, 4 runs or more, in turns"),
+        ComparisonDiagnostic::TooFew { level: RepetitionLevel::Layout, .. } => ("too few layouts for an interval", "raise `layout` in the study to 10 or more: iterations of one layout do not replace others"),
         ComparisonDiagnostic::TooManyRows { .. } => ("too few repetitions for so many rows", "repeat it so often, or choose with --metric the rows that the question is about"),
         ComparisonDiagnostic::NotComputed { .. } => ("changes that could not be computed", "look at the values in `--format json`: they are too large or too many for the statistic"),
         ComparisonDiagnostic::NotJudged { .. } => ("runs contradict each other in what a metric is, so that it gets no verdict", "measure both sides by one definition of the workload, or compare runs of before and of after its change apart"),

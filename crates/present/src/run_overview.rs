@@ -134,22 +134,27 @@ fn plan_card(run: &dyn RunData) -> SectionBlock {
 /// A row an iteration: when it began, how long it took, how it ended.
 #[must_use]
 pub fn iteration_grid(record: &RunRecord) -> Grid {
-    let mut grid = Grid::new(["slot", "case", "iteration", "start", "took", "outcome"].map(GridColumn::left));
     let plan = &record.manifest.plan;
+    let has_layouts = !plan.layouts.is_empty();
+    let titles = ["slot", "case", "iteration", "start", "took", "outcome"].into_iter();
+    let titles = titles.chain(has_layouts.then_some("layout"));
+    let mut grid = Grid::new(titles.map(GridColumn::left));
     for one in &record.iterations {
         let Some(slot) = plan.slots.get(one.slot as usize) else { continue };
         let number =
             if slot.warmup { format!("warm-up {}", slot.iteration) } else { slot.iteration.to_string() };
         let began = one.start.since(record.manifest.anchor.monotonic);
         let took = one.end.since(one.start);
-        grid.add_row([
+        let cells = [
             u64::from(one.slot).into(),
             plan.case(slot.case).map(Case::label).unwrap_or_default().as_str().into(),
             number.as_str().into(),
             GridCell::with_text(format!("{:.3} s", began.seconds()), began.0),
             GridCell::with_text(took.to_string(), took.0),
             outcome_text(&one.outcome).as_str().into(),
-        ]);
+        ];
+        let layout = has_layouts.then(|| slot.layout.map(u64::from).into());
+        grid.add_row(cells.into_iter().chain(layout));
     }
     grid
 }

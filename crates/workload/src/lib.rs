@@ -15,6 +15,7 @@
 //! | [`invocation`] | argv, environment and directory with everything filled in |
 //! | [`execution`] | one execution, stopped with all its descendants at its time limit |
 //! | `descendants`, `execution_guard` | every process of an execution; a process that ends them when perflab is killed |
+//! | `fixed_addresses` | programs that are started without randomised addresses |
 //! | [`load`] | the built-in loads behind `perflab load NAME` |
 //! | [`error`] | why a workload cannot be run, and what to do |
 
@@ -24,6 +25,7 @@ mod descendants;
 pub mod error;
 pub mod execution;
 mod execution_guard;
+mod fixed_addresses;
 pub mod install;
 pub mod invocation;
 pub mod load;
@@ -36,6 +38,7 @@ pub use descendants::{ExecutionOwner, end_process_tree, find_unknown_executions}
 pub use error::WorkloadError;
 pub use execution::{ExecutionEnd, WorkloadExecution, execute_invocation, execute_invocation_at};
 pub use execution_guard::{ExecutionGuard, guard_executions};
+pub use fixed_addresses::FixedAddresses;
 pub use invocation::{HostPaths, Invocation};
 pub use load::run_load;
 /// The variable that tells a program where to write its trace.

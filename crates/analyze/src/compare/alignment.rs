@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use indexmap::{Equivalent, IndexMap, IndexSet};
-use perflab_model::{Case, Direction, Nanos, Outcome, RunRecord, Sample, SharedStr, Unit};
+use perflab_model::{Case, Direction, Nanos, Outcome, PlannedLayout, RunRecord, Sample, SharedStr, Unit};
 
 use crate::compare::comparison::{ComparedRun, SamplePoint, SampleValues};
 use crate::compare::diagnostic::ComparisonDiagnostic;
@@ -51,6 +51,8 @@ pub(crate) struct SampleIndex {
     pub(crate) runs: Vec<ComparedRun>,
     boots: IndexSet<(String, u32)>,
     unknown_boots: BTreeSet<u32>,
+    layouts: IndexSet<PlannedLayout>,
+    iteration_layouts: HashMap<IterationKey, usize>,
 }
 
 /// Which cases belong to a side, and what their names leave out.
@@ -123,6 +125,7 @@ impl SampleIndex {
             table.subjects.extend(subjects.iter().flatten());
             self.add_samples(&mut table, run, number, &subjects, options);
             self.count_iterations(&mut table, run, number, &subjects, options);
+            self.add_layouts(run, number, options);
         }
         for cell in table.cells.values_mut() {
             let points = cell.points.to_mut();
@@ -231,6 +234,17 @@ impl SampleIndex {
         }
     }
 
+    /// Notes under which layout each iteration ran; one with the same padding and seed is the same in all runs.
+    fn add_layouts(&mut self, run: &RunRecord, number: u32, options: &AnalysisOptions) {
+        let plan = &run.manifest.plan;
+        for slot in plan.slots.iter().filter(|slot| !slot.warmup) {
+            let Some(layout) = plan.slot_layout(slot) else { continue };
+            let layout = self.layouts.insert_full(layout).0;
+            let boot = self.boot_number(run, slot.boot, options);
+            self.iteration_layouts.insert((number, boot, slot.iteration), layout);
+        }
+    }
+
     fn metric_number(&mut self, sample: &Sample) -> usize {
         let requested = MetricRef { name: &sample.metric, unit: &sample.unit };
         let known = self.metrics.get_index_of(&requested);
@@ -253,6 +267,16 @@ impl SampleIndex {
     /// Whether it is the boot of runs of which nobody knows how many boots they are of.
     pub(crate) fn is_unknown_boot(&self, boot: u32) -> bool {
         self.unknown_boots.contains(&boot)
+    }
+
+    /// The layout that an iteration ran under, by its number over the whole comparison.
+    fn layout_of(&self, point: &SamplePoint) -> Option<usize> {
+        self.iteration_layouts.get(&point.iteration_key()).copied()
+    }
+
+    /// Whether a layout moves nothing.
+    pub(crate) fn is_as_built(&self, layout: usize) -> bool {
+        self.layouts.get_index(layout).is_some_and(|layout| layout.is_as_built())
     }
 
     /// Whether a run's iterations were in randomised complete blocks.
@@ -325,6 +349,22 @@ impl MetricSamples {
             runs.entry((point.run, point.boot)).or_default().push(point.value);
         }
         runs
+    }
+
+    /// The values of each layout, by run, boot and iteration; empty where layouts were not varied.
+    pub(crate) fn by_layout(&self, index: &SampleIndex) -> BTreeMap<usize, Vec<f64>> {
+        let mut layouts = BTreeMap::new();
+        if index.layouts.is_empty() {
+            return layouts;
+        }
+        let mut points: Vec<&SamplePoint> = self.points.iter().collect();
+        points.sort_by_key(|point| point.iteration_key());
+        for point in points {
+            if let Some(layout) = index.layout_of(point) {
+                layouts.entry(layout).or_insert_with(Vec::new).push(point.value);
+            }
+        }
+        layouts
     }
 
     /// Values of one boot that follow one another.

@@ -75,6 +75,22 @@ pub struct BetweenRuns {
     pub drift: Option<f64>,
 }
 
+/// What layouts do to a change.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LayoutEffect {
+    /// Layouts that both sides were measured under.
+    pub layouts: usize,
+    /// The change in the layout as built, on the scale of the row's change; absent where one side was not measured in it.
+    pub as_built: Option<f64>,
+    /// What layout explains of that: how much more it is than the change over all layouts.
+    pub explained: Option<f64>,
+    /// Standard deviation of the change from one layout to the next, without what iterations add; absent where no layout was
+    /// measured twice.
+    pub sd: Option<f64>,
+    /// The share of the variance of the change, as one iteration a side shows it, that is layout.
+    pub share: Option<f64>,
+}
+
 /// The unit of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -122,6 +138,8 @@ pub enum RepetitionLevel {
     Boot,
     /// medians of runs within one boot, or of runs whose boots nobody knows
     Run,
+    /// medians of layouts
+    Layout,
     /// iterations
     Iteration,
 }
@@ -133,6 +151,7 @@ impl RepetitionLevel {
         match self {
             RepetitionLevel::Boot => "boots",
             RepetitionLevel::Run => "runs",
+            RepetitionLevel::Layout => "layouts",
             RepetitionLevel::Iteration => "iterations",
         }
     }

@@ -10,7 +10,7 @@ use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit};
 use perflab_stats::{EventCount, rarest_visible_share};
 use serde::{Serialize, Serializer};
 
-use crate::compare::change::{BetweenRuns, ChangeScale, EstimationMethod, MetricChange};
+use crate::compare::change::{BetweenRuns, ChangeScale, EstimationMethod, LayoutEffect, MetricChange};
 use crate::compare::compared_part::PartComparison;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::failures::{FailureComparison, VerdictBasis};
@@ -169,6 +169,9 @@ pub struct VerdictRow {
     /// What its interval allows for where a side has one run, and the sides were not interleaved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub between_runs: Option<BetweenRuns>,
+    /// How much of the change is where code and stack lie, where both sides ran under several layouts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout: Option<LayoutEffect>,
 }
 
 /// What one side measured of one metric in one case.

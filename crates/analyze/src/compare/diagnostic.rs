@@ -279,6 +279,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::NotComputed { .. } => "not-computed",
             ComparisonDiagnostic::NotJudged { .. } => "not-judged",
             ComparisonDiagnostic::TooFew { level: RepetitionLevel::Run, .. } => "too-few-runs",
+            ComparisonDiagnostic::TooFew { level: RepetitionLevel::Layout, .. } => "too-few-layouts",
             ComparisonDiagnostic::TooFew { .. } => "too-few",
             ComparisonDiagnostic::NotInterleaved { .. } => "not-interleaved",
             ComparisonDiagnostic::SequentialOrder { .. } => "sequential-order",

@@ -1,8 +1,11 @@
-//! What is compared with what: the highest level that repeats on both sides: boots, else runs, else iterations.
+//! What is compared with what: the highest level that repeats on both sides: boots, else runs, else layouts, else iterations.
 //!
 //! Levels are never pooled: iterations of one boot share its luck, and those of one run that of the run. Only levels of a factor
 //! that were measured within one run, in turn, share that luck on both sides, and are compared by iteration. A side that has one
 //! boot, or one run of that boot, borrows the spread of the other side's.
+//!
+//! Layouts are drawn by the study's seed, and may be the same in all boots and runs: where there are fewer of them than of those,
+//! they are compared.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +65,7 @@ impl<'a> SideLevels<'a> {
         match level {
             RepetitionLevel::Boot => self.boots.len() >= 2,
             RepetitionLevel::Run => self.runs.len() >= 2,
-            RepetitionLevel::Iteration => true,
+            RepetitionLevel::Layout | RepetitionLevel::Iteration => true,
         }
     }
 }
@@ -78,6 +81,16 @@ impl ComparisonUnits {
         let (ours, theirs) = (SideLevels::from_samples(baseline), SideLevels::from_samples(candidate));
         let both = |level| ours.repeats(level) && theirs.repeats(level);
         let either = |level| ours.repeats(level) || theirs.repeats(level);
+        let layouts = [baseline, candidate].map(|side| side.by_layout(index));
+        let fewest_layouts = layouts.iter().map(BTreeMap::len).min().filter(|layouts| *layouts >= 2);
+        let are_fewer = |units: [usize; 2]| {
+            fewest_layouts.is_some_and(|fewest| units.iter().all(|units| fewest < *units))
+        };
+        let is_by_layout = are_fewer([ours.boots.len(), theirs.boots.len()])
+            || are_fewer([ours.runs.len(), theirs.runs.len()]);
+        if both(RepetitionLevel::Boot) && is_by_layout {
+            return Self::from_layouts(&layouts, (false, false, false), summary);
+        }
         if both(RepetitionLevel::Boot) {
             return Self::from_boots(
                 &by_boot(&ours.boots, summary)?,
@@ -91,26 +104,58 @@ impl ComparisonUnits {
         let runs: BTreeSet<u32> = ours.runs.iter().chain(&theirs.runs).map(|(_, run)| *run).collect();
         let unknown_boot = boots_unknown && runs.len() > 1;
         if ours.runs.iter().any(|(_, run)| theirs.runs.iter().any(|(_, other)| run == other)) {
-            return Self::from_iterations(
-                baseline,
-                candidate,
-                index,
-                (one_boot, unknown_boot, false),
-                summary,
-            );
+            let of_one_run = (one_boot, unknown_boot, false);
+            return match fewest_layouts {
+                Some(_) => Self::from_layouts(&layouts, of_one_run, summary),
+                None => Self::from_iterations(baseline, candidate, index, of_one_run, summary),
+            };
         }
         if either(RepetitionLevel::Boot) && !boots_unknown {
             let sides = (by_boot(&ours.boots, summary)?, by_boot(&theirs.boots, summary)?);
             return Ok(Self::from_medians(RepetitionLevel::Boot, sides, false, false));
         }
         let same_boot = !one_boot || boots_unknown;
+        if both(RepetitionLevel::Run) && is_by_layout {
+            return Self::from_layouts(&layouts, (!same_boot, unknown_boot, !same_boot), summary);
+        }
         if both(RepetitionLevel::Run) || (either(RepetitionLevel::Run) && same_boot) {
             let sides = (by_run(baseline, summary)?, by_run(candidate, summary)?);
             let mut found = Self::from_medians(RepetitionLevel::Run, sides, unknown_boot, !same_boot);
             found.one_boot = !same_boot;
             return Ok(found);
         }
-        Self::from_iterations(baseline, candidate, index, (one_boot, unknown_boot, true), summary)
+        match fewest_layouts {
+            Some(_) => Self::from_layouts(&layouts, (one_boot, unknown_boot, true), summary),
+            None => {
+                Self::from_iterations(baseline, candidate, index, (one_boot, unknown_boot, true), summary)
+            }
+        }
+    }
+
+    /// Layouts that both sides ran under are pairs where there are enough of them, else all layouts are draws.
+    fn from_layouts(
+        [ours, theirs]: &[BTreeMap<usize, Vec<f64>>; 2],
+        (one_boot, unknown_boot, between_runs): (bool, bool, bool),
+        summary: UnitSummary,
+    ) -> Result<Self, StatsError> {
+        let units = |side: &BTreeMap<usize, Vec<f64>>| -> Result<BTreeMap<usize, f64>, StatsError> {
+            side.iter().map(|(layout, values)| Ok((*layout, summary(values)?))).collect()
+        };
+        let (ours, theirs) = (units(ours)?, units(theirs)?);
+        let pairs = pair_by_key(&ours, &theirs);
+        let paired = pairs.0.len() >= FEWEST_PAIRS;
+        let all = || (ours.values().copied().collect(), theirs.values().copied().collect());
+        let (x, y) = if paired { pairs } else { all() };
+        Ok(ComparisonUnits {
+            level: RepetitionLevel::Layout,
+            paired,
+            baseline: by_batch(x, summary)?,
+            candidate: by_batch(y, summary)?,
+            one_boot,
+            unknown_boot,
+            between_runs,
+            plain: false,
+        })
     }
 
     /// Iterations of a block as pairs where there are enough of them, else all iterations.

@@ -34,6 +34,7 @@ mod experimental_unit;
 pub(crate) mod failure_verdict;
 pub(crate) mod failures;
 pub mod gate;
+mod layout_effect;
 pub(crate) mod missing_values;
 pub mod noise_card;
 pub(crate) mod options;

@@ -50,7 +50,7 @@ pub(crate) fn compare_parts(
     let mut parts: Vec<PartComparison> = context.mean(baseline, candidate).ok().into_iter().collect();
     if enough && !quantiles.is_empty() {
         let level = context.units.level;
-        let sides = [baseline, candidate].map(|side| clusters_on_scale(side, level, context.scale));
+        let sides = [baseline, candidate].map(|side| clusters_on_scale(side, level, context));
         let found = quantiles.iter().filter_map(|part| context.quantile(*part, &sides).ok().flatten());
         parts.extend(found);
     }
@@ -169,17 +169,21 @@ impl PartContext<'_> {
     }
 }
 
-/// The values in what shares its luck: boots, runs, or batches of neighbours in time.
-fn clusters_on_scale(samples: &MetricSamples, level: RepetitionLevel, scale: ChangeScale) -> Vec<Vec<f64>> {
-    let on_scale = |value: f64| scale.on_scale(value);
+/// The values in what shares its luck: boots, runs, layouts, or batches of neighbours in time.
+fn clusters_on_scale(
+    samples: &MetricSamples,
+    level: RepetitionLevel,
+    context: &PartContext<'_>,
+) -> Vec<Vec<f64>> {
+    let on_scale = |value: f64| context.scale.on_scale(value);
+    let all_on_scale = |values: Vec<f64>| values.into_iter().map(on_scale).collect();
     match level {
         RepetitionLevel::Boot => {
             let boots = samples.by_boot();
             boots.values().map(|points| points.iter().map(|point| on_scale(point.value)).collect()).collect()
         }
-        RepetitionLevel::Run => {
-            samples.by_run().into_values().map(|values| values.into_iter().map(on_scale).collect()).collect()
-        }
+        RepetitionLevel::Run => samples.by_run().into_values().map(all_on_scale).collect(),
+        RepetitionLevel::Layout => samples.by_layout(context.index).into_values().map(all_on_scale).collect(),
         RepetitionLevel::Iteration => {
             let length = samples.points.len().div_ceil(BATCHES).max(1);
             let batches = samples.points.chunks(length);

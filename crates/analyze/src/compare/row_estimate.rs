@@ -17,6 +17,7 @@ use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFl
 use crate::compare::exact_values::exact_change;
 use crate::compare::experimental_unit::ComparisonUnits;
 use crate::compare::failures::{FailureComparison, VerdictBasis};
+use crate::compare::layout_effect::compare_layouts;
 use crate::compare::missing_values::{bad_end, count_failures, impute_failures, values_beyond};
 use crate::compare::options::AnalysisOptions;
 use crate::compare::part_estimate::{PartContext, compare_parts};
@@ -211,6 +212,7 @@ impl RowPosition<'_> {
             no_larger_than: None,
             detectable: None,
             between_runs: None,
+            layout: None,
         })
     }
 
@@ -311,6 +313,7 @@ impl RowPosition<'_> {
             draft.row.between_runs = Some(pair.widen(&mut found, context.earlier, confidences)?);
         }
         draft.row.method = Some(method);
+        draft.row.layout = compare_layouts(baseline, candidate, found.change, index)?;
         self.fill_parts(draft, [baseline, candidate], (index, &units, &found), context)?;
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);
@@ -341,7 +344,7 @@ impl RowPosition<'_> {
         let (direction, margin) = (draft.row.direction, draft.row.margin);
         let fences = FarFences::of_sides(baseline, candidate, margin)?;
         if let Some(fences) = fences {
-            draft.row.tail = compare_tails(baseline, candidate, fences, direction, units.level)?;
+            draft.row.tail = compare_tails(baseline, candidate, index, fences, direction, units.level)?;
         }
         if let Some(tail) = &mut draft.row.tail {
             tail.earlier = count_earlier_tails(context.earlier, self.name, self.metric, direction, margin);

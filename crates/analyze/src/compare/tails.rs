@@ -3,7 +3,7 @@
 use perflab_model::Direction;
 use perflab_stats::{StatsError, TukeyFences, fisher_exact, mann_whitney, quantile};
 
-use crate::compare::alignment::{MetricKey, MetricSamples};
+use crate::compare::alignment::{MetricKey, MetricSamples, SampleIndex};
 use crate::compare::between_runs::EarlierRuns;
 use crate::compare::change::RepetitionLevel;
 use crate::compare::comparison::{SamplePoint, TailComparison, TailCount, Verdict};
@@ -88,6 +88,7 @@ pub(crate) fn count_earlier_tails(
 pub(crate) fn compare_tails(
     baseline: &MetricSamples,
     candidate: &MetricSamples,
+    index: &SampleIndex,
     fences: FarFences,
     direction: Direction,
     level: RepetitionLevel,
@@ -99,10 +100,11 @@ pub(crate) fn compare_tails(
     }
     let p = match level {
         RepetitionLevel::Iteration => fisher_exact(counts[0].into(), counts[1].into())?.p,
-        RepetitionLevel::Boot | RepetitionLevel::Run => {
+        RepetitionLevel::Boot | RepetitionLevel::Run | RepetitionLevel::Layout => {
             let shares = |cell: &MetricSamples| -> Vec<f64> {
                 let values = |points: &[SamplePoint]| points.iter().map(|point| point.value).collect();
                 let repetitions: Vec<Vec<f64>> = match level {
+                    RepetitionLevel::Layout => cell.by_layout(index).into_values().collect(),
                     RepetitionLevel::Run => cell.by_run().into_values().collect(),
                     _ => cell.by_boot().values().map(|points| values(points)).collect(),
                 };

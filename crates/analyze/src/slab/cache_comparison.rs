@@ -434,7 +434,7 @@ fn merge_into_one_case(record: &mut RunRecord) {
         environment: IndexMap::new(),
         levels: IndexMap::new(),
     }];
-    plan.slots = vec![Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 }];
+    plan.slots = vec![Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0, layout: None }];
     plan.factors.clear();
     record.iterations.clear();
 }

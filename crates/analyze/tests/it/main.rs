@@ -9,6 +9,7 @@ mod false_alarms;
 mod flags;
 mod gate;
 mod interaction;
+mod layouts;
 mod plan_power;
 mod run_level;
 mod shift;

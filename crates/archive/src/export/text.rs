@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use perflab_model::untrusted_text::escape_controls_in_line;
-use perflab_model::{Direction, Sample};
+use perflab_model::{BlockLayouts, Direction, Sample};
 
 use crate::export::exporter::{
     ExportSheet, MetricSummary, case_coordinates, direction_arrow, to_blankless_word,
@@ -24,7 +24,10 @@ pub(crate) fn write_csv_export(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> 
     let manifest = &sheet.record.manifest;
     let factors = || manifest.plan.factors.keys();
     let head = BEFORE.map(String::from).into_iter().chain(factors().map(|name| format!("factor.{name}")));
-    write_separated_row(head.chain(AFTER.map(String::from)), out)?;
+    let has_layouts = !manifest.plan.layouts.is_empty();
+    let layouts = BlockLayouts::from_plan(&manifest.plan);
+    let head = head.chain(AFTER.map(String::from)).chain(has_layouts.then(|| "layout".into()));
+    write_separated_row(head, out)?;
     let label = manifest.label.clone().unwrap_or_default();
     for sample in &sheet.record.samples {
         let Some(case) = sheet.case_of_sample(sample) else { continue };
@@ -50,7 +53,9 @@ pub(crate) fn write_csv_export(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> 
             sample.start.0.to_string(),
             sample.end.0.to_string(),
         ];
-        write_separated_row(before.into_iter().chain(levels).chain(after), out)?;
+        let layout = layouts.of_iteration(sample.boot, sample.iteration);
+        let layout = has_layouts.then(|| layout.map_or_else(String::new, |layout| layout.to_string()));
+        write_separated_row(before.into_iter().chain(levels).chain(after).chain(layout), out)?;
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use perflab_model::column::{
 };
 use perflab_model::table::StoredValue;
 use perflab_model::{
-    Case, ColumnRef, ColumnSpec, DeclaredColumn, Direction, IterationRecord, Manifest, Nanos, Outcome,
-    RowSchema, RunPlan, Sample, SharedStr, Slot, TypedTable, TypedTableBuilder, Unit,
+    BlockLayouts, Case, ColumnRef, ColumnSpec, DeclaredColumn, Direction, IterationRecord, Manifest, Nanos,
+    Outcome, RowSchema, RunPlan, Sample, SharedStr, Slot, TypedTable, TypedTableBuilder, Unit,
 };
 
 use crate::error::ArchiveError;
@@ -35,6 +35,7 @@ impl RowSchema for SampleRow {
         key("unit", Text, "the unit of the value"),
         key("direction", Text, "higher, lower or neither: which way is good"),
         value("primary", Boolean, "1", "whether the metric decides (true) or explains (false)"),
+        LAYOUT,
         value(
             "start_ns",
             Int,
@@ -94,6 +95,15 @@ const TARGET: DeclaredColumn = DeclaredColumn::optional(
     "name of the target; missing for the machine that recorded",
 );
 
+/// In a run that varies layouts.
+const LAYOUT: DeclaredColumn = DeclaredColumn::optional(
+    "layout",
+    Int32,
+    "1",
+    ColumnKind::Key,
+    "index into plan.layouts of run.json; the column is there where a study varies layouts",
+);
+
 const CASE: DeclaredColumn = key("case", Int32, "index into plan.cases of run.json");
 
 const WORKLOAD: DeclaredColumn = key("workload", Text, "the workload's name in the study");
@@ -108,6 +118,7 @@ trait CaseRow: RowSchema + Sized {
     const CASE: ColumnRef<Self, i32> = ColumnRef::named("case");
     const WORKLOAD: ColumnRef<Self, str> = ColumnRef::named("workload");
     const POINT: ColumnRef<Self, str> = ColumnRef::named("point");
+    const LAYOUT: ColumnRef<Self, i32> = ColumnRef::named("layout");
 }
 
 impl CaseRow for SampleRow {}
@@ -117,7 +128,12 @@ impl CaseRow for IterationRow {}
 /// The columns of such rows for a plan, with or without targets.
 fn case_row_columns<R: CaseRow>(plan: &RunPlan, targets: bool) -> Vec<ColumnSpec> {
     let mut columns = Vec::new();
-    for column in R::COLUMNS.iter().filter(|column| targets || column.name != R::TARGET.name()) {
+    let is_there = |column: &&DeclaredColumn| match column.name {
+        name if name == R::TARGET.name() => targets,
+        name if name == R::LAYOUT.name() => !plan.layouts.is_empty(),
+        _ => true,
+    };
+    for column in R::COLUMNS.iter().filter(is_there) {
         columns.push(column.column());
         if column.name == R::POINT.name() {
             columns.extend(plan.factors.keys().map(|name| factor_column(name)));
@@ -215,6 +231,7 @@ const MAX_ROWS_AT_ONCE: usize = 1 << 20;
 /// `samples.parquet` being written.
 pub(crate) struct SampleTableWriter {
     table: ParquetWriter<SampleRow>,
+    layouts: BlockLayouts,
     cases: CaseTexts,
 }
 
@@ -222,7 +239,9 @@ impl SampleTableWriter {
     pub(crate) fn create(directory: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
         let columns = sample_columns(&manifest.plan, !manifest.targets.is_empty());
         let cases = CaseTexts::new(manifest, &columns);
-        Ok(SampleTableWriter { table: ParquetWriter::create(&directory.join(SAMPLES), columns, &[])?, cases })
+        let layouts = BlockLayouts::from_plan(&manifest.plan);
+        let table = ParquetWriter::create(&directory.join(SAMPLES), columns, &[])?;
+        Ok(SampleTableWriter { table, layouts, cases })
     }
 
     pub(crate) fn push(&mut self, sample: &Sample) -> Result<(), ArchiveError> {
@@ -235,6 +254,9 @@ impl SampleTableWriter {
         row.set(SampleRow::UNIT, sample.unit.0.as_str());
         row.set(SampleRow::DIRECTION, sample.direction.name());
         row.set(SampleRow::PRIMARY, sample.primary);
+        if let Some(layout) = self.layouts.of_iteration(sample.boot, sample.iteration) {
+            row.set(<SampleRow as CaseRow>::LAYOUT, to_stored_index(layout));
+        }
         row.set(SampleRow::START, to_stored_nanos(sample.start));
         row.set(SampleRow::END, to_stored_nanos(sample.end));
         self.table.end_row()
@@ -346,6 +368,7 @@ impl RowSchema for IterationRow {
             ColumnKind::Value,
             "the time limit that it ran into; missing unless it did",
         ),
+        LAYOUT,
         value(
             "start_ns",
             Int,
@@ -412,6 +435,9 @@ impl IterationTableWriter {
         row.set(IterationRow::OUTCOME, outcome);
         row.set(IterationRow::REASON, reason);
         row.set(IterationRow::LIMIT, limit.map(to_stored_nanos));
+        if let Some(layout) = slot.and_then(|slot| slot.layout) {
+            row.set(<IterationRow as CaseRow>::LAYOUT, to_stored_index(layout));
+        }
         row.set(IterationRow::START, to_stored_nanos(iteration.start));
         row.set(IterationRow::END, to_stored_nanos(iteration.end));
         self.table.end_row()

@@ -50,7 +50,7 @@ pub(crate) fn measure_many_agents() -> Result<(), BarrierBenchError> {
 /// What each of fifty rounds of all takes, from one barrier to the next.
 fn time_barriers(hub: &mut Multiplexer) -> Result<Vec<Duration>, BarrierBenchError> {
     let round = |index| {
-        let slot = Slot { case: 0, iteration: index, block: index, warmup: false, boot: 0 };
+        let slot = Slot { case: 0, iteration: index, block: index, warmup: false, boot: 0, layout: None };
         (index, slot, (0..MANY).collect())
     };
     let rounds: Vec<BarrierRound> = (0..50).map(round).collect();

@@ -89,6 +89,11 @@ pub struct RunRules {
     /// With targets: how often they are started anew. Each start holds all iterations, and is the unit of comparison.
     #[serde(skip_serializing_if = "is_single_boot")]
     pub boots: u32,
+    /// Under how many layouts each case runs, in turn: the environment padded by another length, addresses not
+    /// randomised, and for programs that the workload builds itself another order of linking. Layouts are taken for random,
+    /// and are what is compared, so that a change that only moves code is no change (default: the one that there is).
+    #[serde(skip_serializing_if = "is_single_layout")]
+    pub layout: u32,
     /// With targets: start them anew for each case, after the host's settings of that case are in force. What a setting of
     /// the host does to a guest that is there already is not what it does to one that starts: its memory is there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -132,6 +137,10 @@ fn is_single_boot(boots: &u32) -> bool {
     *boots == 1
 }
 
+fn is_single_layout(layouts: &u32) -> bool {
+    *layouts == 1
+}
+
 fn is_default_lost_after(span: &DurationText) -> bool {
     *span == PATIENCE
 }
@@ -148,6 +157,7 @@ impl Default for RunRules {
             total_time_limit: None,
             quiet: DurationText(crate::Nanos(0)),
             boots: 1,
+            layout: 1,
             boot_each_case: false,
             on_lost_target: LostTargetPolicy::default(),
             lost_after: PATIENCE,

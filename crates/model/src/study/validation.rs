@@ -50,6 +50,7 @@ pub(crate) fn study_problems(study: &Study) -> Vec<Problem> {
     disk_problems(study, &mut found);
     profile_problems(study, &mut found);
     all_target_problems(study, &mut found);
+    found.extend(layout_problem(study));
     found
 }
 
@@ -235,6 +236,24 @@ fn all_target_problems(study: &Study, found: &mut Vec<Problem>) {
     if study.run.boot_each_case {
         boot_each_case_problems(study, found);
     }
+}
+
+/// More layouts than this are no better known.
+const MOST_LAYOUTS: u32 = 1000;
+
+/// Layouts that cannot be run under equally often.
+fn layout_problem(study: &Study) -> Option<Problem> {
+    let (layouts, iterations) = (study.run.layout, study.run.iterations);
+    let key = "run.layout";
+    if !(1..=MOST_LAYOUTS).contains(&layouts) {
+        return Some(Problem::new(key, format!("must be from 1 to {MOST_LAYOUTS}")));
+    }
+    let is_uneven = study.run.until.is_none() && layouts > 1 && !iterations.is_multiple_of(layouts);
+    is_uneven.then(|| {
+        let message = format!("{iterations} iterations are not equally many under each of {layouts} layouts");
+        let enough = iterations.div_ceil(layouts).max(2).saturating_mul(layouts);
+        Problem::new(key, message).with_hint(format!("set `iterations = {enough}`: two or more a layout"))
+    })
 }
 
 /// What cannot be when every case has its own start of the targets.

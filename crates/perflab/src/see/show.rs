@@ -73,12 +73,23 @@ fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
     if !failed.is_empty() && record.iterations.iter().any(|one| one.target.is_some()) {
         lines.push(format!("counted in each target: {} of {} failed", failed.len(), record.iterations.len()));
     }
+    lines.extend(layout_line(manifest));
     lines.extend(fairness::synchronisation_text(record));
     lines.extend(fairness::fairness_lines(record));
     lines.extend(find_warm_ups(record).iter().map(warm_up_line));
     lines.extend(gap_lines(&record.gaps));
     lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
     lines
+}
+
+/// Under how many layouts its cases ran.
+fn layout_line(manifest: &Manifest) -> Option<String> {
+    let layouts = &manifest.plan.layouts;
+    let largest = layouts.iter().map(|layout| layout.padding).max()?;
+    Some(format!(
+        "{} layouts, in turn: the first as built, environments up to {largest} bytes longer (every one: plan.layouts of run.json)",
+        layouts.len()
+    ))
 }
 
 /// A warm-up that was found; comparisons keep it unless they are asked not to.

@@ -27,6 +27,7 @@ mod imports;
 mod interrupted;
 mod io;
 mod laboratory;
+mod layouts;
 mod liars;
 mod libvirt;
 mod newcomer;

@@ -194,6 +194,27 @@ pub(crate) fn failures_text(row: &VerdictRow, comparison: &Comparison) -> Option
     ))
 }
 
+/// `+3.0 % as built, of which layout explains +2.8 %; …`: how much of a change is where code and stack lie; nothing where layouts
+/// were not varied.
+pub(crate) fn layout_text(row: &VerdictRow) -> Option<String> {
+    let (layout, change) = (row.layout?, row.change?);
+    let unit = row_unit(row);
+    let own = |value: f64| match change.scale {
+        ChangeScale::Ratio => format_percent_change(value),
+        ChangeScale::Absolute => format!("{} {}", format_signed(value / unit.divisor, 3), unit.name),
+    };
+    let built = layout.as_built.zip(layout.explained).map(|(built, explained)| {
+        format!("{} as built, of which layout explains {}", own(built), own(explained))
+    });
+    let varies = layout.sd.map(|sd| {
+        let size = own(sd);
+        let (size, layouts) = (size.trim_start_matches('+'), layout.layouts);
+        format!("the change varies by {size} (standard deviation) from one of {layouts} layouts to the next")
+    });
+    let parts: Vec<String> = built.into_iter().chain(varies).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 /// What stands beside a verdict's word, in a terminal and on a page.
 pub(crate) fn verdict_symbol(word: &str) -> char {
     match word {

@@ -9,7 +9,8 @@ use crate::comparison::answer::answer_lines;
 use crate::comparison::document::ComparisonDocument;
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::{
-    NOTHING, RowText, change_title, comparison_headline, count_verdicts, shorten_name, side_names,
+    NOTHING, RowText, change_title, comparison_headline, count_verdicts, layout_text, shorten_name,
+    side_names,
 };
 use crate::diagnostics;
 use crate::grid::{self, Grid, GridCell, GridColumn, GridError, OutputFormat};
@@ -96,7 +97,14 @@ fn comparison_table(comparison: &Comparison, width: Option<usize>, on: bool) -> 
         lines.extend(wrap_text(&text, text_width, "", "  ").iter().map(|line| dim_text(line, on)));
     }
     lines.extend(wrap_text(&count_verdicts(comparison), text_width, "", "  "));
+    lines.extend(layout_lines(comparison).iter().flat_map(|line| wrap_text(line, text_width, "", "  ")));
     lines
+}
+
+/// How much of each change that decides is where code and stack lie.
+fn layout_lines(comparison: &Comparison) -> Vec<String> {
+    let line = |row: &&VerdictRow| Some(format!("{}, {}: {}", row.subject, row.metric, layout_text(row)?));
+    comparison.deciding_rows().iter().filter_map(line).collect()
 }
 
 /// The rows of a table and how many it leaves out: all where metrics were chosen, else primary rows all, then the

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::{
-    failures_text, format_size, no_larger_than_text, part_text, tail_text, verdict_symbol, verdict_words,
+    failures_text, format_size, layout_text, no_larger_than_text, part_text, tail_text, verdict_symbol,
+    verdict_words,
 };
 use crate::diagnostics::flag_footnote;
 
@@ -221,5 +222,6 @@ fn row_advice(row: &VerdictRow, comparison: &Comparison) -> String {
         _ => return part_text(row).unwrap_or_default(),
     }
     let level = row.method.map_or(RepetitionLevel::Iteration, |method| method.level).noun();
-    row.needed.map(|needed| format!("needs about {needed} {level} a side")).unwrap_or_default()
+    let needed = row.needed.map(|needed| format!("needs about {needed} {level} a side"));
+    needed.into_iter().chain(layout_text(row)).collect::<Vec<_>>().join("; ")
 }

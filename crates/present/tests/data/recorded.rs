@@ -123,6 +123,7 @@ fn recorded_manifest(slots: &[Vec<String>]) -> Manifest {
         iteration: parse_cell(row, 1),
         block: parse_cell(row, 1),
         warmup: row[2] == "1",
+        layout: None,
     };
     let factors = FACTORS.iter().map(|(name, levels)| ((*name).into(), levels.map(str::to_owned).to_vec()));
     Manifest {
