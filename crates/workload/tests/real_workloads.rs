@@ -19,7 +19,11 @@ fn brief_invocation(definition: &WorkloadDefinition, scratch: &std::path::Path) 
     let scope = host::host_scope();
     let parameters =
         definition.resolve_parameters(&definition.brief, &scope).expect("brief parameters are checked");
-    let paths = HostPaths { perflab: host::find_load_binary(), scratch: Some(scratch.into()), kept: Some(scratch.join("kept")) };
+    let paths = HostPaths {
+        perflab: host::find_load_binary(),
+        scratch: Some(scratch.into()),
+        kept: Some(scratch.join("kept")),
+    };
     definition.build_invocation(&parameters, &scope, &paths).expect("templates are filled")
 }
 
