@@ -343,6 +343,49 @@ fn print_table(title: &str, cell: impl Fn(CellKey) -> String) {
     println!();
 }
 
+/// How often flags that judge values come where nothing is wrong.
+fn print_flag_table(found: &BTreeMap<CellKey, CellCounts>, tries: usize) {
+    println!("**Flags on clean samples** (normal noise), in % of rows, at 5 / 10 / 30 / 100 iterations:\n");
+    let designs: Vec<&str> = DESIGNS.iter().map(|(_, name)| *name).collect();
+    println!("| flag | {} |\n|:--|{}", designs.join(" | "), ":--|".repeat(designs.len()));
+    for (flag, name) in FLAGS {
+        let cells: Vec<String> = DESIGNS
+            .iter()
+            .map(|(design, _)| {
+                let share = |n: u32| {
+                    let flags = &found[&(NoiseShape::Normal, *design, n, 0)].flags;
+                    percent_text(flags.get(&flag).copied().unwrap_or(0), tries)
+                };
+                ITERATIONS.map(share).join(" / ")
+            })
+            .collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    println!();
+}
+
+fn print_word_table(found: &BTreeMap<CellKey, CellCounts>) {
+    println!("**Words at the default margin** of 3 %, at 30 iterations, in % of experiments:\n");
+    println!(
+        "| shape | design | change | better | worse | same | unclear | differs | same here |\n|:--|:--|--:|--:|--:|--:|--:|--:|--:|"
+    );
+    for (shape, name) in SHAPES {
+        for (design, design_name) in DESIGNS {
+            for change in [0, 2, 4] {
+                let words = &found[&(shape, design, 30, change)].words;
+                let of = words.values().sum();
+                let shares = ["better", "worse", "same", "unclear", "differs", "same here"]
+                    .map(|word| percent_text(words.get(word).copied().unwrap_or(0), of));
+                println!(
+                    "| {name} | {design_name} | {:.0} % | {} |",
+                    100.0 * CHANGES[change],
+                    shares.join(" | ")
+                );
+            }
+        }
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>().unwrap());
     let (seed, tries) = (arguments.next().unwrap_or(2026), arguments.next().unwrap_or(2_000) as usize);
@@ -421,40 +464,6 @@ fn main() {
             own
         },
     );
-    println!("**Flags on clean samples** (normal noise), in % of rows, at 5 / 10 / 30 / 100 iterations:\n");
-    let designs: Vec<&str> = DESIGNS.iter().map(|(_, name)| *name).collect();
-    println!("| flag | {} |\n|:--|{}", designs.join(" | "), ":--|".repeat(designs.len()));
-    for (flag, name) in FLAGS {
-        let cells: Vec<String> = DESIGNS
-            .iter()
-            .map(|(design, _)| {
-                let share = |n: u32| {
-                    let flags = &found[&(NoiseShape::Normal, *design, n, 0)].flags;
-                    percent_text(flags.get(&flag).copied().unwrap_or(0), tries)
-                };
-                ITERATIONS.map(share).join(" / ")
-            })
-            .collect();
-        println!("| {name} | {} |", cells.join(" | "));
-    }
-    println!();
-    println!("**Words at the default margin** of 3 %, at 30 iterations, in % of experiments:\n");
-    println!(
-        "| shape | design | change | better | worse | same | unclear | differs | same here |\n|:--|:--|--:|--:|--:|--:|--:|--:|--:|"
-    );
-    for (shape, name) in SHAPES {
-        for (design, design_name) in DESIGNS {
-            for change in [0, 2, 4] {
-                let words = &found[&(shape, design, 30, change)].words;
-                let of = words.values().sum();
-                let shares = ["better", "worse", "same", "unclear", "differs", "same here"]
-                    .map(|word| percent_text(words.get(word).copied().unwrap_or(0), of));
-                println!(
-                    "| {name} | {design_name} | {:.0} % | {} |",
-                    100.0 * CHANGES[change],
-                    shares.join(" | ")
-                );
-            }
-        }
-    }
+    print_flag_table(&found, tries);
+    print_word_table(&found);
 }

@@ -13,6 +13,7 @@ use perflab_model::{Case, Direction, Nanos, Outcome, PlannedLayout, RunRecord, S
 
 use crate::compare::comparison::{ComparedRun, SamplePoint, SampleValues};
 use crate::compare::diagnostic::ComparisonDiagnostic;
+use crate::compare::failures::FailureCount;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::error::AnalyzeError;
 use crate::method_description::MethodDescription;
@@ -91,6 +92,8 @@ pub(crate) struct CaseIterations {
     pub(crate) failed: BTreeSet<IterationKey>,
     /// Why the first one did.
     pub(crate) reason: String,
+    /// How often it failed in each boot of each run, by boot and run.
+    pub(crate) by_run: BTreeMap<(u32, u32), FailureCount>,
 }
 
 /// One side, lined up: (subject, metric) -> values.
@@ -223,14 +226,17 @@ impl SampleIndex {
         for iteration in run.iterations.iter().filter(|one| one.outcome != Outcome::Interrupted) {
             let Some(slot) = slots.get(iteration.slot as usize).filter(|slot| !slot.warmup) else { continue };
             let Some(subject) = subjects.get(slot.case as usize).copied().flatten() else { continue };
+            let boot = self.boot_number(run, slot.boot, options);
             let iterations = table.iterations.entry(subject).or_default();
-            iterations.count += usize::from(!has_targets || counted.insert(iteration.slot));
+            let counts = iterations.by_run.entry((boot, number)).or_default();
+            let is_new = !has_targets || counted.insert(iteration.slot);
+            iterations.count += usize::from(is_new);
+            counts.of += usize::from(is_new);
             let Some(reason) = iteration.outcome.failure_reason() else { continue };
             if iterations.failed.is_empty() {
                 iterations.reason = reason;
             }
-            let boot = self.boot_number(run, slot.boot, options);
-            iterations.failed.insert((number, boot, slot.iteration));
+            counts.failed += usize::from(iterations.failed.insert((number, boot, slot.iteration)));
         }
     }
 

@@ -15,7 +15,7 @@ use crate::compare::change::{
     BetweenRuns, ChangeEstimate, ChangeInterval, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel,
 };
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
-use crate::compare::run_differences::machine_differences;
+use crate::compare::run_differences::{edited_cases, machine_differences};
 
 /// Fewest differences between earlier runs from which anything follows.
 const FEWEST_DIFFERENCES: usize = 3;
@@ -50,7 +50,14 @@ impl EarlierRuns {
         let mut index = SampleIndex::default();
         let selection = CaseSelection { level: None, hidden: hidden.to_vec() };
         let machine = &first.manifest.facts;
-        let is_same = |run: &&RunRecord| machine_differences(machine, &run.manifest.facts).is_empty();
+        // Runs of other cases under the same names are another experiment.
+        let is_edited = |run: &RunRecord| {
+            let sides = [std::slice::from_ref(first), std::slice::from_ref(run)];
+            !edited_cases(sides, hidden, hidden).is_empty()
+        };
+        let is_same = |run: &&RunRecord| {
+            machine_differences(machine, &run.manifest.facts).is_empty() && !is_edited(run)
+        };
         let mut runs: Vec<RunRecord> = options.earlier.iter().filter(is_same).cloned().collect();
         runs.sort_by_key(|run| run.manifest.anchor.realtime);
         let side = ComparisonSide { name: String::new(), runs };

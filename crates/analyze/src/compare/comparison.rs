@@ -353,9 +353,19 @@ impl VerdictRow {
         is_same && self.change.is_some_and(|change| change.excludes_none())
     }
 
-    /// Whether the change goes the good way (`Some(true)`) or the bad way; `None` without a direction or a change.
+    /// Whether what the verdict stands on goes the good way (`Some(true)`) or the bad way; `None` without a direction or a change.
     #[must_use]
     pub fn is_good_change(&self) -> Option<bool> {
+        let is_less = |before: f64, after: f64| (before != after).then_some(after < before);
+        match (self.basis, self.tail, self.failures) {
+            (VerdictBasis::Tail, Some(tail), _) => {
+                return is_less(tail.baseline.share(), tail.candidate.share());
+            }
+            (VerdictBasis::Failures, _, Some(failures)) => {
+                return is_less(failures.baseline.share(), failures.candidate.share());
+            }
+            _ => {}
+        }
         let value = self.deciding_change()?.value;
         match self.direction {
             Direction::Neither => None,

@@ -1,12 +1,14 @@
 //! How often a case failed on both sides, and what a verdict stands on.
 
-use perflab_stats::{EventCount, fisher_exact};
+use std::collections::BTreeMap;
+
+use perflab_stats::{EventCount, StatsError, fisher_exact, welch};
 use serde::Serialize;
 
 use crate::compare::compared_part::ComparedPart;
 
 /// How often a case failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FailureCount {
     /// Iterations that failed or ran out of time.
     pub failed: usize,
@@ -35,7 +37,8 @@ pub struct FailureComparison {
     pub baseline: FailureCount,
     /// In the candidate.
     pub candidate: FailureCount,
-    /// Two-sided p-value of "both fail as often" (Fisher's exact test).
+    /// Two-sided p-value of "both fail as often": Fisher's exact test of the iterations, and no less than Welch's test of the shares
+    /// of boots or runs, where they repeat on both sides.
     pub p: f64,
     /// The p-value adjusted for all cases in which something failed (Benjamini and Hochberg).
     pub q: f64,
@@ -102,9 +105,76 @@ impl VerdictBasis {
 }
 
 impl FailureComparison {
-    /// Of these counts. q is p until the family is known; a side without an iteration says nothing.
-    pub(crate) fn from_counts(baseline: FailureCount, candidate: FailureCount) -> Self {
-        let p = fisher_exact(baseline.into(), candidate.into()).map_or(1.0, |found| found.p);
+    /// Of these counts. `units` are the shares that failed in each boot or run of both sides, where they repeat: what makes one
+    /// iteration of a run fail often makes the next one fail, too. q is p until the family is known; a side without an iteration
+    /// says nothing.
+    pub(crate) fn from_counts(
+        baseline: FailureCount,
+        candidate: FailureCount,
+        units: Option<[Vec<f64>; 2]>,
+    ) -> Self {
+        let of_iterations = fisher_exact(baseline.into(), candidate.into()).map_or(1.0, |found| found.p);
+        let of_units = units.map_or(0.0, |[ours, theirs]| match welch(&ours, &theirs) {
+            Ok(found) => found.p,
+            // All of a side alike: there is no chance between two sides that differ.
+            Err(StatsError::NoSpread) => 0.0,
+            Err(_) => 1.0,
+        });
+        let p = of_iterations.max(of_units);
         FailureComparison { baseline, candidate, p, q: p }
+    }
+}
+
+/// The shares that failed in each boot of both sides, or in each run where boots do not repeat; none where neither does, or where
+/// the sides are levels of one run.
+pub(crate) fn failure_shares(sides: [&BTreeMap<(u32, u32), FailureCount>; 2]) -> Option<[Vec<f64>; 2]> {
+    let by_boot = sides.map(|side| {
+        let mut boots: BTreeMap<u32, FailureCount> = BTreeMap::new();
+        for ((boot, _), count) in side {
+            let sum = boots.entry(*boot).or_default();
+            (sum.failed, sum.of) = (sum.failed + count.failed, sum.of + count.of);
+        }
+        boots.into_values().map(FailureCount::share).collect::<Vec<f64>>()
+    });
+    if by_boot.iter().all(|boots| boots.len() >= 2) {
+        return Some(by_boot);
+    }
+    let [ours, theirs] = sides;
+    let has_run_in_common = ours.keys().any(|(_, run)| theirs.keys().any(|(_, other)| run == other));
+    let repeat = ours.len() >= 2 && theirs.len() >= 2 && !has_run_in_common;
+    repeat.then(|| sides.map(|side| side.values().map(|count| count.share()).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(failed: usize, of: usize) -> FailureCount {
+        FailureCount { failed, of }
+    }
+
+    /// One run of three in which most iterations fail is no more than the luck of a run; all runs of a side are.
+    #[test]
+    fn failures_of_one_run_are_its_luck() {
+        let side = |failed: [usize; 3]| -> BTreeMap<(u32, u32), FailureCount> {
+            (0..).zip(failed).map(|(run, failed)| ((0, run), count(failed, 10))).collect()
+        };
+        let other = |failed: [usize; 3]| -> BTreeMap<(u32, u32), FailureCount> {
+            (3..).zip(failed).map(|(run, failed)| ((0, run), count(failed, 10))).collect()
+        };
+        let p = |theirs: [usize; 3]| {
+            let units = failure_shares([&side([0; 3]), &other(theirs)]);
+            let sum = theirs.iter().sum();
+            FailureComparison::from_counts(count(0, 30), count(sum, 30), units).p
+        };
+        assert!(p([0, 7, 0]) > 0.05 && p([4, 5, 6]) < 0.05 && p([5, 5, 5]) < 0.01);
+    }
+
+    #[test]
+    fn levels_of_one_run_have_no_shares_of_runs() {
+        let one = BTreeMap::from([((0, 0), count(0, 10)), ((0, 1), count(1, 10))]);
+        assert_eq!(failure_shares([&one, &one]), None);
+        let boots = BTreeMap::from([((0, 0), count(0, 10)), ((1, 0), count(1, 10))]);
+        assert_eq!(failure_shares([&boots, &boots]), Some([vec![0.0, 0.1], vec![0.0, 0.1]]));
     }
 }

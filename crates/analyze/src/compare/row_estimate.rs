@@ -16,7 +16,7 @@ use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::exact_values::exact_change;
 use crate::compare::experimental_unit::ComparisonUnits;
-use crate::compare::failures::{FailureComparison, VerdictBasis};
+use crate::compare::failures::{FailureComparison, VerdictBasis, failure_shares};
 use crate::compare::layout_effect::compare_layouts;
 use crate::compare::missing_values::{bad_end, count_failures, impute_failures, values_beyond};
 use crate::compare::options::AnalysisOptions;
@@ -268,9 +268,16 @@ impl RowPosition<'_> {
 
     /// Counted where something failed: in most rows nothing did.
     fn compare_failures(&self) -> Option<FailureComparison> {
-        let count = |side| count_failures(self.subject, side);
-        self.has_failures()
-            .then(|| FailureComparison::from_counts(count(self.baseline), count(self.candidate)))
+        if !self.has_failures() {
+            return None;
+        }
+        let counts = [self.baseline, self.candidate].map(|side| count_failures(self.subject, side));
+        let [ours, theirs] =
+            [self.baseline.0, self.candidate.0].map(|side| side.iterations.get(&self.subject));
+        let units =
+            ours.zip(theirs).and_then(|(ours, theirs)| failure_shares([&ours.by_run, &theirs.by_run]));
+        let [baseline, candidate] = counts;
+        Some(FailureComparison::from_counts(baseline, candidate, units))
     }
 
     /// What each side says about itself.

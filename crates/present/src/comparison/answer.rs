@@ -46,11 +46,13 @@ fn comparison_answer(comparison: &Comparison) -> String {
     let is_changed = !parts.is_empty();
     let (same, unclear, same_here) = (with_word("same"), with_word("unclear"), with_word("same here"));
     if !is_changed && same.len() == total {
-        return format!("nothing changed: {total} of {total} same{}", margin_text(&same));
+        let beyond = beyond_margin_text(&same);
+        return format!("nothing changed{beyond}: {total} of {total} same{}", margin_text(&same));
     }
     if !is_changed && same_here.len() == total {
         return format!(
-            "these two runs do not differ: {total} of {total} same here{}",
+            "these two runs do not differ{}: {total} of {total} same here{}",
+            beyond_margin_text(&same_here),
             margin_text(&same_here)
         );
     }
@@ -74,6 +76,11 @@ fn comparison_answer(comparison: &Comparison) -> String {
         return parts.join("; ");
     }
     format!("no change found in {total}: {}", rest.join(", "))
+}
+
+/// Said where a row changed by less than matters.
+fn beyond_margin_text(found: &[&VerdictRow]) -> &'static str {
+    if found.iter().any(|row| row.is_small_change()) { " by more than the margin" } else { "" }
 }
 
 /// The largest changes first: `time +137 % [+120, +151]`, with the case where there are several.
