@@ -23,6 +23,8 @@ pub enum MethodDescription {
     OneRunASide {
         /// The interval is up to so many times as wide as that of independent iterations.
         widened: f64,
+        /// They are levels of one run that were measured one after the other.
+        in_turn: bool,
         /// Pairs of earlier runs that say how much runs differ, in the row that has fewest; 0 where too few are known.
         earlier_pairs: usize,
     },

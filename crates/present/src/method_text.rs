@@ -27,7 +27,8 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::ExactValues => {
             "metrics that are assumed exact: any difference is a change, without statistics and whatever the margin".into()
         }
-        MethodDescription::OneRunASide { widened, earlier_pairs } => one_run_a_side_text(*widened, *earlier_pairs),
+        MethodDescription::OneRunASide { widened, in_turn: true, .. } => levels_in_turn_text(*widened),
+        MethodDescription::OneRunASide { widened, earlier_pairs, .. } => one_run_a_side_text(*widened, *earlier_pairs),
         MethodDescription::VerdictRule { narrow_confidence, confidence } => format!(
             "same: the {} % interval lies inside ± the margin (at most: the smallest margin of which that holds); better or worse: the {} % interval excludes no change and q is below {}",
             tenths_of_percent(*narrow_confidence),
@@ -125,6 +126,14 @@ impl<'a, T> ResultWithNotes<'a, T> {
 }
 
 /// Why rows say no more than *differs* or *same here*, and what their interval allows for.
+fn levels_in_turn_text(widened: f64) -> String {
+    format!(
+        "differs, same here: one level was measured after the other, so that a change and drift look alike; iterations resemble \
+         those before them, which widens intervals up to {widened:.1} times; in round brackets is the range between these two; \
+         a random order of the iterations gives a verdict"
+    )
+}
+
 fn one_run_a_side_text(widened: f64, earlier_pairs: usize) -> String {
     let why = "differs, same here: one run a side, and not interleaved, so that a change and the luck of a run look alike";
     let dependence =

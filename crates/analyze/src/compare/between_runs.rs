@@ -145,6 +145,7 @@ impl RunPair<'_> {
             noise.extend_to_any_runs(found, value, confidences)?;
         }
         Ok(BetweenRuns {
+            in_turn: false,
             autocorrelation: dependence.autocorrelation,
             widened,
             earlier_pairs: noise.map_or(0, |noise| noise.pairs),

@@ -61,13 +61,16 @@ impl MetricChange {
     }
 }
 
-/// What the interval of a row with one run a side allows for.
+/// What the interval of a row with one run a side allows for, or with levels that were measured one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BetweenRuns {
     /// How much an iteration resembles the one before it: lag-one autocorrelation within both runs.
     pub autocorrelation: f64,
     /// The interval is so many times as wide as that of independent iterations.
     pub widened: f64,
+    /// Whether the sides are levels of one run that were measured one after the other.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_turn: bool,
     /// Pairs of earlier runs that say how much a run differs from the next; 0 where too few are known.
     pub earlier_pairs: usize,
     /// How much of the change a steady drift within both runs would explain, on the scale of the change; absent where they lie

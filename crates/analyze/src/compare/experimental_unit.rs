@@ -43,6 +43,8 @@ pub(crate) struct ComparisonUnits {
     /// Nothing above the iteration repeats, and the sides are of different runs (or of different boots, of several runs each):
     /// whatever differs between these two may be their luck.
     pub(crate) between_runs: bool,
+    /// The sides are levels of one run that were measured one after the other: whatever differs may be when they were.
+    pub(crate) in_turn: bool,
     /// They are the values as they are, each of which is a unit.
     pub(crate) plain: bool,
 }
@@ -104,11 +106,14 @@ impl ComparisonUnits {
         let runs: BTreeSet<u32> = ours.runs.iter().chain(&theirs.runs).map(|(_, run)| *run).collect();
         let unknown_boot = boots_unknown && runs.len() > 1;
         if ours.runs.iter().any(|(_, run)| theirs.runs.iter().any(|(_, other)| run == other)) {
-            let of_one_run = (one_boot, unknown_boot, false);
-            return match fewest_layouts {
-                Some(_) => Self::from_layouts(&layouts, of_one_run, summary),
-                None => Self::from_iterations(baseline, candidate, index, of_one_run, summary),
+            // Levels that were measured one after the other are as far apart as two runs.
+            let in_turn = !ours.runs.iter().chain(&theirs.runs).any(|(_, run)| index.has_blocks(*run));
+            let of_one_run = (one_boot, unknown_boot, in_turn);
+            let found = match fewest_layouts {
+                Some(_) => Self::from_layouts(&layouts, of_one_run, summary)?,
+                None => Self::from_iterations(baseline, candidate, index, of_one_run, summary)?,
             };
+            return Ok(ComparisonUnits { in_turn, ..found });
         }
         if either(RepetitionLevel::Boot) && !boots_unknown {
             let sides = (by_boot(&ours.boots, summary)?, by_boot(&theirs.boots, summary)?);
@@ -154,6 +159,7 @@ impl ComparisonUnits {
             one_boot,
             unknown_boot,
             between_runs,
+            in_turn: false,
             plain: false,
         })
     }
@@ -188,6 +194,7 @@ impl ComparisonUnits {
             one_boot,
             unknown_boot,
             between_runs,
+            in_turn: false,
             plain,
         })
     }
@@ -207,6 +214,7 @@ impl ComparisonUnits {
             one_boot: false,
             unknown_boot,
             between_runs,
+            in_turn: false,
             plain: false,
         }
     }
@@ -229,6 +237,7 @@ impl ComparisonUnits {
             one_boot: false,
             unknown_boot: false,
             between_runs: false,
+            in_turn: false,
             plain: false,
         })
     }

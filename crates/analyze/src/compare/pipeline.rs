@@ -177,7 +177,8 @@ fn one_run_a_side(drafts: &[RowEstimate]) -> Option<MethodDescription> {
     let found = || drafts.iter().filter_map(|draft| draft.row.between_runs);
     let widened = found().map(|runs| runs.widened).reduce(f64::max)?;
     let earlier_pairs = found().map(|runs| runs.earlier_pairs).min()?;
-    Some(MethodDescription::OneRunASide { widened, earlier_pairs })
+    let in_turn = found().all(|runs| runs.in_turn);
+    Some(MethodDescription::OneRunASide { widened, in_turn, earlier_pairs })
 }
 
 /// What the row with fewest values could not have seen, of those that decide and are the same.

@@ -11,7 +11,7 @@ use perflab_stats::{StatsError, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
 use crate::compare::between_runs::{EarlierRuns, RunPair};
-use crate::compare::change::{ChangeEstimate, ChangeScale, estimate_change};
+use crate::compare::change::{BetweenRuns, ChangeEstimate, ChangeScale, estimate_change};
 use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::exact_values::exact_change;
@@ -317,7 +317,11 @@ impl RowPosition<'_> {
                 level: units.level,
                 compared: [units.baseline.len(), units.candidate.len()],
             };
-            draft.row.between_runs = Some(pair.widen(&mut found, context.earlier, confidences)?);
+            // Earlier runs were in the same order, and say nothing of what it does.
+            let (none, in_turn) = (EarlierRuns::default(), units.in_turn);
+            let earlier = if in_turn { &none } else { context.earlier };
+            let between_runs = pair.widen(&mut found, earlier, confidences)?;
+            draft.row.between_runs = Some(BetweenRuns { in_turn, ..between_runs });
         }
         draft.row.method = Some(method);
         draft.row.layout = compare_layouts(baseline, candidate, found.change, index)?;

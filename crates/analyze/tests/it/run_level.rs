@@ -2,7 +2,8 @@
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{
-    AnalysisOptions, ComparisonSide, IntervalMeaning, RepetitionLevel, Verdict, VerdictRow, compare_sides,
+    AnalysisOptions, ComparisonSide, IntervalMeaning, RepetitionLevel, Verdict, VerdictRow, compare_levels,
+    compare_sides,
 };
 use perflab_model::RunRecord;
 
@@ -167,4 +168,22 @@ fn a_steady_drift_says_how_much_it_would_explain() {
     let row = only_row(&make_side("a", vec![ours]), make_side("b", vec![theirs]), &strict_options());
     let drift = row.between_runs.unwrap().drift.unwrap();
     assert!((drift - row.change.unwrap().value).abs() < 0.3 * drift, "{drift}");
+}
+
+/// Under a drift, levels of one run that were measured one after the other differ though nothing changed.
+#[test]
+fn levels_measured_in_turn_have_no_verdict() {
+    let mut noise = SplitMixNoise(11);
+    let lab = RunBuilder::new("r").with(|lab| {
+        lab.factors = vec![("build", vec!["old", "new"])];
+        lab.order = "sequential";
+        lab.iterations = 30;
+    });
+    let run = lab.build_run(|spot| {
+        Some(noise.lognormal_around(if spot.level("build") == "new" { 1.1 } else { 1.0 }, 0.01))
+    });
+    let side = ComparisonSide { name: "r".into(), runs: vec![run] };
+    let row = compare_levels(&side, "build", &AnalysisOptions::default()).unwrap().rows.remove(0);
+    assert_eq!(row.verdict, Verdict::Differs);
+    assert!(row.between_runs.is_some_and(|found| found.in_turn && found.earlier_pairs == 0), "{row:?}");
 }

@@ -35,9 +35,11 @@ fn comparison_answer(comparison: &Comparison) -> String {
         let found = with_word(word);
         if !found.is_empty() {
             let of = if parts.is_empty() { format!(" of {total}") } else { String::new() };
-            let word = match (word, found.len()) {
-                ("differs", 1) => "differs between these two runs",
-                ("differs", _) => "differ between these two runs",
+            let word = match (word, found.len(), comparison.by.is_some()) {
+                ("differs", 1, false) => "differs between these two runs",
+                ("differs", _, false) => "differ between these two runs",
+                ("differs", 1, true) => "differs, measured in turn",
+                ("differs", _, true) => "differ, measured in turn",
                 _ => word,
             };
             parts.push(format!("{}{of} {word}: {}", found.len(), name_changes(&found, comparison)));
@@ -51,7 +53,8 @@ fn comparison_answer(comparison: &Comparison) -> String {
     }
     if !is_changed && same_here.len() == total {
         return format!(
-            "these two runs do not differ{}: {total} of {total} same here{}",
+            "{} do not differ{}: {total} of {total} same here{}",
+            if comparison.by.is_some() { "these levels" } else { "these two runs" },
             beyond_margin_text(&same_here),
             margin_text(&same_here)
         );
