@@ -52,6 +52,7 @@
 pub mod benchstat;
 mod block_owner;
 pub mod compare;
+pub mod design;
 mod error;
 pub mod fairness;
 pub mod flame;

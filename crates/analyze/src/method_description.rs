@@ -27,6 +27,8 @@ pub enum MethodDescription {
         in_turn: bool,
         /// Pairs of earlier runs that say how much runs differ, in the row that has fewest; 0 where too few are known.
         earlier_pairs: usize,
+        /// Whether, in some row, these are runs of the machine's noise card.
+        from_card: bool,
     },
     /// What makes a verdict.
     VerdictRule {

@@ -28,7 +28,9 @@ pub fn describe_method(method: &MethodDescription) -> String {
             "metrics that are assumed exact: any difference is a change, without statistics and whatever the margin".into()
         }
         MethodDescription::OneRunASide { widened, in_turn: true, .. } => levels_in_turn_text(*widened),
-        MethodDescription::OneRunASide { widened, earlier_pairs, .. } => one_run_a_side_text(*widened, *earlier_pairs),
+        MethodDescription::OneRunASide { widened, earlier_pairs, from_card, .. } => {
+            one_run_a_side_text(*widened, *earlier_pairs, *from_card)
+        }
         MethodDescription::VerdictRule { narrow_confidence, confidence } => format!(
             "same: the {} % interval lies inside ± the margin (at most: the smallest margin of which that holds); better or worse: the {} % interval excludes no change and q is below {}",
             tenths_of_percent(*narrow_confidence),
@@ -134,14 +136,18 @@ fn levels_in_turn_text(widened: f64) -> String {
     )
 }
 
-fn one_run_a_side_text(widened: f64, earlier_pairs: usize) -> String {
+fn one_run_a_side_text(widened: f64, earlier_pairs: usize, from_card: bool) -> String {
     let why = "differs, same here: one run a side, and not interleaved, so that a change and the luck of a run look alike";
     let dependence =
         format!("iterations resemble those before them, which widens intervals up to {widened:.1} times");
     match earlier_pairs {
         0 => format!(
             "{why}; {dependence}; in round brackets is the range between these two runs: four more runs of the study on this \
-             machine would say how much any two differ"
+             machine, or of `perflab noise`, would say how much any two differ"
+        ),
+        pairs if from_card => format!(
+            "{why}; {dependence}, and {pairs} pairs of runs of this machine's noise card say how much any two differ: other runs of \
+             the study are too few"
         ),
         pairs => {
             format!("{why}; {dependence}, and {pairs} pairs of earlier runs say how much any two differ")

@@ -1,6 +1,7 @@
 //! The noise of a machine, and the repetitions that a precision costs, as tables.
 
 use perflab_analyze::NoiseCard;
+use perflab_analyze::design::{DesignKind, DesignProposal};
 use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
 
 use crate::grid::{Grid, GridCell, GridColumn};
@@ -11,6 +12,8 @@ use perflab_model::quantity::{format_percent_change, format_share};
 pub fn noise_card_grid(card: &NoiseCard) -> Grid {
     let left = ["case", "metric"].map(GridColumn::left);
     let right = ["n", "noise", "change a → b", "reaches", "finds", "alarms interleaved", "alarms in turn"];
+    let levels = ["σ boots", "σ runs", "σ blocks", "σ iterations", "autocorrelation", "drift an hour"];
+    let right = right.into_iter().chain(levels);
     let mut grid = Grid::new(left.into_iter().chain(right.map(GridColumn::right)));
     let percent = |value: f64| GridCell::with_text(format_share(value), value);
     let share = |value: Option<f64>| {
@@ -27,9 +30,104 @@ pub fn noise_card_grid(card: &NoiseCard) -> Grid {
             row.detects.map_or_else(GridCell::missing, percent),
             share(row.interleaved),
             share(row.in_turn),
+            share(row.levels.and_then(|levels| levels.boots.sd)),
+            share(row.levels.and_then(|levels| levels.runs.sd)),
+            share(row.levels.and_then(|levels| levels.blocks.sd)),
+            share(row.levels.and_then(|levels| levels.iterations.sd)),
+            row.levels.map_or_else(GridCell::missing, |levels| {
+                GridCell::with_text(format!("{:.2}", levels.autocorrelation), levels.autocorrelation)
+            }),
+            row.levels.and_then(|levels| levels.drift).map_or_else(GridCell::missing, |drift| {
+                GridCell::with_text(format_percent_change(drift), drift)
+            }),
         ]);
     }
     grid
+}
+
+/// What the machine did meanwhile, and on how many runs and boots the levels rest.
+#[must_use]
+pub fn noise_level_notes(card: &NoiseCard) -> Vec<String> {
+    let mut notes = Vec::new();
+    let known = || card.rows.iter().filter_map(|row| row.levels);
+    if let Some(levels) = known().max_by_key(|levels| levels.runs.n) {
+        let count = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+        let (runs, boots) = (count(levels.runs.n, "run"), count(levels.boots.n, "boot"));
+        let unknown = match (known().any(|levels| levels.runs.sd.is_some()), levels.boots.n > 1) {
+            (false, false) => "; `perflab noise --runs 5` learns how much a run adds, and noise runs after a reboot how much a boot does",
+            (true, false) => "; noise runs after a reboot learn how much a boot adds",
+            _ => "",
+        };
+        notes.push(format!("σ: what each level adds, by analysis of variance over {runs} of {boots}{unknown}"));
+    }
+    let steal = card.steal.map(|steal| format!("steal time {}", format_share(steal)));
+    let switches = card.context_switches.map(|rate| format!("{rate:.0} context switches a second"));
+    let load: Vec<String> = steal.into_iter().chain(switches).collect();
+    notes.extend((!load.is_empty()).then(|| format!("meanwhile: {}", load.join(", "))));
+    notes
+}
+
+/// A row a metric and design: what reaches the goal, and what each finds in a minute, ten and an hour.
+#[must_use]
+pub fn design_grid(proposals: &[DesignProposal]) -> Grid {
+    let left = ["case", "metric", "design", "holds for"].map(GridColumn::left);
+    let right = ["iterations", "repetitions a side", "time", "finds in 1 min", "in 10 min", "in 1 h"];
+    let columns = left.into_iter().chain(right.map(GridColumn::right)).chain([GridColumn::left("cheapest")]);
+    let mut grid = Grid::new(columns);
+    for one in proposals {
+        let finds = one.finds.map(|size| {
+            size.map_or_else(GridCell::missing, |size| GridCell::with_text(format_share(size), size))
+        });
+        let cells = [
+            GridCell::from(one.subject.as_str()),
+            GridCell::from(one.metric.as_str()),
+            GridCell::from(one.design.name()),
+            GridCell::from(one.design.scope()),
+            GridCell::from(one.iterations),
+            GridCell::from(one.repetitions),
+            one.time.map_or_else(GridCell::missing, |time| GridCell::with_text(time.to_string(), time.0)),
+        ];
+        let cheapest = GridCell::with_text(if one.cheapest { "yes" } else { "" }.to_owned(), one.cheapest);
+        grid.add_row(cells.into_iter().chain(finds).chain([cheapest]));
+    }
+    grid
+}
+
+/// What the numbers of [`design_grid`] rest on.
+#[must_use]
+pub fn design_notes(
+    card: &NoiseCard,
+    proposals: &[DesignProposal],
+    goal: &SampleSizeOptions,
+) -> Vec<String> {
+    let mut notes = vec![format!(
+        "goal: {} {}, at 95 % confidence and 80 % power; time is that of both sides on this machine; finds: the change found in 80 % \
+         of experiments of that length",
+        goal_text(goal),
+        perflab_model::Ratio(goal.size)
+    )];
+    let has = |kind: DesignKind| proposals.iter().any(|one| one.design == kind);
+    let missing = [(DesignKind::Runs, "runs"), (DesignKind::Boots, "boots")];
+    let missing: Vec<&str> = missing.iter().filter(|(kind, _)| !has(*kind)).map(|(_, name)| *name).collect();
+    if !missing.is_empty() {
+        notes.push(format!(
+            "no design by {}: their noise is not on the card yet (`perflab noise --runs 5`; again after a reboot)",
+            missing.join(" or ")
+        ));
+    }
+    notes.push(String::from(
+        "interleaved: make the difference a factor of one study; the luck of its boot is on both sides, and the verdict holds for that boot"
+    ));
+    notes.extend(card.run_cost.map(|cost| format!("a run costs {cost} besides its iterations")));
+    notes
+}
+
+fn goal_text(goal: &SampleSizeOptions) -> &'static str {
+    match goal.aim {
+        SampleSizeAim::Precision => "an interval of ±",
+        SampleSizeAim::Detect => "to find a real change of",
+        SampleSizeAim::Decide => "a verdict either way at",
+    }
 }
 
 /// A row a metric: boots and iterations that a wanted precision costs.
@@ -59,11 +157,7 @@ pub fn sample_size_grid(planned: &[SampleSizePlan]) -> Grid {
 /// What the numbers of [`sample_size_grid`] rest on.
 #[must_use]
 pub fn sample_size_notes(planned: &[SampleSizePlan], goal: &SampleSizeOptions) -> Vec<String> {
-    let what = match goal.aim {
-        SampleSizeAim::Precision => "an interval of ±",
-        SampleSizeAim::Detect => "to find a real change of",
-        SampleSizeAim::Decide => "a verdict either way at",
-    };
+    let what = goal_text(goal);
     let mut notes = vec![format!(
         "goal: {what} {}, at 95 % confidence and 80 % power; noise as in the runs named, good to a quarter at best",
         perflab_model::Ratio(goal.size)

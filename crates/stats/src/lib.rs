@@ -13,7 +13,7 @@
 //! | `shift_band` | how far each decile moved, with a band for all at once |
 //! | `student_t` | means: one, two, contrasts, ratios, the next value |
 //! | `false_discovery` | corrections for many metrics |
-//! | `bootstrap`, `variance_components` | boots resampled; noise on several levels |
+//! | `bootstrap`, `variance_components`, `nested_components` | boots resampled; noise on several levels, of equal and of unequal size |
 //! | `power` | the size of the next experiment |
 //! | `sample_shape` | two modes, outliers |
 //! | `trend`, `warm_up`, `change_points` | values in time order: drift, steady state, steps |
@@ -49,6 +49,7 @@ mod fisher;
 mod interval;
 mod mann_whitney;
 mod mean_shift;
+mod nested_components;
 mod power;
 mod quantile_shift;
 mod quantiles;
@@ -76,6 +77,7 @@ pub use fisher::{EventCount, FisherTest, fisher_exact, rarest_visible_share};
 pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
 pub use mann_whitney::{MannWhitney, PairwiseShifts, hodges_lehmann_ratio, mann_whitney, smallest_p};
 pub use mean_shift::{MeanScale, mean_shift, paired_mean_shift, pooled_mean_shift};
+pub use nested_components::{LevelComponent, NestedComponents};
 pub use power::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};
 pub use quantile_shift::QuantileShift;
 pub use quantiles::{

@@ -1,7 +1,8 @@
 //! One run a side, not interleaved: what its iterations say of these two runs, and what earlier runs say of any two.
 //!
 //! Iterations of one run share its luck. Their interval is that of the difference between these two runs, widened by how much
-//! they resemble their neighbours. Only what other runs of the study showed from run to run makes it one of the change.
+//! they resemble their neighbours. Only what other runs of the study, else noise runs of the machine, showed from run to run makes
+//! it one of the change.
 
 use std::collections::HashMap;
 
@@ -14,6 +15,7 @@ use crate::compare::alignment::{CaseSelection, MetricKey, MetricSamples, SampleI
 use crate::compare::change::{
     BetweenRuns, ChangeEstimate, ChangeInterval, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel,
 };
+use crate::compare::noise_card::{NextRunQuery, NoiseCard};
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::run_differences::{edited_cases, machine_differences};
 
@@ -27,6 +29,8 @@ const FARTHEST_RUNS: f64 = 3.0;
 #[derive(Debug, Default)]
 pub(crate) struct EarlierRuns {
     runs: HashMap<(String, MetricKey), Vec<EarlierValues>>,
+    /// The machine's noise card, where it holds for these runs: it speaks where earlier runs are too few.
+    card: Option<NoiseCard>,
 }
 
 /// Those of one run in one of its boots.
@@ -41,6 +45,7 @@ struct EarlierValues {
 struct RunNoise {
     differences: SuccessiveDifferences,
     pairs: usize,
+    from_card: bool,
 }
 
 impl EarlierRuns {
@@ -69,7 +74,8 @@ impl EarlierRuns {
             let of_run = |((_, boot), values)| EarlierValues { boot, values };
             runs.insert((name.clone(), metric.clone()), cell.by_run().into_iter().map(of_run).collect());
         }
-        EarlierRuns { runs }
+        let card = options.noise.clone().filter(|card| card.reasons_for_doubt(&first.manifest).is_empty());
+        EarlierRuns { runs, card }
     }
 
     /// The values of each run.
@@ -103,13 +109,21 @@ impl EarlierRuns {
             return None;
         }
         let found = SuccessiveDifferences::from_differences(&differences).ok()?;
-        Some(RunNoise { differences: found, pairs: differences.len() })
+        Some(RunNoise { differences: found, pairs: differences.len(), from_card: false })
+    }
+
+    /// What the machine's card says, which knows relative noise.
+    fn noise_of_card(&self, query: &NextRunQuery<'_>, scale: ChangeScale) -> Option<RunNoise> {
+        let card = self.card.as_ref().filter(|_| scale == ChangeScale::Ratio)?;
+        let found = card.next_run(query).filter(|found| found.pairs >= FEWEST_DIFFERENCES)?;
+        Some(RunNoise { differences: found.differences(), pairs: found.pairs, from_card: true })
     }
 }
 
 /// The sides of a row with one run each, or with several of one boot each.
 pub(crate) struct RunPair<'a> {
     pub(crate) subject: &'a str,
+    pub(crate) workload: &'a str,
     pub(crate) metric: &'a MetricKey,
     pub(crate) baseline: &'a MetricSamples,
     pub(crate) candidate: &'a MetricSamples,
@@ -140,7 +154,15 @@ impl RunPair<'_> {
             self.widen_by(widened, found, value)?;
         }
         found.change.covers = IntervalMeaning::TheseRuns;
+        let query = NextRunQuery {
+            subject: self.subject,
+            workload: self.workload,
+            metric: &self.metric.name,
+            unit: &self.metric.unit,
+            other_boots: self.other_boots,
+        };
         let noise = earlier.noise(self.subject, self.metric, scale, self.other_boots);
+        let noise = noise.or_else(|| earlier.noise_of_card(&query, scale));
         if let Some(noise) = &noise {
             noise.extend_to_any_runs(found, value, confidences)?;
         }
@@ -149,6 +171,7 @@ impl RunPair<'_> {
             autocorrelation: dependence.autocorrelation,
             widened,
             earlier_pairs: noise.map_or(0, |noise| noise.pairs),
+            from_card: noise.is_some_and(|noise| noise.from_card),
             drift: self.drift(&runs).map(|drift| scale.change_of_shift(drift)),
         })
     }

@@ -73,6 +73,9 @@ pub struct BetweenRuns {
     pub in_turn: bool,
     /// Pairs of earlier runs that say how much a run differs from the next; 0 where too few are known.
     pub earlier_pairs: usize,
+    /// Whether these are runs of the machine's noise card, other runs of the study being too few.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_card: bool,
     /// How much of the change a steady drift within both runs would explain, on the scale of the change; absent where they lie
     /// too far apart to tell.
     pub drift: Option<f64>,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::compare::change::ChangeScale;
 use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
 use crate::compare::diagnostic::NoiseCardDoubt;
+use crate::compare::noise_levels::{NextRun, NoiseLevels};
 
 /// Version of a stored card.
 pub const NOISE_CARD_FORMAT: u32 = 1;
@@ -35,6 +36,15 @@ pub struct NoiseCard {
     pub kernel: String,
     /// The processor; empty where unknown.
     pub cpu: String,
+    /// Share of the time of all processors that the hypervisor gave to others during the run; absent where nobody counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<f64>,
+    /// Context switches a second during the run, on all processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_switches: Option<f64>,
+    /// What a run costs besides its iterations, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_cost: Option<Nanos>,
     /// One row a case and metric.
     pub rows: Vec<NoiseRow>,
 }
@@ -64,6 +74,9 @@ pub struct NoiseRow {
     pub interleaved: Option<f64>,
     /// The same where one side was measured after the other.
     pub in_turn: Option<f64>,
+    /// What each level adds, over all noise runs of this case on this machine; absent on cards of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<NoiseLevels>,
 }
 
 impl NoiseCard {
@@ -85,9 +98,27 @@ impl NoiseCard {
             made: manifest.anchor.realtime,
             kernel: manifest.facts.text(&fact_table::KERNEL_RELEASE),
             cpu: manifest.facts.text(&fact_table::CPU_MODEL),
+            steal: None,
+            context_switches: None,
+            run_cost: None,
             rows,
         };
         (card, without)
+    }
+
+    /// How much a run differs from the next on this machine, for a metric without any change: of the case itself, else of the
+    /// noisiest case of its workload.
+    pub(crate) fn next_run(&self, wanted: &NextRunQuery<'_>) -> Option<NextRun> {
+        let is_of_metric = |row: &&NoiseRow| {
+            row.metric == wanted.metric && row.unit == *wanted.unit && row.workload == wanted.workload
+        };
+        let found = |row: &NoiseRow| {
+            let levels = row.levels?;
+            if wanted.other_boots { levels.next_boot } else { levels.next_run }
+        };
+        let rows = || self.rows.iter().filter(is_of_metric);
+        let own = rows().find(|row| row.subject == wanted.subject).and_then(found);
+        own.or_else(|| rows().filter_map(found).max_by(|a, b| a.mean_square.total_cmp(&b.mean_square)))
     }
 
     /// The largest change that this machine shows for a metric of a workload without any.
@@ -110,6 +141,16 @@ impl NoiseCard {
             .map(|(card, run)| NoiseCardDoubt::Processor { card, run });
         [old, kernel, processor].into_iter().flatten().collect()
     }
+}
+
+/// For which row the card is asked.
+pub(crate) struct NextRunQuery<'a> {
+    pub(crate) subject: &'a str,
+    pub(crate) workload: &'a str,
+    pub(crate) metric: &'a str,
+    pub(crate) unit: &'a Unit,
+    /// The runs are of different boots, or nobody knows.
+    pub(crate) other_boots: bool,
 }
 
 fn build_noise_row(row: &VerdictRow, confidence: f64) -> Option<Result<NoiseRow, StatsError>> {
@@ -153,6 +194,7 @@ fn measure_noise(
             let (first, second) = order.split_at(WINDOW);
             Ok(mann_whitney(first, second)?.p)
         }))?,
+        levels: None,
     })
 }
 

@@ -178,7 +178,8 @@ fn one_run_a_side(drafts: &[RowEstimate]) -> Option<MethodDescription> {
     let widened = found().map(|runs| runs.widened).reduce(f64::max)?;
     let earlier_pairs = found().map(|runs| runs.earlier_pairs).min()?;
     let in_turn = found().all(|runs| runs.in_turn);
-    Some(MethodDescription::OneRunASide { widened, in_turn, earlier_pairs })
+    let from_card = found().any(|runs| runs.from_card);
+    Some(MethodDescription::OneRunASide { widened, in_turn, earlier_pairs, from_card })
 }
 
 /// What the row with fewest values could not have seen, of those that decide and are the same.

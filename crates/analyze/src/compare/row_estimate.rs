@@ -310,6 +310,7 @@ impl RowPosition<'_> {
         if units.between_runs {
             let pair = RunPair {
                 subject: self.name,
+                workload: &self.identity.workload,
                 metric: self.metric,
                 baseline,
                 candidate,

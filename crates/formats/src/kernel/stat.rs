@@ -144,6 +144,16 @@ impl CpuTimes {
         self.ticks[STEAL]
     }
 
+    /// What has passed since an earlier reading.
+    #[must_use]
+    pub fn since(&self, earlier: &CpuTimes) -> CpuTimes {
+        let mut ticks = self.ticks;
+        for (tick, before) in ticks.iter_mut().zip(earlier.ticks) {
+            *tick = tick.saturating_sub(before);
+        }
+        CpuTimes { ticks }
+    }
+
     /// The same in per cent of all time; none where no time has passed.
     pub fn steal_percent(&self) -> Option<f64> {
         let all: f64 = self.ticks.iter().map(|ticks| *ticks as f64).sum();
@@ -151,10 +161,23 @@ impl CpuTimes {
     }
 }
 
+/// Context switches since the boot, from a whole `/proc/stat`; none where it does not say.
+pub fn parse_context_switches(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("ctxt "))?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::kernel_file::KernelFileParser;
+
+    #[test]
+    fn what_has_passed_is_the_difference() {
+        let times = |text| CpuTimes::parse(text).unwrap();
+        let passed = times("cpu  20 0 10 60 0 0 0 20").since(&times("cpu  10 0 10 0 0 0 0 10"));
+        assert_eq!(passed, times("cpu  10 0 0 60 0 0 0 10"));
+        assert_eq!(passed.steal_percent(), Some(12.5));
+    }
 
     #[test]
     fn stolen_time_is_a_share_of_the_first_eight() {

@@ -1,14 +1,19 @@
 //! The noise of this machine and what a precision costs: `perflab noise`, `plan`.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions};
+use perflab_analyze::design::propose_designs;
 use perflab_analyze::{AnalysisOptions, ComparisonSide, NoiseCard, compare_levels, plan_sample_sizes};
 use perflab_conduct::RunPermissions;
+use perflab_formats::kernel::stat::{CpuTimes, parse_context_switches};
 use perflab_model::study::{Factor, FactorKind, FactorLevel};
-use perflab_model::{Nanos, Ratio, Scalar, Study};
-use perflab_present::noise::{noise_card_grid, sample_size_grid, sample_size_notes};
+use perflab_model::{Manifest, Nanos, Ratio, RunRecord, RunStatus, Scalar, Study};
+use perflab_present::noise::{
+    design_grid, design_notes, noise_card_grid, noise_level_notes, sample_size_grid, sample_size_notes,
+};
 
 use crate::app::{App, read_text_file};
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
@@ -31,11 +36,20 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
         return Ok(Exit::Fine);
     }
     run::undo_leftovers(context);
-    let manifest = run::prepare_manifest(context, &noise_run_args(args), use_same_variant_twice)?;
     let stop = run::stop_on_interrupt()?;
     let machine = run::local_machine(context, context.catalogue()?)?;
-    let (_, directory) = run::execute_study(context, &machine, &manifest, &RunPermissions::default(), &stop)?;
-    let record = directory.read_record()?;
+    let before = ProcessorLoad::read(context);
+    let mut newest = None;
+    for _ in 0..args.runs {
+        let manifest = run::prepare_manifest(context, &noise_run_args(args), use_same_variant_twice)?;
+        let (status, directory) =
+            run::execute_study(context, &machine, &manifest, &RunPermissions::default(), &stop)?;
+        newest = Some(directory.read_record()?);
+        if !matches!(status, RunStatus::Finished | RunStatus::Failed) {
+            break;
+        }
+    }
+    let record = newest.ok_or_else(|| UsageError::new("--runs is 0", "name 1 or more"))?;
     let side = ComparisonSide { name: FACTOR.into(), runs: vec![record] };
     let comparison = compare_levels(&side, FACTOR, &AnalysisOptions::default())?;
     let manifest = side
@@ -44,6 +58,10 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
         .map(|run| &run.manifest)
         .ok_or_else(|| UnexpectedError("the run is gone".into()))?;
     let (card, without) = NoiseCard::from_comparison(&comparison, manifest);
+    let mut card = card.with_levels(&list_noise_runs(context, manifest)?, FACTOR);
+    if let Some(passed) = before.zip(ProcessorLoad::read(context)).map(|(before, now)| now.since(&before)) {
+        (card.steal, card.context_switches) = (passed.steal(), passed.switches_per_second());
+    }
     without.iter().for_each(|reason| stderr_line!("not on the card: {reason}"));
     if card.rows.is_empty() {
         stderr_line!(
@@ -54,6 +72,69 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
     keep_noise_card(context, &card)?;
     print_noise_card(context, &card)?;
     Ok(Exit::Fine)
+}
+
+/// What the processors did for others, at one instant.
+struct ProcessorLoad {
+    at: Instant,
+    times: Option<CpuTimes>,
+    switches: Option<u64>,
+}
+
+impl ProcessorLoad {
+    fn read(context: &App) -> Option<Self> {
+        let text = context.root.read("/proc/stat").ok()?;
+        let (times, switches) = (CpuTimes::parse(&text), parse_context_switches(&text));
+        Some(ProcessorLoad { at: Instant::now(), times, switches })
+    }
+
+    fn since(&self, before: &ProcessorLoad) -> LoadDifference {
+        LoadDifference {
+            seconds: self.at.duration_since(before.at).as_secs_f64(),
+            times: self.times.zip(before.times).map(|(now, before)| now.since(&before)),
+            switches: self.switches.zip(before.switches).map(|(now, before)| now.saturating_sub(before)),
+        }
+    }
+}
+
+/// What they did between two.
+struct LoadDifference {
+    seconds: f64,
+    times: Option<CpuTimes>,
+    switches: Option<u64>,
+}
+
+impl LoadDifference {
+    /// The share of all time that the hypervisor gave to others.
+    fn steal(&self) -> Option<f64> {
+        Some(self.times?.steal_percent()? / 100.0)
+    }
+
+    fn switches_per_second(&self) -> Option<f64> {
+        (self.seconds > 0.0).then_some(self.switches? as f64 / self.seconds)
+    }
+}
+
+/// From so many noise runs the levels are known well enough.
+const MOST_NOISE_RUNS: usize = 30;
+
+/// The latest noise runs of the same study, in order of time: the run of `manifest` is the last of them.
+fn list_noise_runs(context: &App, manifest: &Manifest) -> Result<Vec<RunRecord>, Failure> {
+    let archive = context.archive()?;
+    let mut listed = archive.list_runs()?;
+    listed.retain(|run| {
+        let is_noise = run.summary.as_ref().is_ok_and(|summary| {
+            summary.label.as_deref() == Some(FACTOR) && summary.title == manifest.study.title
+        });
+        is_noise && run.id != manifest.id
+    });
+    let mut runs = Vec::new();
+    for run in listed.split_off(listed.len().saturating_sub(MOST_NOISE_RUNS - 1)) {
+        // A run that cannot be read says nothing; `list` names it.
+        runs.extend(selection::select_run(&archive, &run.id).ok().and_then(|run| run.read_record().ok()));
+    }
+    runs.push(selection::select_run(&archive, &manifest.id)?.read_record()?);
+    Ok(runs)
 }
 
 fn noise_run_args(args: &NoiseArgs) -> run::RunArgs {
@@ -136,6 +217,7 @@ fn keep_noise_card(context: &App, card: &NoiseCard) -> Result<(), Failure> {
 
 fn print_noise_card(context: &App, card: &NoiseCard) -> Result<(), Failure> {
     context.print_grid(&noise_card_grid(card))?;
+    noise_level_notes(card).iter().for_each(|note| context.note(format!("note: {note}")));
     context.note(
         "note: noise: standard deviation of one iteration; reaches: the largest change that the interval admits although \
          nothing changed; finds: the change that as many iterations find in 80 % of experiments; alarms: share of small \
@@ -147,6 +229,9 @@ fn print_noise_card(context: &App, card: &NoiseCard) -> Result<(), Failure> {
 /// Boots and iterations that a wanted precision costs.
 pub fn plan_sample_size(context: &App, args: &SampleSizeArgs) -> Result<Exit, Failure> {
     let goal = precision_goal(args);
+    if args.noise_card {
+        return propose_experiments(context, &goal);
+    }
     let archive = context.archive()?;
     let mut side = ComparisonSide { name: args.runs.join(", "), runs: Vec::new() };
     for name in &args.runs {
@@ -159,6 +244,22 @@ pub fn plan_sample_size(context: &App, args: &SampleSizeArgs) -> Result<Exit, Fa
         stderr_line!("left out: {}, {} {}", one.subject, one.metric, one.reason);
     }
     for note in sample_size_notes(&planned, &goal) {
+        context.note(format!("note: {note}"));
+    }
+    Ok(Exit::Fine)
+}
+
+/// The designs that the noise card of this machine allows for.
+fn propose_experiments(context: &App, goal: &SampleSizeOptions) -> Result<Exit, Failure> {
+    let hint = "measure it with `perflab noise`, better `perflab noise --runs 5`";
+    let card = read_noise_card(context)?;
+    let card = card.ok_or_else(|| UsageError::new("there is no noise card for this machine", hint))?;
+    let proposals = propose_designs(&card, goal).context("no design can be computed")?;
+    if proposals.is_empty() {
+        return Err(UsageError::new("the noise card of this machine does not know its levels", hint).into());
+    }
+    context.print_grid(&design_grid(&proposals))?;
+    for note in design_notes(&card, &proposals, goal) {
         context.note(format!("note: {note}"));
     }
     Ok(Exit::Fine)
@@ -182,6 +283,9 @@ pub struct SampleSizeArgs {
     /// Earlier runs, whose noise is expected of the next ones
     #[arg(default_value = "@latest", value_name = "RUN")]
     pub runs: Vec<String>,
+    /// From this machine's noise card instead: which design reaches the goal in the least time
+    #[arg(long, conflicts_with_all = ["runs", "metric"])]
+    pub noise_card: bool,
     /// Half the width of the interval you want
     #[arg(long, value_name = "PERCENT", conflicts_with_all = ["detect", "decide"], value_parser = parse_goal)]
     pub precision: Option<Ratio>,
@@ -215,7 +319,8 @@ planned, for comparisons within that boot.
 
 Examples:
   perflab plan before --precision 1%
-  perflab plan before --detect 2% --boot-cost 5min";
+  perflab plan before --detect 2% --boot-cost 5min
+  perflab plan --noise-card --detect 2%";
 
 /// Measure this machine's noise: one variant under two labels
 #[derive(Debug, Args)]
@@ -227,6 +332,9 @@ pub struct NoiseArgs {
     /// Iterations under each label
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub iterations: u32,
+    /// Runs, one after the other: how much a run differs from the next
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
     /// Only this workload of the study
     #[arg(long, value_name = "WORKLOAD")]
     pub only: Option<String>,
@@ -248,4 +356,8 @@ const NOISE: &str = "\
 Runs the same variant under two labels, interleaved. Nothing changes, so whatever differs is the
 noise of this machine: the noise card holds how large it is, which changes can be found, and how
 often the rules would raise a false alarm. Later comparisons on this machine use the card, and say
-so when it is old.";
+so when it is old.
+
+Earlier noise runs of the same study on this machine count, too: several runs show how much a run
+adds (--runs 5), runs of several boots how much a boot does. `perflab plan --noise-card` proposes
+designs from it, and `compare` widens the interval of two single runs by it.";

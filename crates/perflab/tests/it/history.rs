@@ -171,6 +171,40 @@ fn the_noise_card_is_measured_shown_used_and_grows_old() {
     assert!(said.err.contains(card.to_str().unwrap()), "{}", said.err);
 }
 
+#[test]
+fn several_noise_runs_show_what_a_run_adds_which_plan_and_compare_use() {
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("noisy", "", "date +%N | awk '{ print \"speed \" 1000 + $1 % 40 }'");
+    let study =
+        laboratory.write_study("noisy.toml", "run = { iterations = 8, warmup = 0 }\n[workload.noisy]");
+    laboratory.run_successfully(&["noise", &study, "--iterations", "8", "--quiet"]);
+    let designs = |json: &serde_json::Value| -> Vec<String> {
+        json.as_array().unwrap().iter().map(|row| row["design"].as_str().unwrap().to_owned()).collect()
+    };
+    let plan = ["plan", "--noise-card", "--detect", "1%"];
+    assert_eq!(designs(&laboratory.run_json(&plan)), ["interleaved"]);
+    let card = laboratory.run_json(&["noise", &study, "--iterations", "8", "--runs", "3", "--quiet"]);
+    assert!(card[0]["σ runs"].is_number() && card[0]["σ iterations"].is_number(), "{card}");
+    assert!(card[0]["σ boots"].is_null(), "{card}");
+    let proposed = laboratory.run_json(&plan);
+    assert_eq!(designs(&proposed), ["interleaved", "runs"]);
+    assert_eq!(proposed.as_array().unwrap().iter().filter(|row| row["cheapest"] == true).count(), 1);
+    for label in ["before", "after"] {
+        laboratory.run_successfully(&["run", &study, "--label", label, "--quiet"]);
+    }
+    let compared = laboratory.run_json(&["compare", "before", "after"]);
+    let row = &compared["rows"][0];
+    assert_eq!((&row["between_runs"]["from_card"], &row["between_runs"]["earlier_pairs"]), (&true.into(), &3.into()));
+    assert!(row["change"]["covers"].is_null(), "the interval is one of the change: {row}");
+}
+
+#[test]
+fn no_card_proposes_nothing() {
+    let laboratory = Sandbox::new();
+    assert_eq!(laboratory.run(&["plan", "--noise-card"]).code, Some(2));
+    assert_eq!(laboratory.run(&["noise", "--runs", "0"]).code, Some(2));
+}
+
 /// 501 runs are one run copied, as an archive that was synced here.
 #[test]
 fn a_history_looks_back_on_the_latest_runs_of_each_study_unless_all_are_asked_for() {

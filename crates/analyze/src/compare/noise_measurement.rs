@@ -1,0 +1,149 @@
+//! What several noise runs of one machine say together: how much each level of repetition adds, how values follow one another,
+//! and how much a run differs from the next.
+
+use std::collections::HashMap;
+
+use perflab_model::{Nanos, RunRecord};
+use perflab_stats::{NestedComponents, SerialDependence, StatsError, median, theil_sen};
+
+use crate::compare::alignment::{CaseSelection, MetricSamples, SampleIndex};
+use crate::compare::comparison::SamplePoint;
+use crate::compare::noise_card::NoiseCard;
+use crate::compare::noise_levels::{NextRun, NoiseLevels};
+use crate::compare::options::{AnalysisOptions, ComparisonSide};
+use crate::compare::run_differences::machine_differences;
+
+impl NoiseCard {
+    /// Adds what each level contributes, from noise runs in order of time, of which the newest is the card's own; their sides
+    /// are levels of `factor`.
+    #[must_use]
+    pub fn with_levels(mut self, runs: &[RunRecord], factor: &str) -> Self {
+        let levels = measure_noise_levels(runs, factor);
+        for row in &mut self.rows {
+            row.levels = levels.get(&(row.subject.clone(), row.metric.clone())).copied();
+        }
+        self.run_cost = runs.last().and_then(run_cost);
+        self
+    }
+}
+
+/// What a run took besides its iterations.
+fn run_cost(run: &RunRecord) -> Option<Nanos> {
+    let wall = run.manifest.overhead.wall;
+    let iterations: u64 = run.iterations.iter().map(|one| one.end.since(one.start).0).sum();
+    (wall > Nanos(0)).then(|| wall.since(Nanos(iterations)))
+}
+
+/// The levels of every case and metric over noise runs, by both names; `hidden` is the factor whose levels are the same. The
+/// newest run comes last; those of another machine or with other cases are left out.
+fn measure_noise_levels(
+    runs: &[RunRecord],
+    hidden: &str,
+) -> HashMap<(String, String), NoiseLevels> {
+    let Some(newest) = runs.last() else { return HashMap::new() };
+    let is_alike = |run: &&RunRecord| {
+        let (ours, theirs) = (&newest.manifest, &run.manifest);
+        let same_cases = ours.plan.cases == theirs.plan.cases && ours.plan.definitions == theirs.plan.definitions;
+        same_cases && machine_differences(&ours.facts, &theirs.facts).is_empty()
+    };
+    let runs: Vec<RunRecord> = runs.iter().filter(is_alike).cloned().collect();
+    let durations = iteration_times(newest);
+    let mut index = SampleIndex::default();
+    let selection = CaseSelection { level: None, hidden: vec![hidden.to_owned()] };
+    let side = ComparisonSide { name: String::new(), runs };
+    let table = index.align_side(&side, "", &selection, &AnalysisOptions::default());
+    let mut found = HashMap::new();
+    for ((subject, metric), cell) in &table.cells {
+        let names = (index.subjects.get_index(*subject), index.metrics.get_index(*metric));
+        let (Some((name, _)), Some(metric)) = names else { continue };
+        let time = durations.get(name).copied().unwrap_or_default();
+        if let Ok(Some(levels)) = levels_of_cell(cell, time) {
+            found.insert((name.clone(), String::from(&metric.name)), levels);
+        }
+    }
+    found
+}
+
+/// Mean length of an iteration by case, without levels.
+fn iteration_times(run: &RunRecord) -> HashMap<String, Nanos> {
+    let mut sums: HashMap<String, (u64, u64)> = HashMap::new();
+    for one in &run.iterations {
+        let slot = run.manifest.plan.slots.get(one.slot as usize);
+        let Some(case) = slot.and_then(|slot| run.manifest.plan.case(slot.case)) else { continue };
+        let sum = sums.entry(case.label_without_levels()).or_default();
+        *sum = (sum.0.saturating_add(one.end.since(one.start).0), sum.1 + 1);
+    }
+    sums.into_iter().map(|(case, (sum, count))| (case, Nanos(sum / count.max(1)))).collect()
+}
+
+fn levels_of_cell(cell: &MetricSamples, iteration_time: Nanos) -> Result<Option<NoiseLevels>, StatsError> {
+    if cell.points.iter().any(|point| point.value <= 0.0) || cell.points.len() < 2 {
+        return Ok(None);
+    }
+    let path = |point: &SamplePoint| ([point.boot, point.run, point.iteration], point.value.ln());
+    let values: Vec<([u32; 3], f64)> = cell.points.iter().map(path).collect();
+    let components = NestedComponents::from_paths(&values)?;
+    let [boots, runs, blocks] = components.levels.as_slice() else { return Ok(None) };
+    let by_run = blocks_by_run(cell);
+    let series: Vec<Vec<f64>> = by_run.iter().map(|run| run.blocks.iter().map(|(_, value)| *value).collect()).collect();
+    let series: Vec<&[f64]> = series.iter().map(Vec::as_slice).collect();
+    let medians: Vec<(u32, f64)> = by_run
+        .iter()
+        .map(|run| Ok((run.boot, median(&run.blocks.iter().map(|(_, value)| *value).collect::<Vec<_>>())?)))
+        .collect::<Result<_, StatsError>>()?;
+    let pairs = || medians.iter().zip(medians.iter().skip(1));
+    let difference = |(one, next): (&(u32, f64), &(u32, f64))| next.1 - one.1;
+    let all: Vec<f64> = pairs().map(difference).collect();
+    let of_boots: Vec<f64> = pairs().filter(|(one, next)| one.0 != next.0).map(difference).collect();
+    let slopes: Vec<f64> = by_run.iter().filter_map(RunBlocks::slope).collect();
+    Ok(Some(NoiseLevels {
+        boots: (*boots).into(),
+        runs: (*runs).into(),
+        blocks: (*blocks).into(),
+        iterations: components.values.into(),
+        autocorrelation: SerialDependence::from_runs(&series)?.autocorrelation,
+        drift: median(&slopes).ok().map(f64::exp_m1),
+        next_run: NextRun::from_differences(&all),
+        next_boot: NextRun::from_differences(&of_boots),
+        iteration_time,
+    }))
+}
+
+/// The blocks of one run in order of time: hours since its first, mean of the logarithms.
+struct RunBlocks {
+    boot: u32,
+    blocks: Vec<(f64, f64)>,
+}
+
+impl RunBlocks {
+    /// Change of the logarithm an hour.
+    fn slope(&self) -> Option<f64> {
+        if self.blocks.len() < 3 {
+            return None;
+        }
+        let (hours, values): (Vec<f64>, Vec<f64>) = self.blocks.iter().copied().unzip();
+        Some(theil_sen(&hours, &values, 0.95).ok()?.value)
+    }
+}
+
+/// Runs in order of time, which is that of their first values.
+fn blocks_by_run(cell: &MetricSamples) -> Vec<RunBlocks> {
+    let mut runs: Vec<(u32, u32, u64, Vec<(u32, f64, f64, usize)>)> = Vec::new();
+    for point in cell.points.iter() {
+        let known = runs.iter().position(|run| (run.0, run.1) == (point.run, point.boot));
+        let at = known.unwrap_or_else(|| {
+            runs.push((point.run, point.boot, point.at.0, Vec::new()));
+            runs.len() - 1
+        });
+        let Some((_, _, begun, blocks)) = runs.get_mut(at) else { continue };
+        let hours = point.at.0.saturating_sub(*begun) as f64 / 3.6e12;
+        match blocks.iter_mut().find(|block| block.0 == point.iteration) {
+            Some(block) => (block.2, block.3) = (block.2 + point.value.ln(), block.3 + 1),
+            None => blocks.push((point.iteration, hours, point.value.ln(), 1)),
+        }
+    }
+    let mean = |(_, hours, sum, count): (u32, f64, f64, usize)| (hours, sum / count as f64);
+    runs.into_iter()
+        .map(|(_, boot, _, blocks)| RunBlocks { boot, blocks: blocks.into_iter().map(mean).collect() })
+        .collect()
+}
