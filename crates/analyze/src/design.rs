@@ -12,8 +12,7 @@ use crate::compare::noise_levels::NoiseLevels;
 use crate::sample_size::{SampleSizeAim, SampleSizeOptions};
 
 /// Times for which a design says what it finds: a minute, ten, an hour.
-pub const BUDGETS: [Nanos; 3] =
-    [Nanos(60_000_000_000), Nanos(600_000_000_000), Nanos(3_600_000_000_000)];
+pub const BUDGETS: [Nanos; 3] = [Nanos(60_000_000_000), Nanos(600_000_000_000), Nanos(3_600_000_000_000)];
 
 /// Iterations that one run or boot has at most in a proposal.
 const MOST_ITERATIONS: usize = 1_000;

@@ -54,11 +54,15 @@ pub fn noise_level_notes(card: &NoiseCard) -> Vec<String> {
         let count = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
         let (runs, boots) = (count(levels.runs.n, "run"), count(levels.boots.n, "boot"));
         let unknown = match (known().any(|levels| levels.runs.sd.is_some()), levels.boots.n > 1) {
-            (false, false) => "; `perflab noise --runs 5` learns how much a run adds, and noise runs after a reboot how much a boot does",
+            (false, false) => {
+                "; `perflab noise --runs 5` learns how much a run adds, and noise runs after a reboot how much a boot does"
+            }
             (true, false) => "; noise runs after a reboot learn how much a boot adds",
             _ => "",
         };
-        notes.push(format!("σ: what each level adds, by analysis of variance over {runs} of {boots}{unknown}"));
+        notes.push(format!(
+            "σ: what each level adds, by analysis of variance over {runs} of {boots}{unknown}"
+        ));
     }
     let steal = card.steal.map(|steal| format!("steal time {}", format_share(steal)));
     let switches = card.context_switches.map(|rate| format!("{rate:.0} context switches a second"));
@@ -95,11 +99,7 @@ pub fn design_grid(proposals: &[DesignProposal]) -> Grid {
 
 /// What the numbers of [`design_grid`] rest on.
 #[must_use]
-pub fn design_notes(
-    card: &NoiseCard,
-    proposals: &[DesignProposal],
-    goal: &SampleSizeOptions,
-) -> Vec<String> {
+pub fn design_notes(card: &NoiseCard, proposals: &[DesignProposal], goal: &SampleSizeOptions) -> Vec<String> {
     let mut notes = vec![format!(
         "goal: {} {}, at 95 % confidence and 80 % power; time is that of both sides on this machine; finds: the change found in 80 % \
          of experiments of that length",

@@ -147,7 +147,8 @@ mod tests {
         let found = NestedComponents::from_paths(&values).unwrap();
         let freedom: Vec<usize> = found.levels.iter().map(|level| level.freedom).collect();
         assert_eq!((freedom, found.values.freedom), (vec![2, 3, 12], 18));
-        let variances: Vec<f64> = found.levels.iter().chain([&found.values]).filter_map(|level| level.variance).collect();
+        let variances: Vec<f64> =
+            found.levels.iter().chain([&found.values]).filter_map(|level| level.variance).collect();
         for (variance, published) in variances.iter().zip([42.74, 36.06, 14.17, 21.17]) {
             assert!((variance - published).abs() < 0.005, "{variances:?}");
         }

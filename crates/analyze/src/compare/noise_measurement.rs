@@ -36,14 +36,12 @@ fn run_cost(run: &RunRecord) -> Option<Nanos> {
 
 /// The levels of every case and metric over noise runs, by both names; `hidden` is the factor whose levels are the same. The
 /// newest run comes last; those of another machine or with other cases are left out.
-fn measure_noise_levels(
-    runs: &[RunRecord],
-    hidden: &str,
-) -> HashMap<(String, String), NoiseLevels> {
+fn measure_noise_levels(runs: &[RunRecord], hidden: &str) -> HashMap<(String, String), NoiseLevels> {
     let Some(newest) = runs.last() else { return HashMap::new() };
     let is_alike = |run: &&RunRecord| {
         let (ours, theirs) = (&newest.manifest, &run.manifest);
-        let same_cases = ours.plan.cases == theirs.plan.cases && ours.plan.definitions == theirs.plan.definitions;
+        let same_cases =
+            ours.plan.cases == theirs.plan.cases && ours.plan.definitions == theirs.plan.definitions;
         same_cases && machine_differences(&ours.facts, &theirs.facts).is_empty()
     };
     let runs: Vec<RunRecord> = runs.iter().filter(is_alike).cloned().collect();
@@ -85,7 +83,8 @@ fn levels_of_cell(cell: &MetricSamples, iteration_time: Nanos) -> Result<Option<
     let components = NestedComponents::from_paths(&values)?;
     let [boots, runs, blocks] = components.levels.as_slice() else { return Ok(None) };
     let by_run = blocks_by_run(cell);
-    let series: Vec<Vec<f64>> = by_run.iter().map(|run| run.blocks.iter().map(|(_, value)| *value).collect()).collect();
+    let series: Vec<Vec<f64>> =
+        by_run.iter().map(|run| run.blocks.iter().map(|(_, value)| *value).collect()).collect();
     let series: Vec<&[f64]> = series.iter().map(Vec::as_slice).collect();
     let medians: Vec<(u32, f64)> = by_run
         .iter()

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions};
 use perflab_analyze::design::propose_designs;
+use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions};
 use perflab_analyze::{AnalysisOptions, ComparisonSide, NoiseCard, compare_levels, plan_sample_sizes};
 use perflab_conduct::RunPermissions;
 use perflab_formats::kernel::stat::{CpuTimes, parse_context_switches};
@@ -254,7 +254,7 @@ fn propose_experiments(context: &App, goal: &SampleSizeOptions) -> Result<Exit, 
     let hint = "measure it with `perflab noise`, better `perflab noise --runs 5`";
     let card = read_noise_card(context)?;
     let card = card.ok_or_else(|| UsageError::new("there is no noise card for this machine", hint))?;
-    let proposals = propose_designs(&card, goal).context("no design can be computed")?;
+    let proposals = propose_designs(&card, goal).map_err(|error| UnexpectedError(error.to_string()))?;
     if proposals.is_empty() {
         return Err(UsageError::new("the noise card of this machine does not know its levels", hint).into());
     }

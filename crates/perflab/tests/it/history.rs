@@ -194,7 +194,10 @@ fn several_noise_runs_show_what_a_run_adds_which_plan_and_compare_use() {
     }
     let compared = laboratory.run_json(&["compare", "before", "after"]);
     let row = &compared["rows"][0];
-    assert_eq!((&row["between_runs"]["from_card"], &row["between_runs"]["earlier_pairs"]), (&true.into(), &3.into()));
+    assert_eq!(
+        (&row["between_runs"]["from_card"], &row["between_runs"]["earlier_pairs"]),
+        (&true.into(), &3.into())
+    );
     assert!(row["change"]["covers"].is_null(), "the interval is one of the change: {row}");
 }
 
