@@ -1,7 +1,7 @@
 //! What several noise runs of one machine say together: how much each level of repetition adds, how values follow one another,
 //! and how much a run differs from the next.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use perflab_model::{Nanos, RunRecord};
 use perflab_stats::{NestedComponents, SerialDependence, StatsError, median, theil_sen};
@@ -125,24 +125,27 @@ impl RunBlocks {
     }
 }
 
-/// Runs in order of time, which is that of their first values.
+/// The values of one block: hours since the first of the run, sum of the logarithms.
+#[derive(Default)]
+struct BlockSum {
+    hours: f64,
+    sum: f64,
+    values: usize,
+}
+
+/// Runs in the order in which they were passed, which is that of time; blocks by their number.
 fn blocks_by_run(cell: &MetricSamples) -> Vec<RunBlocks> {
-    let mut runs: Vec<(u32, u32, u64, Vec<(u32, f64, f64, usize)>)> = Vec::new();
+    let mut runs: BTreeMap<(u32, u32), (u64, BTreeMap<u32, BlockSum>)> = BTreeMap::new();
     for point in cell.points.iter() {
-        let known = runs.iter().position(|run| (run.0, run.1) == (point.run, point.boot));
-        let at = known.unwrap_or_else(|| {
-            runs.push((point.run, point.boot, point.at.0, Vec::new()));
-            runs.len() - 1
-        });
-        let Some((_, _, begun, blocks)) = runs.get_mut(at) else { continue };
+        let (begun, blocks) =
+            runs.entry((point.run, point.boot)).or_insert_with(|| (point.at.0, BTreeMap::new()));
         let hours = point.at.0.saturating_sub(*begun) as f64 / 3.6e12;
-        match blocks.iter_mut().find(|block| block.0 == point.iteration) {
-            Some(block) => (block.2, block.3) = (block.2 + point.value.ln(), block.3 + 1),
-            None => blocks.push((point.iteration, hours, point.value.ln(), 1)),
-        }
+        let block =
+            blocks.entry(point.iteration).or_insert_with(|| BlockSum { hours, ..BlockSum::default() });
+        (block.sum, block.values) = (block.sum + point.value.ln(), block.values + 1);
     }
-    let mean = |(_, hours, sum, count): (u32, f64, f64, usize)| (hours, sum / count as f64);
+    let mean = |block: BlockSum| (block.hours, block.sum / block.values as f64);
     runs.into_iter()
-        .map(|(_, boot, _, blocks)| RunBlocks { boot, blocks: blocks.into_iter().map(mean).collect() })
+        .map(|((_, boot), (_, blocks))| RunBlocks { boot, blocks: blocks.into_values().map(mean).collect() })
         .collect()
 }

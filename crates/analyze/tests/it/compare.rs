@@ -671,6 +671,7 @@ fn a_change_within_the_machines_own_noise_is_flagged_and_an_old_card_is_told() {
         detects: None,
         interleaved: None,
         in_turn: None,
+        levels: None,
     };
     let card = |reach: f64, made: u64| NoiseCard {
         format: NOISE_CARD_FORMAT,
@@ -678,6 +679,9 @@ fn a_change_within_the_machines_own_noise_is_flagged_and_an_old_card_is_told() {
         made: Nanos(made),
         kernel: String::new(),
         cpu: String::new(),
+        steal: None,
+        context_switches: None,
+        run_cost: None,
         rows: vec![row(reach)],
     };
     let began = run.manifest.anchor.realtime.0;
