@@ -388,8 +388,8 @@ of two standard deviations about ten after twenty runs of history. A single run 
 prediction interval is shown as `outside` and is no alarm: run it again. If no metric that decides
 could be judged (too short a history, an edited study, a run of another study), it exits with 7.
 
-A step that you want to keep is accepted with a note, which `history` shows, too. The archive keeps it,
-and the series is judged by the runs from the step on.
+A step that you want to keep is accepted with a note, which `history` shows, too. The archive keeps
+it, and the series is judged by the runs from the step on.
 
 Examples:
   perflab guard

@@ -595,7 +595,7 @@ fn what_a_daemon_of_before_knew_begins_anew_with_a_word_root() {
         .run_successfully(&["prefetch", "--store", "store", "status", "--socket", "none", "--format", "csv"]);
     insta::assert_snapshot!(said.stable_err(), @"
     no daemon answers on none: No such file or directory (os error 2); this is what the last one wrote:
-    store/programs.json tells of 1 programs, and not whose starts they were: each user's begin anew
+    store/programs.json does not say which user started its programs (1): learning begins anew for each user
     ");
     assert_eq!(said.out.lines().count(), 1, "{}", said.out);
 }

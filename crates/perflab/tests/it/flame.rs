@@ -236,7 +236,7 @@ fn another_machines_profile_needs_its_symbols() {
     assert_eq!(kernel_functions(), 0, "no names of another kernel's");
     let named =
         laboratory.run_successfully(&["flame", "import", "other.data", "--kallsyms", "/proc/kallsyms"]);
-    assert_eq!(named.err_wording_of("kallsyms of"), "");
+    assert!(!named.err.contains("--kallsyms"), "{}", named.err);
     assert!(kernel_functions() > 0, "its names are given");
     let missing = laboratory.run(&["flame", "import", "other.data", "--kallsyms", "nowhere"]);
     insta::assert_snapshot!("another_machines_profile_needs_its_symbols_2", missing.stable_err());

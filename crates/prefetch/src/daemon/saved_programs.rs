@@ -61,7 +61,7 @@ pub fn read_programs_file(store: &TraceStore, say: &dyn Fn(&str)) -> Vec<Program
                 serde_json::from_slice::<BTreeMap<PathBuf, ProgramRecord>>(&text).unwrap_or_default();
             if !of_nobody.is_empty() {
                 say(&format!(
-                    "{} holds {} programs without the user who started them: learning begins anew for each user",
+                    "{} does not say which user started its programs ({}): learning begins anew for each user",
                     path.display(),
                     of_nobody.len()
                 ));
