@@ -178,5 +178,7 @@ fn is_disk_served(home: &Path) -> bool {
 /// Where the disk of the only run lies, once there is one.
 fn find_own_disk(laboratory: &Sandbox) -> Option<PathBuf> {
     let run = std::fs::read_dir(laboratory.path("archive/runs")).ok()?.flatten().next()?.file_name();
-    Some(Path::new("/dev/shm").join(format!("perflab-{}", run.to_str()?)))
+    // A folder that is still being made has the run's id at the end of its name.
+    let id = run.to_str()?.rsplit('-').next()?;
+    Some(Path::new("/dev/shm").join(format!("perflab-{id}")))
 }
