@@ -5,7 +5,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `descriptive`, `quantiles` | one sample: middle, spread, best-of statistics, quantiles with intervals |
+//! | `descriptive`, `median_interval` | one sample: middle, spread, best-of statistics, the median with its interval |
 //! | `interval` | [`ConfidenceInterval`], and how an estimate carries it |
 //! | `mann_whitney`, `signed_rank`, `rank_distribution` | independent and paired samples by ranks |
 //! | `fisher` | how often something happens on two sides |
@@ -49,10 +49,10 @@ mod fisher;
 mod interval;
 mod mann_whitney;
 mod mean_shift;
+mod median_interval;
 mod nested_components;
 mod power;
 mod quantile_shift;
-mod quantiles;
 mod rank_distribution;
 mod sample_shape;
 mod serial_dependence;
@@ -77,26 +77,22 @@ pub use fisher::{EventCount, FisherTest, fisher_exact, rarest_visible_share};
 pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
 pub use mann_whitney::{MannWhitney, PairwiseShifts, hodges_lehmann_ratio, mann_whitney, smallest_p};
 pub use mean_shift::{MeanScale, mean_shift, paired_mean_shift, pooled_mean_shift};
+pub use median_interval::median_with_interval;
 pub use nested_components::{LevelComponent, NestedComponents};
 pub use power::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};
 pub use quantile_shift::QuantileShift;
-pub use quantiles::{
-    DecileShift, expected_exceedances, harrell_davis, median_with_interval, quantile_with_interval,
-    shift_function,
-};
 pub use sample_shape::{OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes};
 pub use serial_dependence::{DependentShift, SerialDependence, SuccessiveDifferences};
 pub use shift_band::{DecileBand, shift_band};
 pub use signed_rank::{SignedRank, WalshAverages, signed_rank};
 pub use step_monitor::{FEWEST_BEFORE_STEP, StepAlarm, StepEvidence, StepMonitor, WatchedSeries};
 pub use student_t::{
-    SampleMoments, UncertainMean, WelchTest, mean_contrast, mean_with_interval, pooled_t,
-    prediction_interval, prediction_p, ratio_of_means, welch, welch_of_moments,
+    SampleMoments, WelchTest, mean_contrast, mean_with_interval, pooled_t, prediction_interval, prediction_p,
+    welch, welch_of_moments,
 };
 pub use trend::{
     RankCorrelation, drift_correlation, effective_size, lag_one_autocorrelation, spearman, theil_sen,
 };
-pub use variance_components::VarianceComponents;
 pub use warm_up::{
     SeriesSegment, SteadyState, WarmUpPeriod, WarmupPattern, WarmupRules, find_segments,
     first_steady_by_variation,

@@ -2,7 +2,7 @@
 """Makes the second set of tables beside this file: python3 make_more_tables.py, with scipy 1.17.1 and numpy.
 
 As in make_tables.py, whatever SciPy does not offer follows its definition by another road than the Rust code: sums over
-all pairs, roots of polynomials, dynamic programming without pruning.
+all pairs, dynamic programming without pruning.
 
 The samples in the tables were drawn by a version of this script that drew for more tables: a new run draws others.
 """
@@ -42,34 +42,6 @@ def best_of():
             "mean": float(stats.hmean(best) if higher else np.mean(best)),
             "harmonic_sd": float(np.sqrt(stats.hmean(x) ** 4 * np.mean((1 / np.array(x) - 1 / stats.hmean(x)) ** 2))),
         }
-
-
-def quantiles():
-    for n, q, level in itertools.product((1, 5, 20, 100, 400), (0.05, 0.5, 0.9, 0.99), (0.9, 0.95)):
-        x = sorted(times(n))
-        tail = (1 - level) / 2
-        low = [l for l in range(1, n + 1) if stats.binom.cdf(l - 1, n, q) <= tail * (1 + 1e-9)]
-        high = [u for u in range(1, n + 1) if stats.binom.sf(u - 1, n, q) <= tail * (1 + 1e-9)]
-        interval = None
-        if low and high:
-            l, u = max(low), min(high)
-            interval = [x[l - 1], x[u - 1], float(sum(stats.binom.pmf(k, n, q) for k in range(l, u)))]
-        davis = float(stats.mstats.hdquantiles(np.array(x), [q])[0]) if n > 1 else x[0]
-        yield {"x": x, "fraction": q, "confidence": level, "value": float(np.quantile(x, q)), "interval": interval,
-               "harrell_davis": davis}
-
-
-def fieller():
-    """All ratios r with (Y - r X)^2 <= t^2 (g^2 + r^2 h^2)."""
-    for (m, n), level in itertools.product(((2, 2), (3, 3), (5, 8), (30, 10)), (0.9, 0.95)):
-        x, y = times(m), times(n, 0.02)
-        if (m, n) == (3, 3):
-            x = floats(np.array(x) - 55)
-        t = stats.t.ppf((1 + level) / 2, min(m, n) - 1)
-        h, g = stats.sem(x), stats.sem(y)
-        a, b, c = np.mean(x) ** 2 - (t * h) ** 2, -2 * np.mean(x) * np.mean(y), np.mean(y) ** 2 - (t * g) ** 2
-        limits = floats(sorted(np.roots([a, b, c]))) if a > 0 else None
-        yield {"x": x, "y": y, "confidence": level, "value": float(np.mean(y) / np.mean(x)), "interval": limits and [*limits, level]}
 
 
 def levels():
@@ -132,5 +104,5 @@ def segment_costs():
         yield {"x": floats(x), "penalty": float(penalty), "ends": ends[::-1]}
 
 
-for table in (best_of, quantiles, fieller, levels, bca, energy, segment_costs):
+for table in (best_of, levels, bca, energy, segment_costs):
     write(table.__name__, table())

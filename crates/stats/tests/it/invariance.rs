@@ -60,9 +60,11 @@ fn assert_nearly_equal(left: &[f64], right: &[f64]) {
     }
 }
 
-fn ratio_by_fieller(x: &[f64], y: &[f64]) -> IntervalEstimate {
-    ratio_of_means(UncertainMean::from_values(x).unwrap(), UncertainMean::from_values(y).unwrap(), 0.95)
-        .unwrap()
+/// The logarithm of the ratio of the means, and its limits.
+fn ratio_of_means(x: &[f64], y: &[f64]) -> [f64; 3] {
+    let found = mean_shift(x, y, MeanScale::LogRatio).unwrap();
+    let interval = found.interval(0.95).unwrap();
+    [found.difference, interval.low, interval.high]
 }
 
 #[test]
@@ -128,10 +130,7 @@ fn ranks_see_only_order() {
 fn another_unit_leaves_means_alone() {
     for (x, y) in normal_cases() {
         let (small_x, small_y) = (change_unit(&x), change_unit(&y));
-        assert_nearly_equal(
-            &value_with_known_limits(&ratio_by_fieller(&small_x, &small_y)),
-            &value_with_known_limits(&ratio_by_fieller(&x, &y)),
-        );
+        assert_nearly_equal(&ratio_of_means(&small_x, &small_y), &ratio_of_means(&x, &y));
         assert_nearly_equal(&[welch(&small_x, &small_y).unwrap().p], &[welch(&x, &y).unwrap().p]);
         assert_nearly_equal(
             &[coefficient_of_variation(&small_x).unwrap()],
@@ -143,11 +142,8 @@ fn another_unit_leaves_means_alone() {
 #[test]
 fn swapping_sides_inverts_the_change_of_means() {
     for (x, y) in normal_cases() {
-        let [value, low, high] = value_with_known_limits(&ratio_by_fieller(&x, &y));
-        assert_nearly_equal(
-            &value_with_known_limits(&ratio_by_fieller(&y, &x)),
-            &[value.recip(), high.recip(), low.recip()],
-        );
+        let [value, low, high] = ratio_of_means(&x, &y);
+        assert_nearly_equal(&ratio_of_means(&y, &x), &[-value, -high, -low]);
         let [found, swapped] = [(&x, &y), (&y, &x)].map(|(x, y)| welch(x, y).unwrap());
         assert_nearly_equal(&[swapped.difference, swapped.p], &[-found.difference, found.p]);
         let superiority = |x: &[f64], y: &[f64]| mann_whitney(x, y).unwrap().superiority;
@@ -160,7 +156,6 @@ fn the_order_of_values_does_not_matter_to_means() {
     for (x, _) in normal_cases() {
         let turned: Vec<f64> = x.iter().rev().copied().collect();
         assert_eq!(trimmed_mean(&turned, 0.2), trimmed_mean(&x, 0.2));
-        assert_eq!(harrell_davis(&turned, 0.9), harrell_davis(&x, 0.9));
         assert_eq!(
             best_of_mean(&turned, BetterDirection::Higher, 95.0),
             best_of_mean(&x, BetterDirection::Higher, 95.0)
@@ -212,15 +207,4 @@ fn a_rate_warms_up_as_its_time_does() {
     assert_eq!(judge(&times, BetterDirection::Lower), (WarmupPattern::WarmUp, Some(40)));
     assert_eq!(judge(&rates, BetterDirection::Higher), (WarmupPattern::WarmUp, Some(40)));
     assert_eq!(judge(&times, BetterDirection::Higher), (WarmupPattern::SlowDown, Some(40)));
-}
-
-/// The interval from levels is that of the boot means.
-#[test]
-fn levels_agree_with_means_of_boots() {
-    let mut noise = NormalNoise::from_seed(8);
-    let values = noise.normals(40);
-    let means: Vec<f64> = values.chunks(8).map(|boot| mean(boot).unwrap()).collect();
-    let interval = VarianceComponents::from_nested_values(&values, &[8, 5]).unwrap().interval(0.95).unwrap();
-    let [_, low, high] = value_with_known_limits(&mean_with_interval(&means, 0.95).unwrap());
-    assert_nearly_equal(&[interval.low, interval.high], &[low, high]);
 }
