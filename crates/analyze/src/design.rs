@@ -101,7 +101,7 @@ pub fn propose_designs(
         let run_cost = card.run_cost.unwrap_or_default();
         let mut own = Vec::new();
         for noise in known_designs(levels, run_cost, requested) {
-            own.push(propose(row, &noise, requested)?);
+            own.push(propose_design(row, &noise, requested)?);
         }
         let least = own.iter().filter_map(|one| one.time).min();
         for one in &mut own {
@@ -152,7 +152,7 @@ fn known_designs(levels: &NoiseLevels, run_cost: Nanos, requested: &SampleSizeOp
     found
 }
 
-fn propose(
+fn propose_design(
     row: &NoiseRow,
     noise: &DesignNoise,
     requested: &SampleSizeOptions,

@@ -45,24 +45,26 @@ const STEP: f64 = 2.0;
 /// A step that takes more runs than these counts as one that takes longer.
 const LONGEST_DELAY: usize = 60;
 
-fn normal(random: &mut ChaCha8Rng) -> f64 {
+fn draw_normal(random: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
 }
 
-fn series(noise: RunNoise, n: usize, random: &mut ChaCha8Rng) -> Vec<f64> {
-    let mut before = normal(random);
+fn draw_series(noise: RunNoise, n: usize, random: &mut ChaCha8Rng) -> Vec<f64> {
+    let mut before = draw_normal(random);
     let value = |_| match noise {
-        RunNoise::Normal => normal(random),
+        RunNoise::Normal => draw_normal(random),
         // Skewness 1.75, standard deviation 1.
-        RunNoise::LogNormal => (0.5 * normal(random)).exp() / 0.604,
-        RunNoise::Bimodal => 0.3 * normal(random) + if random.random::<f64>() < 0.3 { 2.08 } else { 0.0 },
+        RunNoise::LogNormal => (0.5 * draw_normal(random)).exp() / 0.604,
+        RunNoise::Bimodal => {
+            0.3 * draw_normal(random) + if random.random::<f64>() < 0.3 { 2.08 } else { 0.0 }
+        }
         RunNoise::Dependent(correlation) => {
-            before = correlation * before + (1.0 - correlation * correlation).sqrt() * normal(random);
+            before = correlation * before + (1.0 - correlation * correlation).sqrt() * draw_normal(random);
             before
         }
-        RunNoise::Outliers => normal(random) * if random.random::<f64>() < 0.01 { 10.0 } else { 1.0 },
-        RunNoise::Quantised => normal(random).round(),
+        RunNoise::Outliers => draw_normal(random) * if random.random::<f64>() < 0.01 { 10.0 } else { 1.0 },
+        RunNoise::Quantised => draw_normal(random).round(),
     };
     (0..n).map(value).collect()
 }
@@ -85,10 +87,11 @@ fn main() {
     println!("|---|---|{}", "---|".repeat(BASELINES.len()));
     for (noise, name) in SHAPES {
         let mut random = ChaCha8Rng::seed_from_u64(seed as u64);
-        let alarms = (0..repetitions).filter(|_| alarm(&series(noise, life, &mut random)).is_some()).count();
+        let alarms =
+            (0..repetitions).filter(|_| alarm(&draw_series(noise, life, &mut random)).is_some()).count();
         let delays = BASELINES.map(|baseline| {
             let mut delay = |number: usize| {
-                let mut values = series(noise, baseline + LONGEST_DELAY, &mut random);
+                let mut values = draw_series(noise, baseline + LONGEST_DELAY, &mut random);
                 let step = if number.is_multiple_of(2) { STEP } else { -STEP };
                 values.iter_mut().skip(baseline).for_each(|value| *value += step);
                 let found =

@@ -15,6 +15,7 @@ use crate::compare::alignment::{CaseSelection, MetricKey, MetricSamples, SampleI
 use crate::compare::change::{
     BetweenRuns, ChangeEstimate, ChangeInterval, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel,
 };
+use crate::compare::experimental_unit::SideRelation;
 use crate::compare::noise_card::{NextRunQuery, NoiseCard};
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::run_differences::{edited_cases, machine_differences};
@@ -127,8 +128,8 @@ pub(crate) struct RunPair<'a> {
     pub(crate) metric: &'a MetricKey,
     pub(crate) baseline: &'a MetricSamples,
     pub(crate) candidate: &'a MetricSamples,
-    /// Of different boots, or nobody knows.
-    pub(crate) other_boots: bool,
+    /// What they share.
+    pub(crate) relation: SideRelation,
     /// Iterations, or medians of several runs of one boot a side.
     pub(crate) level: RepetitionLevel,
     /// How many values of each side were compared.
@@ -154,26 +155,32 @@ impl RunPair<'_> {
             self.widen_by(widened, found, value)?;
         }
         found.change.covers = IntervalMeaning::TheseRuns;
-        let query = NextRunQuery {
-            subject: self.subject,
-            workload: self.workload,
-            metric: &self.metric.name,
-            unit: &self.metric.unit,
-            other_boots: self.other_boots,
-        };
-        let noise = earlier.noise(self.subject, self.metric, scale, self.other_boots);
-        let noise = noise.or_else(|| earlier.noise_of_card(&query, scale));
+        // Earlier runs were in the same order, and say nothing of what it does.
+        let noise = if self.relation.in_turn { None } else { self.noise_between_runs(earlier, scale) };
         if let Some(noise) = &noise {
             noise.extend_to_any_runs(found, value, confidences)?;
         }
         Ok(BetweenRuns {
-            in_turn: false,
+            in_turn: self.relation.in_turn,
             autocorrelation: dependence.autocorrelation,
             widened,
             earlier_pairs: noise.map_or(0, |noise| noise.pairs),
             from_card: noise.is_some_and(|noise| noise.from_card),
             drift: self.drift(&runs).map(|drift| scale.change_of_shift(drift)),
         })
+    }
+
+    /// What earlier runs of the study show, or else the card.
+    fn noise_between_runs(&self, earlier: &EarlierRuns, scale: ChangeScale) -> Option<RunNoise> {
+        let query = NextRunQuery {
+            subject: self.subject,
+            workload: self.workload,
+            metric: &self.metric.name,
+            unit: &self.metric.unit,
+            other_boots: self.relation.one_boot || self.relation.unknown_boot,
+        };
+        let of_runs = earlier.noise(self.subject, self.metric, scale, query.other_boots);
+        of_runs.or_else(|| earlier.noise_of_card(&query, scale))
     }
 
     /// Makes the intervals of independent iterations so many times as wide, by Student's quantiles, and the p-value what inverts

@@ -48,11 +48,11 @@ pub(crate) fn withhold_verdict(row: &mut VerdictRow, edited: &[EditedCases], opt
     row.flags.push(RowFlag::OtherCase);
     row.flags.sort_unstable();
     if !options.across {
-        withhold(row, found.join("; "));
+        take_verdict(row, found.join("; "));
     }
 }
 
-fn withhold(row: &mut VerdictRow, reason: String) {
+fn take_verdict(row: &mut VerdictRow, reason: String) {
     row.flags.retain(|flag| *flag != RowFlag::Changed);
     (row.verdict, row.basis, row.middle) = (Verdict::Unclear, VerdictBasis::Values, None);
     row.needed = None;
@@ -64,7 +64,7 @@ fn withhold(row: &mut VerdictRow, reason: String) {
 pub(crate) fn withhold_contradictions(drafts: &mut [RowEstimate]) {
     for draft in drafts {
         if let Some(reason) = draft.contradiction.take() {
-            withhold(&mut draft.row, reason);
+            take_verdict(&mut draft.row, reason);
         }
     }
 }

@@ -36,17 +36,23 @@ pub(crate) struct ComparisonUnits {
     pub(crate) paired: bool,
     pub(crate) baseline: Vec<f64>,
     pub(crate) candidate: Vec<f64>,
+    pub(crate) relation: SideRelation,
+    /// They are the values as they are, each of which is a unit.
+    pub(crate) plain: bool,
+}
+
+/// What both sides share, and what they do not: how much a difference between them may say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SideRelation {
     /// The sides come from different boots, which do not repeat on both.
     pub(crate) one_boot: bool,
     /// Of some of several runs nobody knows whether they are of one boot.
     pub(crate) unknown_boot: bool,
-    /// Nothing above the iteration repeats, and the sides are of different runs (or of different boots, of several runs each):
-    /// whatever differs between these two may be their luck.
+    /// Nothing above the iteration repeats, and the sides are of different runs (or of different boots, of several runs each), or
+    /// were measured in turn: whatever differs between these two may be their luck.
     pub(crate) between_runs: bool,
-    /// The sides are levels of one run that were measured one after the other: whatever differs may be when they were.
+    /// The sides are levels of one run that were measured one after the other.
     pub(crate) in_turn: bool,
-    /// They are the values as they are, each of which is a unit.
-    pub(crate) plain: bool,
 }
 
 /// What a side's values come from.
@@ -91,7 +97,7 @@ impl ComparisonUnits {
         let is_by_layout = are_fewer([ours.boots.len(), theirs.boots.len()])
             || are_fewer([ours.runs.len(), theirs.runs.len()]);
         if both(RepetitionLevel::Boot) && is_by_layout {
-            return Self::from_layouts(&layouts, (false, false, false), summary);
+            return Self::from_layouts(&layouts, SideRelation::default(), summary);
         }
         if both(RepetitionLevel::Boot) {
             return Self::from_boots(
@@ -108,39 +114,42 @@ impl ComparisonUnits {
         if ours.runs.iter().any(|(_, run)| theirs.runs.iter().any(|(_, other)| run == other)) {
             // Levels that were measured one after the other are as far apart as two runs.
             let in_turn = !ours.runs.iter().chain(&theirs.runs).any(|(_, run)| index.has_blocks(*run));
-            let of_one_run = (one_boot, unknown_boot, in_turn);
-            let found = match fewest_layouts {
-                Some(_) => Self::from_layouts(&layouts, of_one_run, summary)?,
-                None => Self::from_iterations(baseline, candidate, index, of_one_run, summary)?,
+            let of_one_run = SideRelation { one_boot, unknown_boot, between_runs: in_turn, in_turn };
+            return match fewest_layouts {
+                Some(_) => Self::from_layouts(&layouts, of_one_run, summary),
+                None => Self::from_iterations(baseline, candidate, index, of_one_run, summary),
             };
-            return Ok(ComparisonUnits { in_turn, ..found });
         }
         if either(RepetitionLevel::Boot) && !boots_unknown {
             let sides = (by_boot(&ours.boots, summary)?, by_boot(&theirs.boots, summary)?);
-            return Ok(Self::from_medians(RepetitionLevel::Boot, sides, false, false));
+            return Ok(Self::from_medians(RepetitionLevel::Boot, sides, SideRelation::default()));
         }
         let same_boot = !one_boot || boots_unknown;
+        let of_runs = SideRelation {
+            one_boot: !same_boot,
+            unknown_boot,
+            between_runs: !same_boot,
+            ..SideRelation::default()
+        };
         if both(RepetitionLevel::Run) && is_by_layout {
-            return Self::from_layouts(&layouts, (!same_boot, unknown_boot, !same_boot), summary);
+            return Self::from_layouts(&layouts, of_runs, summary);
         }
         if both(RepetitionLevel::Run) || (either(RepetitionLevel::Run) && same_boot) {
             let sides = (by_run(baseline, summary)?, by_run(candidate, summary)?);
-            let mut found = Self::from_medians(RepetitionLevel::Run, sides, unknown_boot, !same_boot);
-            found.one_boot = !same_boot;
-            return Ok(found);
+            return Ok(Self::from_medians(RepetitionLevel::Run, sides, of_runs));
         }
+        let of_two_runs =
+            SideRelation { one_boot, unknown_boot, between_runs: true, ..SideRelation::default() };
         match fewest_layouts {
-            Some(_) => Self::from_layouts(&layouts, (one_boot, unknown_boot, true), summary),
-            None => {
-                Self::from_iterations(baseline, candidate, index, (one_boot, unknown_boot, true), summary)
-            }
+            Some(_) => Self::from_layouts(&layouts, of_two_runs, summary),
+            None => Self::from_iterations(baseline, candidate, index, of_two_runs, summary),
         }
     }
 
     /// Layouts that both sides ran under are pairs where there are enough of them, else all layouts are draws.
     fn from_layouts(
         [ours, theirs]: &[BTreeMap<usize, Vec<f64>>; 2],
-        (one_boot, unknown_boot, between_runs): (bool, bool, bool),
+        relation: SideRelation,
         summary: UnitSummary,
     ) -> Result<Self, StatsError> {
         let units = |side: &BTreeMap<usize, Vec<f64>>| -> Result<BTreeMap<usize, f64>, StatsError> {
@@ -156,10 +165,7 @@ impl ComparisonUnits {
             paired,
             baseline: by_batch(x, summary)?,
             candidate: by_batch(y, summary)?,
-            one_boot,
-            unknown_boot,
-            between_runs,
-            in_turn: false,
+            relation,
             plain: false,
         })
     }
@@ -169,11 +175,11 @@ impl ComparisonUnits {
         baseline: &MetricSamples,
         candidate: &MetricSamples,
         index: &SampleIndex,
-        (one_boot, unknown_boot, between_runs): (bool, bool, bool),
+        relation: SideRelation,
         summary: UnitSummary,
     ) -> Result<Self, StatsError> {
         // Sides of different runs share no block.
-        let pairs = match between_runs {
+        let pairs = match relation.between_runs {
             true => (Vec::new(), Vec::new()),
             false => {
                 let blocks = |side| by_block(side, index, summary);
@@ -186,35 +192,21 @@ impl ComparisonUnits {
             && (x.len(), y.len()) == (baseline.points.len(), candidate.points.len());
         let (baseline, candidate) = (by_batch(x, summary)?, by_batch(y, summary)?);
         let level = RepetitionLevel::Iteration;
-        Ok(ComparisonUnits {
-            level,
-            paired,
-            baseline,
-            candidate,
-            one_boot,
-            unknown_boot,
-            between_runs,
-            in_turn: false,
-            plain,
-        })
+        Ok(ComparisonUnits { level, paired, baseline, candidate, relation, plain })
     }
 
     /// One value each of boots or runs of which nothing makes pairs.
     fn from_medians<K>(
         level: RepetitionLevel,
         (ours, theirs): (BTreeMap<K, f64>, BTreeMap<K, f64>),
-        unknown_boot: bool,
-        between_runs: bool,
+        relation: SideRelation,
     ) -> Self {
         ComparisonUnits {
             level,
             paired: false,
             baseline: ours.into_values().collect(),
             candidate: theirs.into_values().collect(),
-            one_boot: false,
-            unknown_boot,
-            between_runs,
-            in_turn: false,
+            relation,
             plain: false,
         }
     }
@@ -234,10 +226,7 @@ impl ComparisonUnits {
             paired,
             baseline: by_batch(x, summary)?,
             candidate: by_batch(y, summary)?,
-            one_boot: false,
-            unknown_boot: false,
-            between_runs: false,
-            in_turn: false,
+            relation: SideRelation::default(),
             plain: false,
         })
     }
@@ -271,7 +260,7 @@ fn by_boot(
     boots: &BTreeMap<u32, Cow<'_, [SamplePoint]>>,
     summary: UnitSummary,
 ) -> Result<BTreeMap<u32, f64>, StatsError> {
-    boots.iter().map(|(boot, points)| Ok((*boot, summarise(points, summary)?))).collect()
+    boots.iter().map(|(boot, points)| Ok((*boot, summarise_points(points, summary)?))).collect()
 }
 
 /// One value of each run in each of its boots.
@@ -293,12 +282,15 @@ fn by_iteration(
         return Ok((baseline.values(), candidate.values()));
     }
     let [ours, theirs] = sides.map(|points| {
-        points.chunk_by(is_same_iteration).map(|group| summarise(group, summary)).collect::<Result<_, _>>()
+        points
+            .chunk_by(is_same_iteration)
+            .map(|group| summarise_points(group, summary))
+            .collect::<Result<_, _>>()
     });
     Ok((ours?, theirs?))
 }
 
-fn summarise(points: &[SamplePoint], summary: UnitSummary) -> Result<f64, StatsError> {
+fn summarise_points(points: &[SamplePoint], summary: UnitSummary) -> Result<f64, StatsError> {
     match points {
         [only] => Ok(only.value),
         _ => summary(&points.iter().map(|point| point.value).collect::<Vec<_>>()),
@@ -327,7 +319,7 @@ fn by_block(
     let points = sorted_by_iteration(cell);
     let groups = points.chunk_by(is_same_iteration).filter_map(|group| Some((group.first()?, group)));
     let in_blocks = groups.filter(|(first, _)| index.has_blocks(first.run));
-    in_blocks.map(|(first, group)| Ok((first.iteration_key(), summarise(group, summary)?))).collect()
+    in_blocks.map(|(first, group)| Ok((first.iteration_key(), summarise_points(group, summary)?))).collect()
 }
 
 /// Values that both sides have, in the order of the keys.

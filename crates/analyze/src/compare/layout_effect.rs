@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use perflab_stats::{StatsError, TwoLevelNoise};
+use perflab_stats::{StatsError, TwoLevelNoise, median};
 
 use crate::compare::alignment::{MetricSamples, SampleIndex};
 use crate::compare::change::{LayoutEffect, MetricChange};
@@ -23,11 +23,11 @@ pub(crate) fn compare_layouts(
         let by_layout = side.by_layout(index).into_iter();
         by_layout.map(|(layout, values)| (layout, on_scale(values))).collect()
     });
-    let shared: Vec<(usize, &Vec<f64>, &Vec<f64>)> =
-        ours.iter().filter_map(|(layout, values)| Some((*layout, values, theirs.get(layout)?))).collect();
     if ours.len().min(theirs.len()) < 2 {
         return Ok(None);
     }
+    let shared: Vec<(usize, &Vec<f64>, &Vec<f64>)> =
+        ours.iter().filter_map(|(layout, values)| Some((*layout, values, theirs.get(layout)?))).collect();
     let differences: Vec<Vec<f64>> =
         shared.iter().map(|(_, ours, theirs)| pair_differences(ours, theirs)).collect();
     let noise = if differences.len() >= 2 {
@@ -44,7 +44,7 @@ pub(crate) fn compare_layouts(
         }
     };
     let built = shared.iter().find(|(layout, ..)| index.is_as_built(*layout));
-    let as_built = built.map(|(_, ours, theirs)| Ok(middle(theirs)? - middle(ours)?)).transpose()?;
+    let as_built = built.map(|(_, ours, theirs)| Ok(median(theirs)? - median(ours)?)).transpose()?;
     let overall = scale.shift_of_change(change.value);
     let total = noise.map(|noise| noise.between.powi(2) + noise.within.powi(2));
     Ok(Some(LayoutEffect {
@@ -56,10 +56,6 @@ pub(crate) fn compare_layouts(
             .zip(total)
             .and_then(|(noise, total)| (total > 0.0).then(|| noise.between.powi(2) / total)),
     }))
-}
-
-fn middle(values: &[f64]) -> Result<f64, StatsError> {
-    perflab_stats::median(values)
 }
 
 /// Values of one layout against each other, in their order: those of a block stand at the same place.

@@ -11,7 +11,7 @@ use perflab_stats::{StatsError, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
 use crate::compare::between_runs::{EarlierRuns, RunPair};
-use crate::compare::change::{BetweenRuns, ChangeEstimate, ChangeScale, estimate_change};
+use crate::compare::change::{ChangeEstimate, ChangeScale, estimate_change};
 use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::exact_values::exact_change;
@@ -307,22 +307,19 @@ impl RowPosition<'_> {
         let confidences = [options.confidence, options.narrow_confidence()];
         let method = units.estimation_method();
         let mut found = estimate_change(&units.baseline, &units.candidate, method, confidences)?;
-        if units.between_runs {
+        let relation = units.relation;
+        if relation.between_runs {
             let pair = RunPair {
                 subject: self.name,
                 workload: &self.identity.workload,
                 metric: self.metric,
                 baseline,
                 candidate,
-                other_boots: units.one_boot || units.unknown_boot,
+                relation,
                 level: units.level,
                 compared: [units.baseline.len(), units.candidate.len()],
             };
-            // Earlier runs were in the same order, and say nothing of what it does.
-            let (none, in_turn) = (EarlierRuns::default(), units.in_turn);
-            let earlier = if in_turn { &none } else { context.earlier };
-            let between_runs = pair.widen(&mut found, earlier, confidences)?;
-            draft.row.between_runs = Some(BetweenRuns { in_turn, ..between_runs });
+            draft.row.between_runs = Some(pair.widen(&mut found, context.earlier, confidences)?);
         }
         draft.row.method = Some(method);
         draft.row.layout = compare_layouts(baseline, candidate, found.change, index)?;
@@ -330,12 +327,12 @@ impl RowPosition<'_> {
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);
         draft.sd = found.sd;
-        (draft.one_boot, draft.unknown_boot) = (units.one_boot && units.between_runs, units.unknown_boot);
+        let is_one_boot = relation.one_boot && relation.between_runs;
+        (draft.one_boot, draft.unknown_boot) = (is_one_boot, relation.unknown_boot);
         draft.constant = is_constant(baseline, candidate);
         draft.imputed = self.estimate_with_failures(draft, [baseline, candidate], index, options)?;
-        let is_one_boot = units.one_boot && units.between_runs;
         draft.row.flags.extend(is_one_boot.then_some(RowFlag::OneBoot));
-        draft.row.flags.extend(units.unknown_boot.then_some(RowFlag::UnknownBoot));
+        draft.row.flags.extend(relation.unknown_boot.then_some(RowFlag::UnknownBoot));
         draft
             .row
             .flags
