@@ -12,7 +12,7 @@ use perflab_stats::{geometric_mean, mann_whitney, median, median_with_interval};
 use crate::RowFlag;
 use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
 
-/// Changes with a p below this are shown.
+/// Changes with a p of this or below are shown.
 const ALPHA: f64 = 0.05;
 
 /// All rows of one unit.
@@ -58,18 +58,45 @@ pub struct BenchstatRow {
 pub struct BenchstatMedian {
     /// In the unit of the table.
     pub median: f64,
-    /// The larger distance to a limit of its 95 % interval, as a fraction; absent below six values.
-    pub width: Option<f64>,
+    /// How far the limits of its 95 % interval are.
+    pub width: BenchstatWidth,
     /// Values.
     pub n: usize,
     /// Values that are assumed exact are not: the smallest and the largest.
     pub differing: Option<(f64, f64)>,
 }
 
+/// How far the limits of an interval are from its median.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum BenchstatWidth {
+    /// The larger distance, as a fraction of the median.
+    Share(f64),
+    /// A limit has another sign than the median, of which it is no fraction then; zero has a sign of its own.
+    OtherSign,
+    /// There are fewer than six values.
+    Unbounded,
+}
+
+impl BenchstatWidth {
+    /// benchmath's `PctRangeString`.
+    fn of_limits(centre: f64, low: f64, high: f64) -> Self {
+        let sign = |value: f64| if value == 0.0 { 0.0 } else { value.signum() };
+        if sign(low) != sign(centre) || sign(high) != sign(centre) {
+            return BenchstatWidth::OtherSign;
+        }
+        if centre == 0.0 {
+            return BenchstatWidth::Share(0.0);
+        }
+        BenchstatWidth::Share((high / centre - 1.0).max(1.0 - low / centre))
+    }
+}
+
 /// A change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BenchstatDelta {
-    /// Ratio of the medians minus 1; absent where the test sees none.
+    /// Whether the test sees one; of exact values, always.
+    pub is_significant: bool,
+    /// Ratio of the medians minus 1, of equal ones 0; absent where the test sees no change, or the baseline's median is zero.
     pub change: Option<f64>,
     /// Two-sided p of Mann and Whitney.
     pub p: f64,
@@ -140,10 +167,10 @@ fn side_values(summary: Option<&SideSummary>) -> Vec<f64> {
 
 fn median_with_width(values: &[f64]) -> Option<BenchstatMedian> {
     let found = median_with_interval(values, 0.95).ok()?;
-    let median = found.value;
-    let width = found.interval.map(|i| (i.high - median).max(median - i.low) / median.abs());
-    let width = width.filter(|width| width.is_finite());
-    Some(BenchstatMedian { median, width, n: values.len(), differing: None })
+    let width = found.interval.map_or(BenchstatWidth::Unbounded, |interval| {
+        BenchstatWidth::of_limits(found.value, interval.low, interval.high)
+    });
+    Some(BenchstatMedian { median: found.value, width, n: values.len(), differing: None })
 }
 
 /// The most frequent value (of several, the smallest), and how far the others are from it.
@@ -153,27 +180,28 @@ fn exact_value(values: &[f64]) -> Option<BenchstatMedian> {
     let (least, most) = (*sorted.first()?, *sorted.last()?);
     let runs = sorted.chunk_by(|one, next| one == next).rev();
     let mode = *runs.max_by_key(|run| run.len())?.first()?;
-    let width = ((most - mode).max(mode - least) / mode.abs()).abs();
-    let width = if least < most { Some(width).filter(|width| width.is_finite()) } else { Some(0.0) };
+    let width = BenchstatWidth::of_limits(mode, least, most);
     let differing = (least < most).then_some((least, most));
     Some(BenchstatMedian { median: mode, width, n: values.len(), differing })
 }
 
+/// benchmath's `FormatDelta`.
+fn relative_delta(old: f64, new: f64) -> Option<f64> {
+    if old == new { Some(0.0) } else { Some(new / old - 1.0).filter(|change| change.is_finite()) }
+}
+
 fn exact_delta(base: &[f64], new: &[f64]) -> Option<BenchstatDelta> {
-    let (old, value) = (exact_value(base)?.median, exact_value(new)?.median);
-    let change = match old == value {
-        true => Some(0.0),
-        false => Some(value / old - 1.0).filter(|change| change.is_finite()),
-    };
-    Some(BenchstatDelta { change, p: 0.0, n: (base.len(), new.len()), all_equal: false, exact: true })
+    let change = relative_delta(exact_value(base)?.median, exact_value(new)?.median);
+    let n = (base.len(), new.len());
+    Some(BenchstatDelta { is_significant: true, change, p: 0.0, n, all_equal: false, exact: true })
 }
 
 fn mann_whitney_delta(base: &[f64], new: &[f64]) -> Option<BenchstatDelta> {
     let p = mann_whitney(base, new).ok()?.p;
-    let (old, new_median) = (median(base).ok()?, median(new).ok()?);
-    let change = (p < ALPHA && old != 0.0).then(|| new_median / old - 1.0);
+    let is_significant = p <= ALPHA;
+    let change = relative_delta(median(base).ok()?, median(new).ok()?).filter(|_| is_significant);
     let all_equal = base.iter().chain(new).all(|value| base.first() == Some(value));
-    Some(BenchstatDelta { change, p, n: (base.len(), new.len()), all_equal, exact: false })
+    Some(BenchstatDelta { is_significant, change, p, n: (base.len(), new.len()), all_equal, exact: false })
 }
 
 /// Over the rows that have a median above zero on every side; the names of the others.
@@ -189,4 +217,28 @@ fn geometric_means_by_side(rows: &[BenchstatRow], sides: usize) -> (Vec<Option<f
         geometric_mean(&medians).ok()
     };
     ((0..sides).map(of).collect(), others.iter().map(|row| row.name.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What benchmath's `PctRangeString` and `FormatDelta` give for medians of zero and intervals across it.
+    #[test]
+    fn zero_has_a_sign_of_its_own_and_is_no_base_of_a_change() {
+        let width = |values: &[f64]| median_with_width(values).unwrap().width;
+        assert_eq!(width(&[0.0; 8]), BenchstatWidth::Share(0.0));
+        assert_eq!(width(&[0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 3.0]), BenchstatWidth::OtherSign);
+        assert_eq!(width(&[-1.0, -1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0]), BenchstatWidth::OtherSign);
+        assert_eq!(width(&[1.0; 5]), BenchstatWidth::Unbounded);
+        let delta = |old: &[f64], new: &[f64]| {
+            let found = mann_whitney_delta(old, new).unwrap();
+            (found.is_significant, found.change)
+        };
+        assert_eq!(delta(&[0.0; 8], &[3.0; 8]), (true, None));
+        assert_eq!(delta(&[0.0; 8], &[0.0; 8]), (false, None));
+        assert_eq!(delta(&[2.0; 8], &[3.0; 8]), (true, Some(0.5)));
+        let exact = exact_delta(&[0.0; 2], &[0.0; 2]).unwrap();
+        assert_eq!((exact.change, exact_delta(&[0.0], &[1.0]).unwrap().change), (Some(0.0), None));
+    }
 }

@@ -135,7 +135,7 @@ impl Classify for AnalyzeError {
 
 fn no_samples_message(filter: &str, known: &[String]) -> String {
     if filter.is_empty() || known.is_empty() {
-        return ": its iterations failed, or it was stopped before the first one ended".into();
+        return ": it was stopped before its first iteration ended, or has none".into();
     }
     format!(" of {filter}: it has {}", known.join(", "))
 }

@@ -3,18 +3,22 @@
 //! On logarithms where all values are above zero, so effects are ratios, and an interaction is a ratio of ratios: by
 //! how much the effect of one factor differs under the other. Weights of an effect: + 1/J and - 1/J over the J levels
 //! of the other factor; of an interaction: + - - +. Every cell must have been measured; where blocks are complete,
-//! comparison is within them.
+//! comparison is within them. Iterations that failed are results: `interaction_failures` judges them.
 
 use std::collections::BTreeMap;
 
 use indexmap::{IndexMap, IndexSet};
-use perflab_model::{Direction, RunRecord, Sample, Unit};
+use perflab_model::{Case, Direction, RunRecord, Sample, Unit};
 use perflab_stats::{StatsError, WalshAverages, benjamini_hochberg, mean_contrast, median, signed_rank};
 use serde::Serialize;
 
 use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel};
 use crate::compare::comparison::Verdict;
+use crate::compare::failures::{FailureComparison, VerdictBasis};
 use crate::compare::pipeline::factor_levels;
+use crate::interaction_failures::{
+    FactorialIterations, ImputedEffect, bad_and_good_ends, judge_effect_failures,
+};
 use crate::method_description::MethodDescription;
 use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
 
@@ -56,12 +60,12 @@ pub struct EffectRow {
     pub effect: String,
     /// Whether it is an interaction.
     pub is_interaction: bool,
-    /// Its size.
-    pub change: MetricChange,
+    /// Its size; absent where a cell has no value, all of its iterations having failed.
+    pub change: Option<MetricChange>,
     /// Two-sided p-value of none.
-    pub p: f64,
+    pub p: Option<f64>,
     /// The same, adjusted over all rows of the family.
-    pub q: f64,
+    pub q: Option<f64>,
     /// For an effect as ever; for an interaction *same* means none that matters, and anything else is *unclear* unless
     /// `differs` says that it is there.
     pub verdict: Verdict,
@@ -71,24 +75,41 @@ pub struct EffectRow {
     pub level: RepetitionLevel,
     /// Blocks or boots that all cells share; absent where the cells were compared by their means.
     pub blocks: Option<usize>,
-    /// Cells were measured in different boots which do not repeat: no verdict.
+    /// Cells were measured in different boots which do not repeat: no verdict on the values.
     pub one_boot: bool,
+    /// How often iterations failed under the first level of an effect and under the other; absent where none did, and of an
+    /// interaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<FailureComparison>,
+    /// What the verdict stands on.
+    #[serde(skip_serializing_if = "VerdictBasis::is_values")]
+    pub basis: VerdictBasis,
+    /// What the data would say with values for the iterations that failed.
+    #[serde(skip)]
+    pub(crate) imputed: Option<[ImputedEffect; 2]>,
 }
 
-/// Values of one cell by unit: (run, boot, iteration) or (run, boot).
-type FactorialCell = BTreeMap<(usize, u32, u32), Vec<f64>>;
+/// Run, boot and iteration; of boots, the iteration is 0.
+pub(crate) type FactorialKey = (usize, u32, u32);
 
-struct InteractionSamples<'a> {
+/// Values of one cell.
+pub(crate) type FactorialCell = BTreeMap<FactorialKey, Vec<f64>>;
+
+/// A level of each of the two factors.
+pub(crate) type LevelPair = (String, String);
+
+/// One metric of a case without the two factors.
+pub(crate) struct InteractionSamples<'a> {
     sample: &'a Sample,
-    margin: f64,
-    cells: IndexMap<(String, String), FactorialCell>,
+    pub(crate) margin: f64,
+    pub(crate) cells: IndexMap<LevelPair, FactorialCell>,
 }
 
 /// One contrast to be estimated.
-struct FactorContrast {
+pub(crate) struct FactorContrast {
     effect: String,
     is_interaction: bool,
-    weights: Vec<((String, String), f64)>,
+    pub(crate) weights: Vec<(LevelPair, f64)>,
 }
 
 /// Estimates effects and interactions within runs that are repetitions of one another.
@@ -103,8 +124,10 @@ pub fn estimate_interactions(
     options.validate()?;
     let [first, second] = [factor_levels(side, factors[0])?, factor_levels(side, factors[1])?];
     let mut found: IndexMap<(String, String), InteractionSamples<'_>> = IndexMap::new();
+    let mut iterations = FactorialIterations::default();
     for (number, run) in side.runs.iter().enumerate() {
         collect_factorial_samples(number, run, factors, options, &mut found);
+        iterations.add_run(number, run, factors);
     }
     if found.is_empty() {
         let filter = options.metrics.join(", ");
@@ -114,13 +137,24 @@ pub fn estimate_interactions(
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for ((subject, metric), one) in &found {
         for contrast in &contrasts {
+            let failures = iterations.compare(subject, one, contrast, side);
             match effect_row(subject, one, contrast, side, options) {
-                Ok(found) => rows.push(found),
+                Ok(row) => {
+                    let imputed =
+                        failures.map(|_| impute_effect(subject, one, contrast, &iterations, side, options));
+                    rows.push(EffectRow { failures, imputed: imputed.flatten(), ..row });
+                }
+                Err(_) if failures.is_some() && !contrast.is_interaction => {
+                    rows.push(EffectRow { failures, ..empty_row(subject, one, contrast) });
+                }
                 Err(reason) => left_out.push(format!("{subject}, {metric}, {}: {reason}", contrast.effect)),
             }
         }
     }
-    set_effect_verdicts(&mut rows, &found, options);
+    let families = set_effect_verdicts(&mut rows, &found, options);
+    let margin =
+        |row: &EffectRow| found.get(&(row.subject.clone(), row.metric.clone())).map_or(0.0, |one| one.margin);
+    judge_effect_failures(&mut rows, &families, margin, options);
     Ok(InteractionTable {
         side: side.name.clone(),
         factors: factors.map(str::to_owned),
@@ -147,9 +181,7 @@ fn collect_factorial_samples<'a>(
             continue;
         };
         let (Some(first), Some(second)) = (case.levels.get(a), case.levels.get(b)) else { continue };
-        let others = case.levels.iter().filter(|(name, _)| *name != a && *name != b);
-        let subject =
-            others.fold(case.label_without_levels(), |text, (name, level)| format!("{text} {name}={level}"));
+        let subject = subject_without(case, [a, b]);
         let one =
             found.entry((subject, String::from(&sample.metric))).or_insert_with(|| InteractionSamples {
                 sample,
@@ -159,6 +191,12 @@ fn collect_factorial_samples<'a>(
         let cell = one.cells.entry((first.clone(), second.clone())).or_default();
         cell.entry((number, sample.boot, sample.iteration)).or_default().push(sample.value);
     }
+}
+
+/// The case without two factors.
+pub(crate) fn subject_without(case: &Case, factors: [&str; 2]) -> String {
+    let others = case.levels.iter().filter(|(name, _)| !factors.contains(&name.as_str()));
+    others.fold(case.label_without_levels(), |text, (name, level)| format!("{text} {name}={level}"))
 }
 
 fn factor_contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> Vec<FactorContrast> {
@@ -235,7 +273,8 @@ fn contrast_units(
     })
 }
 
-fn boot_key(side: &ComparisonSide, run: usize, boot: u32) -> Option<(String, u32)> {
+/// Which boot of the machine it was.
+pub(crate) fn boot_key(side: &ComparisonSide, run: usize, boot: u32) -> Option<(String, u32)> {
     side.runs.get(run).map(|run| run.manifest.boot_key(boot, false))
 }
 
@@ -294,8 +333,21 @@ fn effect_row(
         narrow: narrow.map(interval),
         covers: IntervalMeaning::Change,
     };
-    let Sample { metric, unit, direction, primary, .. } = one.sample;
     Ok(EffectRow {
+        change: Some(change),
+        p: Some(p),
+        q: Some(p),
+        level: units.level,
+        blocks: within.then_some(blocks.len()),
+        one_boot: units.one_boot,
+        ..empty_row(subject, one, contrast)
+    })
+}
+
+/// A row without an estimate.
+fn empty_row(subject: &str, one: &InteractionSamples<'_>, contrast: &FactorContrast) -> EffectRow {
+    let Sample { metric, unit, direction, primary, .. } = one.sample;
+    EffectRow {
         subject: subject.into(),
         metric: metric.into(),
         unit: unit.clone(),
@@ -303,15 +355,43 @@ fn effect_row(
         primary: *primary,
         effect: contrast.effect.clone(),
         is_interaction: contrast.is_interaction,
-        change,
-        p,
-        q: p,
+        change: None,
+        p: None,
+        q: None,
         verdict: Verdict::Unclear,
         differs: false,
-        level: units.level,
-        blocks: within.then_some(blocks.len()),
-        one_boot: units.one_boot,
-    })
+        level: RepetitionLevel::Iteration,
+        blocks: None,
+        one_boot: false,
+        failures: None,
+        basis: VerdictBasis::Values,
+        imputed: None,
+    }
+}
+
+/// The same estimate with the values that failed iterations would have had: against the candidate's cells, and for them. None
+/// where nothing can be estimated.
+fn impute_effect(
+    subject: &str,
+    one: &InteractionSamples<'_>,
+    contrast: &FactorContrast,
+    iterations: &FactorialIterations,
+    side: &ComparisonSide,
+    options: &AnalysisOptions,
+) -> Option<[ImputedEffect; 2]> {
+    let [bad, good] = bad_and_good_ends(one, one.sample.direction);
+    let estimate = |in_baseline: f64, in_candidate: f64| {
+        let mut filled = one.cells.clone();
+        for (cell, weight) in &contrast.weights {
+            let value = if *weight > 0.0 { in_candidate } else { in_baseline };
+            let failed = iterations.failed_in(subject, cell);
+            filled.entry(cell.clone()).or_default().extend(failed.map(|key| (key, vec![value])));
+        }
+        let filled = InteractionSamples { cells: filled, ..*one };
+        let row = effect_row(subject, &filled, contrast, side, options).ok()?;
+        Some(ImputedEffect { change: row.change?, p: row.p? })
+    };
+    Some([estimate(good, bad)?, estimate(bad, good)?])
 }
 
 type ContrastEstimate =
@@ -340,37 +420,41 @@ fn contrast_of_means(
     Ok((found.difference, Some(wide), Some(narrow), found.p))
 }
 
+/// Adjusts and judges each family; gives the p-values of the primary one, and of the other, ascending.
 fn set_effect_verdicts(
     rows: &mut [EffectRow],
     found: &IndexMap<(String, String), InteractionSamples<'_>>,
     options: &AnalysisOptions,
-) {
-    for primary in [true, false] {
-        let mut family: Vec<&mut EffectRow> = rows.iter_mut().filter(|row| row.primary == primary).collect();
-        let p_values: Vec<f64> = family.iter().map(|row| row.p).collect();
+) -> [Vec<f64>; 2] {
+    [true, false].map(|primary| {
+        let belongs = |row: &&mut EffectRow| row.primary == primary && row.p.is_some();
+        let mut family: Vec<&mut EffectRow> = rows.iter_mut().filter(belongs).collect();
+        let mut p_values: Vec<f64> = family.iter().filter_map(|row| row.p).collect();
         let q_values = benjamini_hochberg(&p_values).unwrap_or_default();
         for (row, q) in family.iter_mut().zip(q_values) {
-            row.q = q;
+            row.q = Some(q);
             let margin = found.get(&(row.subject.clone(), row.metric.clone())).map_or(0.0, |one| one.margin);
             set_effect_verdict(row, margin, options);
         }
-    }
+        p_values.sort_unstable_by(f64::total_cmp);
+        p_values
+    })
+}
+
+/// Whether a change is a ratio within ± the margin.
+pub(crate) fn is_within_ratio(change: &MetricChange, margin: f64) -> bool {
+    change.scale == ChangeScale::Ratio && change.is_within(margin)
 }
 
 fn set_effect_verdict(row: &mut EffectRow, margin: f64, options: &AnalysisOptions) {
-    let inside =
-        |i: ChangeInterval| row.change.scale == ChangeScale::Ratio && -margin < i.low && i.high < margin;
-    if row.one_boot {
-        return;
-    }
-    if row.change.narrow.is_some_and(inside) {
+    let Some(change) = row.change.filter(|_| !row.one_boot) else { return };
+    if is_within_ratio(&change, margin) {
         row.verdict = Verdict::Same;
         return;
     }
-    let excludes = row.change.interval.is_some_and(|i| i.low > 0.0 || i.high < 0.0);
-    row.differs = excludes && options.is_significant(row.q);
+    row.differs = change.excludes_none() && row.q.is_some_and(|q| options.is_significant(q));
     if row.differs && !row.is_interaction {
-        row.verdict = match (row.direction, row.change.value > 0.0) {
+        row.verdict = match (row.direction, change.value > 0.0) {
             (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
             (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
             (Direction::Neither, _) => Verdict::Unclear,
@@ -395,7 +479,9 @@ fn describe_interaction_methods(rows: &[EffectRow]) -> Vec<MethodDescription> {
     let mut notes = vec![MethodDescription::EffectContrasts];
     let has = |is_so: fn(&EffectRow) -> bool| rows.iter().any(is_so);
     notes.extend(has(|row| row.blocks.is_some()).then_some(MethodDescription::EffectsWithinBlocks));
-    notes.extend(has(|row| row.blocks.is_none()).then_some(MethodDescription::EffectsByMeans));
+    notes.extend(
+        has(|row| row.blocks.is_none() && row.change.is_some()).then_some(MethodDescription::EffectsByMeans),
+    );
     notes.extend(has(|row| row.one_boot).then_some(MethodDescription::EffectsWithoutBoots));
     notes
 }

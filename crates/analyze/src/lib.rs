@@ -31,8 +31,8 @@
 //!    of the test family is below the error (5 %). Primary metrics are one family, explanatory metrics another.
 //! 3. **unclear**: neither; the row says about how many repetitions a side would decide.
 //!
-//! Sides of one boot each, where the boots differ, never get more than *unclear*: the luck of a boot looks like a
-//! change. The only exception are values that are exactly equal on both sides.
+//! Sides of one run each that were not interleaved never get more than *differs* or *same here*: the luck of a run looks like a
+//! change. The mean, the tail and failures qualify what the middle says.
 //!
 //! ```no_run
 //! # fn show(baseline: perflab_model::RunRecord, candidate: perflab_model::RunRecord) -> Result<(), Box<dyn std::error::Error>> {
@@ -59,6 +59,7 @@ pub mod flame;
 mod guard;
 pub mod history;
 pub mod interaction;
+mod interaction_failures;
 mod io_coverage;
 mod io_published;
 mod io_stacked;
@@ -84,8 +85,8 @@ pub use compare::change::{
 };
 pub use compare::compared_part::{ComparedPart, PartComparison};
 pub use compare::comparison::{
-    ComparedRun, Comparison, SamplePoint, SampleValues, SideSummary, TailComparison, TailCount, Verdict,
-    VerdictRow,
+    ComparedRun, Comparison, SamplePoint, SampleValues, SideSummary, SmallChange, TailComparison, TailCount,
+    Verdict, VerdictRow,
 };
 pub use compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 pub use compare::failures::{FailureComparison, FailureCount, VerdictBasis};

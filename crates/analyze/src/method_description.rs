@@ -29,6 +29,8 @@ pub enum MethodDescription {
         earlier_pairs: usize,
         /// Whether, in some row, these are runs of the machine's noise card.
         from_card: bool,
+        /// Whether other tools measured all runs.
+        imported: bool,
     },
     /// What makes a verdict.
     VerdictRule {

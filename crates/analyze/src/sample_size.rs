@@ -1,11 +1,14 @@
-//! How many boots and iterations a precision costs, and the time that both take, from the noise of earlier runs.
+//! How many boots, runs or iterations a precision costs, and the time that they take, from the noise of earlier runs.
 //!
-//! One boot does not tell the noise between boots: it is reported as unknown, not guessed.
+//! Planned is the highest level that was seen to repeat. Where that is the iteration, both sides are levels of one run: how much
+//! a run differs from the next is not known then, and two runs, one a side, get no verdict however long they are.
 
 use indexmap::IndexMap;
 use perflab_model::{Nanos, RunRecord, Sample, Unit};
-use perflab_stats::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise, sd};
+use perflab_stats::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise, median, sd};
 use serde::Serialize;
+
+use crate::compare::change::RepetitionLevel;
 
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::error::AnalyzeError;
@@ -44,17 +47,19 @@ pub struct SampleSizePlan {
     pub metric: String,
     /// Unit of its values.
     pub unit: Unit,
-    /// Boots and values that the noise was learnt from.
+    /// What is repeated: boots, or runs of one boot, or iterations of a run in which both sides are levels.
+    pub level: RepetitionLevel,
+    /// Boots (or runs, where one boot was seen) and values that the noise was learnt from.
     pub observed: (usize, usize),
-    /// Standard deviation between iterations of a boot, relative.
+    /// Standard deviation between iterations of a boot or run, relative.
     pub within: f64,
-    /// Standard deviation between boots, relative; absent where one boot was seen.
+    /// Standard deviation between boots, or between runs, relative; absent where neither repeats.
     pub between: Option<f64>,
-    /// Iterations in each boot.
+    /// Iterations of a side in each boot or run.
     pub iterations: usize,
-    /// Boots a side (1 where only one boot was seen: iterations alone); absent where a million do not suffice.
-    pub boots: Option<usize>,
-    /// Time a side; absent as the boots are.
+    /// Boots or runs a side; 1 where iterations are repeated, in one run; absent where a million do not suffice.
+    pub repetitions: Option<usize>,
+    /// Time a side; absent as the repetitions are, and where nobody knows how long an iteration takes.
     pub time: Option<Nanos>,
     /// The smallest relative change that this many repetitions find in 80 % of experiments.
     pub detects: Option<f64>,
@@ -71,13 +76,38 @@ pub struct UnplannedMetric {
     pub reason: String,
 }
 
-/// Values of one metric of one case, by boot.
+/// Values of one metric of one case, by boot and by run.
 struct BootSamples<'a> {
     unit: &'a Unit,
     primary: bool,
     boots: IndexMap<(String, u32), Vec<f64>>,
+    runs: IndexMap<&'a str, Vec<f64>>,
     span: u64,
 }
+
+impl BootSamples<'_> {
+    /// The highest level that repeats, and its values.
+    fn repeated(&self) -> (RepetitionLevel, Vec<&[f64]>) {
+        if self.boots.len() < 2 && self.runs.len() >= 2 {
+            return (RepetitionLevel::Run, self.runs.values().map(Vec::as_slice).collect());
+        }
+        let level = if self.boots.len() < 2 { RepetitionLevel::Iteration } else { RepetitionLevel::Boot };
+        (level, self.boots.values().map(Vec::as_slice).collect())
+    }
+
+    /// Nanoseconds of an iteration: what it took, or what it says that it took.
+    fn iteration_cost(&self) -> Option<f64> {
+        let values: Vec<f64> = self.boots.values().flatten().copied().collect();
+        if self.span > 0 {
+            return Some((self.span as f64 / values.len().max(1) as f64).max(1.0));
+        }
+        let (_, nanoseconds) = TIMES.iter().find(|(name, _)| *name == self.unit.0.as_str())?;
+        median(&values).ok().filter(|value| *value > 0.0).map(|value| value * nanoseconds)
+    }
+}
+
+/// Units of a duration, in nanoseconds.
+const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
 /// Plans for the metrics chosen in the options: the primary ones, where there are any.
 ///
@@ -129,9 +159,11 @@ fn collect_boot_samples<'a>(
             unit: &sample.unit,
             primary: sample.primary,
             boots: IndexMap::new(),
+            runs: IndexMap::new(),
             span: 0,
         });
         one.boots.entry(manifest.boot_key(sample.boot, options.boots_differ)).or_default().push(sample.value);
+        one.runs.entry(manifest.id.as_str()).or_default().push(sample.value);
         one.span += sample.end.since(sample.start).0;
     }
 }
@@ -144,20 +176,29 @@ fn plan_metric(
     options: &AnalysisOptions,
 ) -> Result<SampleSizePlan, String> {
     let values: usize = seen.boots.values().map(Vec::len).sum();
-    let logarithms = boot_logarithms(seen)?;
-    let noise = estimate_boot_noise(&logarithms)?;
-    let (known, noise) = noise;
-    let cost = (seen.span as f64 / values as f64).max(1.0);
-    let boot_cost = (requested.boot_cost.0 as f64).max(1.0);
-    let best = noise.best_iterations(boot_cost, cost).map_err(|error| error.to_string())?;
-    let iterations = requested.iterations.or(best.filter(|_| known)).unwrap_or(10).clamp(1, 1_000);
-    let boots = seen.boots.len();
-    // Within one boot, levels are interleaved: pairs, with the noise of their differences.
-    let (pairing, unit, freedom) = if known {
+    let (level, groups) = seen.repeated();
+    let noise = estimate_noise(level, &take_logarithms(&groups)?)?;
+    let is_repeated = level != RepetitionLevel::Iteration;
+    let cost = seen.iteration_cost();
+    // A run or a level within one costs its iterations.
+    let boot_cost =
+        if level == RepetitionLevel::Boot { (requested.boot_cost.0 as f64).max(1.0) } else { 0.0 };
+    let observed = groups.len();
+    let cheapest = match level {
+        RepetitionLevel::Boot => {
+            noise.best_iterations(boot_cost, cost.unwrap_or(1.0)).map_err(|error| error.to_string())?
+        }
+        // What a run costs besides its iterations is not known.
+        RepetitionLevel::Run => Some(values.div_ceil(observed.max(1))),
+        _ => None,
+    };
+    let iterations = requested.iterations.or(cheapest).unwrap_or(10).clamp(1, 1_000);
+    // Within one run, levels are interleaved: pairs, with the noise of their differences.
+    let (pairing, unit, freedom) = if is_repeated {
         (
             SamplePairing::Independent,
             noise.boot_median_sd(iterations),
-            noise.freedom(iterations, boots, values),
+            noise.freedom(iterations, observed, values),
         )
     } else {
         (SamplePairing::Paired, noise.within * std::f64::consts::SQRT_2, (values - 1) as f64)
@@ -176,49 +217,44 @@ fn plan_metric(
     };
     let needed =
         if unit > 0.0 { rules.needed_repetitions(unit, goal).map_err(|e| e.to_string())? } else { Some(4) };
-    let (iterations, boots) =
-        if known { (iterations, needed) } else { (needed.unwrap_or(iterations), needed.map(|_| 1)) };
-    let time = boots.map(|boots| boots as f64 * (boot_cost + iterations as f64 * cost));
+    let (iterations, repetitions) =
+        if is_repeated { (iterations, needed) } else { (needed.unwrap_or(iterations), needed.map(|_| 1)) };
+    let time = repetitions.zip(cost);
+    let time = time.map(|(repetitions, cost)| repetitions as f64 * (boot_cost + iterations as f64 * cost));
     let detects = needed.filter(|_| unit > 0.0).and_then(|n| rules.detectable_change(unit, n.max(2)).ok());
     Ok(SampleSizePlan {
         subject: subject.into(),
         metric: metric.into(),
         unit: seen.unit.clone(),
-        observed: (seen.boots.len(), values),
+        level,
+        observed: (observed, values),
         within: noise.within,
-        between: known.then_some(noise.between),
+        between: is_repeated.then_some(noise.between),
         iterations,
-        boots,
+        repetitions,
         time: time.map(|time| Nanos(time as u64)),
         detects,
     })
 }
 
-fn boot_logarithms(seen: &BootSamples<'_>) -> Result<Vec<Vec<f64>>, String> {
-    let all = seen.boots.values();
-    if all.clone().flatten().any(|value| *value <= 0.0) {
+fn take_logarithms(groups: &[&[f64]]) -> Result<Vec<Vec<f64>>, String> {
+    if groups.iter().copied().flatten().any(|value| *value <= 0.0) {
         return Err("has values that are not above zero, so no relative noise".into());
     }
-    Ok(all.map(|boot| boot.iter().map(|value| value.ln()).collect()).collect())
+    Ok(groups.iter().map(|group| group.iter().map(|value| value.ln()).collect()).collect())
 }
 
-/// The noise, and whether that between boots is known.
-fn estimate_boot_noise(boots: &[Vec<f64>]) -> Result<(bool, TwoLevelNoise), String> {
-    let slices: Vec<&[f64]> = boots.iter().map(Vec::as_slice).collect();
-    match TwoLevelNoise::from_boots(&slices) {
-        Ok(noise) => Ok((true, noise)),
-        Err(_) if boots.len() >= 2 => {
-            // One value a boot: the boots' spread is all there is.
-            let singles: Vec<f64> = boots.iter().filter_map(|boot| boot.first().copied()).collect();
-            Ok((
-                true,
-                TwoLevelNoise { between: sd(&singles).map_err(|error| error.to_string())?, within: 0.0 },
-            ))
-        }
-        Err(_) => {
-            let only = boots.first().map(Vec::as_slice).unwrap_or_default();
-            let within = sd(only).map_err(|_| "has a single value, so no noise is known".to_owned())?;
-            Ok((false, TwoLevelNoise { between: 0.0, within }))
-        }
+fn estimate_noise(level: RepetitionLevel, groups: &[Vec<f64>]) -> Result<TwoLevelNoise, String> {
+    if level == RepetitionLevel::Iteration {
+        let only = groups.first().map(Vec::as_slice).unwrap_or_default();
+        let within = sd(only).map_err(|_| "has a single value, so no noise is known".to_owned())?;
+        return Ok(TwoLevelNoise { between: 0.0, within });
     }
+    let slices: Vec<&[f64]> = groups.iter().map(Vec::as_slice).collect();
+    TwoLevelNoise::from_boots(&slices).or_else(|_| {
+        // One value each: their spread is all there is.
+        let singles: Vec<f64> = groups.iter().filter_map(|group| group.first().copied()).collect();
+        let between = sd(&singles).map_err(|error| error.to_string())?;
+        Ok(TwoLevelNoise { between, within: 0.0 })
+    })
 }

@@ -53,6 +53,11 @@ pub(crate) fn count_unusable(report: &mut FileReport, line: u64, reason: String)
     report.count_row(line, LineOutcome::Unusable(reason));
 }
 
+/// Counts an execution that failed: it is in the run, without a value.
+pub(crate) fn count_failed(report: &mut FileReport, line: u64, reason: String) {
+    report.count_row(line, LineOutcome::Flagged(reason));
+}
+
 /// The names of which `members` have different values; a name that some lack counts as different, unless the value that the others
 /// have says no more than that (`is_missing`). `pairs` are those of all members, each name once a member.
 pub(crate) fn varied_names<N: Hash + Eq, V: PartialEq>(

@@ -15,6 +15,9 @@ use crate::layout::PlannedLayout;
 use crate::study::{FactorSide, ScratchDisk, TargetSpec};
 use crate::{Metric, PlannedSetting, Scalar};
 
+/// The value of a parameter that a case of another tool does not tell, since no execution of it came to its end.
+pub const UNKNOWN_PARAMETER: &str = "?";
+
 /// One workload at one parameter point under one level of every factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {

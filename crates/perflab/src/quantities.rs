@@ -15,6 +15,15 @@ pub fn parse_margin(text: &str) -> Result<Ratio, QuantityError> {
     Ratio::parse_within(text, 0.0..1.0)
 }
 
+/// How many iterations: at least one.
+pub fn parse_iterations(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("nothing would be measured: name 1 or more".into()),
+        Ok(iterations) => Ok(iterations),
+        Err(error) => Err(format!("{error}: name a number such as 10")),
+    }
+}
+
 /// A change that is to be seen: above 0 %, which needs infinitely many repetitions, and below 100 %.
 pub fn parse_goal(text: &str) -> Result<Ratio, QuantityError> {
     let number = text.trim().trim_end_matches('%').trim_end();

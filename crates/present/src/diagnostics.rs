@@ -31,14 +31,23 @@ pub(crate) struct DiagnosticGroup {
 /// The warnings, folded by kind, in the order in which the kinds first occur. What several comparisons of the same
 /// runs say is printed once.
 pub(crate) fn group_diagnostics(comparisons: &[Comparison]) -> Vec<DiagnosticGroup> {
+    let imported = !comparisons.is_empty() && comparisons.iter().all(are_runs_imported);
     let mut kinds: IndexMap<&str, IndexMap<String, &ComparisonDiagnostic>> = IndexMap::new();
     for warning in comparisons.iter().flat_map(|comparison| &comparison.warnings) {
         kinds.entry(warning.kind()).or_default().entry(diagnostic_message(warning)).or_insert(warning);
     }
-    kinds.into_values().filter_map(|found| fold_warnings(&found.into_values().collect::<Vec<_>>())).collect()
+    let fold = |found: IndexMap<String, &ComparisonDiagnostic>| {
+        fold_warnings(&found.into_values().collect::<Vec<_>>(), imported)
+    };
+    kinds.into_values().filter_map(fold).collect()
 }
 
-fn fold_warnings(found: &[&ComparisonDiagnostic]) -> Option<DiagnosticGroup> {
+/// Whether other tools measured all runs: then nobody can have perflab measure more of them.
+pub(crate) fn are_runs_imported(comparison: &Comparison) -> bool {
+    !comparison.runs.is_empty() && comparison.runs.iter().all(|run| run.imported)
+}
+
+fn fold_warnings(found: &[&ComparisonDiagnostic], imported: bool) -> Option<DiagnosticGroup> {
     let first = found.first()?;
     let count = if found.len() > 1 { format!(" ({})", found.len()) } else { String::new() };
     let mut details: Vec<String> =
@@ -49,7 +58,7 @@ fn fold_warnings(found: &[&ComparisonDiagnostic]) -> Option<DiagnosticGroup> {
     Some(DiagnosticGroup {
         headline: format!("{}{count}", diagnostic_headline(first)),
         details,
-        advice: diagnostic_advice(first),
+        advice: diagnostic_advice(first, imported),
     })
 }
 
@@ -80,9 +89,34 @@ pub(crate) fn diagnostic_lines(comparisons: &[Comparison], width: usize, on: boo
     lines
 }
 
-/// What to do about findings of this kind now.
-pub(crate) fn diagnostic_advice(found: &ComparisonDiagnostic) -> &'static str {
-    diagnostic_texts(found).1
+/// What to do about findings of this kind now; `imported` where other tools measured the runs.
+pub(crate) fn diagnostic_advice(found: &ComparisonDiagnostic, imported: bool) -> &'static str {
+    let of_imports = if imported { import_advice(found) } else { None };
+    of_imports.unwrap_or(diagnostic_texts(found).1)
+}
+
+/// The same for runs that perflab did not measure, where it is another.
+#[rustfmt::skip]
+fn import_advice(found: &ComparisonDiagnostic) -> Option<&'static str> {
+    Some(match found {
+        ComparisonDiagnostic::FailedIterations { .. } => "see what the other tool said of them: values that remain may be a biased choice",
+        ComparisonDiagnostic::NotNumbers { .. } => "look at the file: the other tool wrote them so",
+        ComparisonDiagnostic::WarmUp { .. } => "leave them out with `--warmup auto`, or have the other tool warm up before it measures",
+        ComparisonDiagnostic::OneSided { .. } => "import the missing side, or leave the case out with a filter",
+        ComparisonDiagnostic::NoValues { .. } => "look at the file: the other tool gives no value of it",
+        ComparisonDiagnostic::OneBoot { .. } => "import more runs a side, of several boots: the luck of one boot looks like a change",
+        ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => "import runs of more boots, 5 or more a side",
+        ComparisonDiagnostic::TooFew { level: RepetitionLevel::Run, .. } => "import more runs, 4 or more a side, measured in turns",
+        ComparisonDiagnostic::TooFew { .. } => "measure 10 times or more a side with the other tool, or import more runs",
+        ComparisonDiagnostic::TooManyRows { .. } => "import more runs, or choose with --metric the rows that the question is about",
+        ComparisonDiagnostic::NotInterleaved { .. } => "import more runs, two or more a side, measured in turns: drift of the machine looks like a change",
+        ComparisonDiagnostic::SequentialOrder { .. } => "import more runs, or measure with perflab, which interleaves: drift looks like a change",
+        ComparisonDiagnostic::Drift { .. } => "import more runs, measured in turns, after the machine has warmed up",
+        ComparisonDiagnostic::Outliers { .. } => "they are kept; run the benchmark under perflab to see what the kernel did in those iterations",
+        ComparisonDiagnostic::DifferentStudy { .. } => "import runs that the other tool made in one way",
+        ComparisonDiagnostic::WithinNoise { .. } => "import more runs a side, measured in turns",
+        _ => return None,
+    })
 }
 
 /// The headline of all findings of this kind.
@@ -98,13 +132,14 @@ pub(crate) fn diagnostic_message(found: &ComparisonDiagnostic) -> String {
 /// One line a kind, with how often it was found: where a warning for every row would bury a table.
 #[must_use]
 pub fn diagnostic_summaries(comparison: &Comparison) -> Vec<String> {
+    let imported = are_runs_imported(comparison);
     let mut kinds: IndexMap<&str, (&ComparisonDiagnostic, usize)> = IndexMap::new();
     for warning in &comparison.warnings {
         kinds.entry(warning.kind()).or_insert((warning, 0)).1 += 1;
     }
     let describe = |(warning, count): (&ComparisonDiagnostic, usize)| {
         let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
-        format!("{}{times}; {}", diagnostic_headline(warning), diagnostic_advice(warning))
+        format!("{}{times}; {}", diagnostic_headline(warning), diagnostic_advice(warning, imported))
     };
     kinds.into_values().map(describe).collect()
 }

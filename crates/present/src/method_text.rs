@@ -28,8 +28,8 @@ pub fn describe_method(method: &MethodDescription) -> String {
             "metrics that are assumed exact: any difference is a change, without statistics and whatever the margin".into()
         }
         MethodDescription::OneRunASide { widened, in_turn: true, .. } => levels_in_turn_text(*widened),
-        MethodDescription::OneRunASide { widened, earlier_pairs, from_card, .. } => {
-            one_run_a_side_text(*widened, *earlier_pairs, *from_card)
+        MethodDescription::OneRunASide { widened, earlier_pairs, from_card, imported, .. } => {
+            one_run_a_side_text(*widened, *earlier_pairs, *from_card, *imported)
         }
         MethodDescription::VerdictRule { narrow_confidence, confidence } => format!(
             "same: the {} % interval lies inside ± the margin (at most: the smallest margin of which that holds); better or worse: the {} % interval excludes no change and q is below {}",
@@ -136,11 +136,15 @@ fn levels_in_turn_text(widened: f64) -> String {
     )
 }
 
-fn one_run_a_side_text(widened: f64, earlier_pairs: usize, from_card: bool) -> String {
+fn one_run_a_side_text(widened: f64, earlier_pairs: usize, from_card: bool, imported: bool) -> String {
     let why = "differs, same here: one run a side, and not interleaved, so that a change and the luck of a run look alike";
     let dependence =
         format!("iterations resemble those before them, which widens intervals up to {widened:.1} times");
     match earlier_pairs {
+        0 if imported => format!(
+            "{why}; {dependence}; in round brackets is the range between these two runs: import more runs, two or more a side, \
+             measured in turns, for a verdict"
+        ),
         0 => format!(
             "{why}; {dependence}; in round brackets is the range between these two runs: four more runs of the study on this \
              machine, or of `perflab noise`, would say how much any two differ"

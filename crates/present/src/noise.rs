@@ -1,8 +1,8 @@
 //! The noise of a machine, and the repetitions that a precision costs, as tables.
 
-use perflab_analyze::NoiseCard;
 use perflab_analyze::design::{DesignKind, DesignProposal};
 use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
+use perflab_analyze::{NoiseCard, RepetitionLevel};
 
 use crate::grid::{Grid, GridCell, GridColumn};
 use perflab_model::quantity::{format_percent_change, format_share};
@@ -130,28 +130,39 @@ fn goal_text(goal: &SampleSizeOptions) -> &'static str {
     }
 }
 
-/// A row a metric: boots and iterations that a wanted precision costs.
+/// A row a metric: boots, runs or iterations that a wanted precision costs.
 #[must_use]
 pub fn sample_size_grid(planned: &[SampleSizePlan]) -> Grid {
-    let left = ["case", "metric"].map(GridColumn::left);
-    let right = ["σ boots", "σ iterations", "observed", "iterations", "boots a side", "time a side", "finds"]
-        .map(GridColumn::right);
+    let left = ["case", "metric", "design"].map(GridColumn::left);
+    let right =
+        ["σ between", "σ iterations", "observed", "iterations", "repetitions a side", "time a side", "finds"]
+            .map(GridColumn::right);
     let mut grid = Grid::new(left.into_iter().chain(right));
     let percent = |value: f64| GridCell::with_text(format_share(value), value);
     for one in planned {
         grid.add_row([
             GridCell::from(one.subject.as_str()),
             GridCell::from(one.metric.as_str()),
+            GridCell::from(planned_design(one).name()),
             one.between.map_or_else(|| GridCell::with_text("unknown", serde_json::Value::Null), percent),
             percent(one.within),
             GridCell::from(format!("{}×{}", one.observed.1 / one.observed.0.max(1), one.observed.0)),
             GridCell::from(one.iterations),
-            GridCell::from(one.boots),
+            GridCell::from(one.repetitions),
             one.time.map_or_else(GridCell::missing, |time| GridCell::with_text(time.to_string(), time.0)),
             one.detects.map_or_else(GridCell::missing, percent),
         ]);
     }
     grid
+}
+
+/// How the sides are measured, so that what was planned repeats on both.
+fn planned_design(one: &SampleSizePlan) -> DesignKind {
+    match one.level {
+        RepetitionLevel::Boot => DesignKind::Boots,
+        RepetitionLevel::Run => DesignKind::Runs,
+        RepetitionLevel::Layout | RepetitionLevel::Iteration => DesignKind::Interleaved,
+    }
 }
 
 /// What the numbers of [`sample_size_grid`] rest on.
@@ -162,15 +173,25 @@ pub fn sample_size_notes(planned: &[SampleSizePlan], goal: &SampleSizeOptions) -
         "goal: {what} {}, at 95 % confidence and 80 % power; noise as in the runs named, good to a quarter at best",
         perflab_model::Ratio(goal.size)
     )];
-    if planned.iter().any(|one| one.between.is_none()) {
+    let has = |kind: DesignKind| planned.iter().any(|one| planned_design(one) == kind);
+    if has(DesignKind::Interleaved) {
         notes.push(
-            "σ boots unknown: one boot was seen, so the iterations decide comparisons within one boot only; name runs of \
-             several boots to plan for different kernels or guests"
+            "interleaved: both sides are levels of a factor in one run, which has so many iterations of each; two runs, one a \
+             side, get no verdict however long they are. Name several runs, or runs of several boots, to plan for those"
                 .into(),
         );
     }
-    if planned.iter().any(|one| one.boots.is_none()) {
+    if has(DesignKind::Runs) {
+        notes.push(
+            "runs: of each side in turns, within one boot; name runs of several boots to plan for those"
+                .into(),
+        );
+    }
+    if planned.iter().any(|one| one.repetitions.is_none()) {
         notes.push("an empty plan: a million repetitions do not reach the goal".into());
+    }
+    if planned.iter().any(|one| one.repetitions.is_some() && one.time.is_none()) {
+        notes.push("time unknown: the runs do not tell how long an iteration takes".into());
     }
     notes
 }

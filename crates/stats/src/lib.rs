@@ -81,8 +81,10 @@ pub use median_interval::median_with_interval;
 pub use nested_components::{LevelComponent, NestedComponents};
 pub use power::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};
 pub use quantile_shift::QuantileShift;
-pub use sample_shape::{OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes};
-pub use serial_dependence::{DependentShift, SerialDependence, SuccessiveDifferences};
+pub use sample_shape::{
+    OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes, value_resolution,
+};
+pub use serial_dependence::{DependentShift, SerialDependence, SuccessiveDifferences, dependent_freedom};
 pub use shift_band::{DecileBand, shift_band};
 pub use signed_rank::{SignedRank, WalshAverages, signed_rank};
 pub use step_monitor::{FEWEST_BEFORE_STEP, StepAlarm, StepEvidence, StepMonitor, WatchedSeries};

@@ -127,6 +127,23 @@ pub struct OutlyingValue {
     pub score: f64,
 }
 
+/// The step of the scale on which values stand: the smallest distance between two of them that differ. Of two different values it
+/// is one only where both are multiples of it, as those of a coarse clock are. None where all are equal, or none is a number.
+#[must_use]
+pub fn value_resolution(values: &[f64]) -> Option<f64> {
+    let mut distinct: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    distinct.sort_unstable_by(f64::total_cmp);
+    distinct.dedup();
+    let gaps = distinct.windows(2).filter_map(|pair| Some(pair.last()? - pair.first()?));
+    let step = gaps.reduce(f64::min).filter(|step| step.is_finite() && *step > 0.0)?;
+    let steps = distinct.first()? / step;
+    let is_multiple = (steps - steps.round()).abs() < WHOLE;
+    (distinct.len() > 2 || is_multiple).then_some(step)
+}
+
+/// A number of steps so close to a whole one is whole.
+const WHOLE: f64 = 1e-6;
+
 /// Outliers by the generalised extreme Studentised deviate, in the order of the sample: a clean sample has any with the
 /// chance `alpha`.
 ///
@@ -234,6 +251,14 @@ mod tests {
     use super::*;
 
     /// Quartiles of type 7 are 2.75 and 6.25.
+    #[test]
+    fn values_of_a_coarse_clock_have_a_step() {
+        assert_eq!(value_resolution(&[40.0, 44.0, 40.0, 48.0]), Some(4.0));
+        assert_eq!(value_resolution(&[10.0, 11.0, 10.0]), Some(1.0));
+        assert_eq!(value_resolution(&[10.02, 30.57, 10.02]), None);
+        assert_eq!(value_resolution(&[5.0, 5.0]), None);
+    }
+
     #[test]
     fn fences_exclude_what_lies_beyond_them() {
         let fences = TukeyFences::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 1.5).unwrap();

@@ -78,36 +78,40 @@ impl SerialDependence {
     }
 }
 
-/// The estimate of a shift whose interval, at a level, is that of independent values, and what it says of dependent ones: each
-/// limit lies further off by [`factor`](Self::factor), and [`p`](Self::p) is the test that such a limit inverts.
+/// Degrees of freedom that so many dependent values of both sides are worth, two means being estimated; 1 at least.
+#[must_use]
+pub fn dependent_freedom(values: usize, widening: f64) -> f64 {
+    (values as f64 / (widening * widening) - 2.0).max(1.0)
+}
+
+/// The estimate of a shift whose interval is that of independent values, and what it says of dependent ones: the standard error is
+/// read from the distance to an exact limit, each limit lies further off by [`factor`](Self::factor), and [`p`](Self::p) is the
+/// test that such a limit inverts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DependentShift {
     /// The estimate.
     pub shift: f64,
     /// Standard errors of dependent values are so many times those of independent ones; see [`SerialDependence::widening`].
     pub widening: f64,
-    /// Values of both sides together.
-    pub values: usize,
+    /// What the values are worth; see [`dependent_freedom`].
+    pub freedom: f64,
 }
 
 impl DependentShift {
-    /// The freedom that so many dependent values are worth, 1 at least.
-    fn freedom(self) -> f64 {
-        (self.values as f64 / (self.widening * self.widening) - 2.0).max(1.0)
-    }
-
-    /// How many times as far off a limit lies as that of independent values: the widening, and Student's quantile over the normal
-    /// one, since the error is known from few values.
+    /// How many times as far off a limit lies at a confidence as that of independent values, which few values allow at a higher
+    /// level only: the widening, and Student's quantile over the normal one, since the error is known from few values. At least 1.
     ///
     /// # Errors
-    /// A level outside (0, 1).
-    pub fn factor(self, level: f64) -> Result<f64, StatsError> {
-        let tail = tail_probability(level.min(HIGHEST_LEVEL))?;
-        Ok(self.widening * t_quantile_above(tail, self.freedom()) / -Normal::standard().inverse_cdf(tail))
+    /// A level or a confidence outside (0, 1).
+    pub fn factor(self, level: f64, confidence: f64) -> Result<f64, StatsError> {
+        let (exact, tail) = (tail_probability(level.min(HIGHEST_LEVEL))?, tail_probability(confidence)?);
+        let factor =
+            self.widening * t_quantile_above(tail, self.freedom) / -Normal::standard().inverse_cdf(exact);
+        Ok(factor.max(1.0))
     }
 
     /// Two-sided p-value of "no shift": Student's t of the estimate in standard errors, each read from the distance to the limit
-    /// on the side of zero. At or below 1 - level exactly where the widened interval excludes zero.
+    /// on the side of zero. At or below 1 - confidence wherever the widened interval excludes zero.
     ///
     /// # Errors
     /// A level outside (0, 1).
@@ -119,7 +123,7 @@ impl DependentShift {
             if self.shift > 0.0 { self.shift - independent.low } else { independent.high - self.shift };
         let reach = -Normal::standard().inverse_cdf(tail_probability(independent.level.min(HIGHEST_LEVEL))?);
         let error = towards.max(0.0) / reach * self.widening;
-        Ok((2.0 * t_tail_above(self.shift.abs() / error, self.freedom())).min(1.0))
+        Ok((2.0 * t_tail_above(self.shift.abs() / error, self.freedom)).min(1.0))
     }
 }
 
@@ -232,7 +236,8 @@ mod tests {
                 high: interval.high - 4.0 + shift,
                 level: interval.level,
             };
-            DependentShift { shift, widening, values: 20 }.p(moved).unwrap()
+            let freedom = dependent_freedom(20, widening);
+            DependentShift { shift, widening, freedom }.p(moved).unwrap()
         };
         assert!((at(2.0 * 2.353_363, 2.0) - 0.10).abs() < 1e-5);
         assert!((at(2.0 * 3.182_446, 2.0) - 0.05).abs() < 1e-5);
@@ -240,8 +245,12 @@ mod tests {
         assert!((at(2.100_922, 1.0) - 0.05).abs() < 1e-5);
         assert_eq!(at(0.0, 2.0), 1.0);
         // The limit is where p is one minus the level.
-        let shift = DependentShift { shift: 2.0, widening: 1.5, values: 20 };
-        let reach = 1.959_963_985 * shift.factor(0.95).unwrap();
+        let freedom = dependent_freedom(20, 1.5);
+        let shift = DependentShift { shift: 2.0, widening: 1.5, freedom };
+        let reach = 1.959_963_985 * shift.factor(0.95, 0.95).unwrap();
         assert!((at(reach, 1.5) - 0.05).abs() < 1e-9);
+        // An exact interval at a higher level is that much wider by itself, and no limit comes nearer than it.
+        assert!(shift.factor(0.99, 0.95).unwrap() < shift.factor(0.95, 0.95).unwrap());
+        assert_eq!(DependentShift { widening: 1.0, ..shift }.factor(0.999, 0.95), Ok(1.0));
     }
 }

@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use indexmap::{Equivalent, IndexMap, IndexSet};
-use perflab_model::{Case, Direction, Nanos, Outcome, PlannedLayout, RunRecord, Sample, SharedStr, Unit};
+use perflab_model::{
+    Case, Direction, Metric, Nanos, Outcome, PlannedLayout, RunRecord, Sample, SharedStr, UNKNOWN_PARAMETER,
+    Unit,
+};
 
 use crate::compare::comparison::{ComparedRun, SamplePoint, SampleValues};
 use crate::compare::diagnostic::ComparisonDiagnostic;
@@ -42,6 +45,22 @@ impl Equivalent<MetricKey> for MetricRef<'_> {
 pub(crate) struct CaseIdentity {
     pub(crate) workload: String,
     pub(crate) point: IndexMap<String, String>,
+}
+
+impl CaseIdentity {
+    fn has_unknown_parameter(&self) -> bool {
+        self.point.values().any(|value| value == UNKNOWN_PARAMETER)
+    }
+
+    /// Whether it may be that case, but for what it does not tell.
+    fn may_be(&self, other: &CaseIdentity) -> bool {
+        let is_alike = |(name, value): (&String, &String)| {
+            other.point.get(name).is_some_and(|other| value == UNKNOWN_PARAMETER || value == other)
+        };
+        self.workload == other.workload
+            && self.point.len() == other.point.len()
+            && self.point.iter().all(is_alike)
+    }
 }
 
 /// What is the same on all sides: names get their number here, in the order in which they are first met.
@@ -101,6 +120,8 @@ pub(crate) struct CaseIterations {
 pub(crate) struct AlignedSide {
     pub(crate) name: String,
     pub(crate) cells: HashMap<(usize, usize), MetricSamples>,
+    /// What cases declare of which no iteration gave a value, though some failed: (subject, metric), without values.
+    pub(crate) declared: HashMap<(usize, usize), MetricSamples>,
     pub(crate) iterations: BTreeMap<usize, CaseIterations>,
     pub(crate) subjects: IndexSet<usize>,
 }
@@ -117,6 +138,7 @@ impl SampleIndex {
         let mut table = AlignedSide {
             name: name.into(),
             cells: HashMap::new(),
+            declared: HashMap::new(),
             iterations: BTreeMap::new(),
             subjects: IndexSet::new(),
         };
@@ -129,6 +151,9 @@ impl SampleIndex {
             self.add_samples(&mut table, run, number, &subjects, options);
             self.count_iterations(&mut table, run, number, &subjects, options);
             self.add_layouts(run, number, options);
+        }
+        for run in &side.runs {
+            self.add_declared_metrics(&mut table, run, selection, options);
         }
         for cell in table.cells.values_mut() {
             let points = cell.points.to_mut();
@@ -240,6 +265,35 @@ impl SampleIndex {
         }
     }
 
+    /// Notes what cases without a single value would have measured: the metrics that decide, else all.
+    fn add_declared_metrics(
+        &mut self,
+        table: &mut AlignedSide,
+        run: &RunRecord,
+        selection: &CaseSelection,
+        options: &AnalysisOptions,
+    ) {
+        let with_values = table.subjects_with_values();
+        for case in &run.manifest.plan.cases {
+            let Some(subject) = self.subject_number(case, selection, options) else { continue };
+            if with_values.contains(&subject) || !table.has_failures(subject) {
+                continue;
+            }
+            let all = run.manifest.plan.metrics.get(&case.uses).map_or(&[][..], Vec::as_slice);
+            let has_primary = all.iter().any(|metric| metric.primary);
+            let chosen = all.iter().filter(|metric| metric.primary || !has_primary);
+            for metric in chosen.filter(|metric| options.includes_metric_named(&metric.name, metric.primary))
+            {
+                let name = SharedStr::from(&metric.name);
+                let number = self.metrics.insert_full(MetricKey { name, unit: metric.unit.clone() }).0;
+                table
+                    .declared
+                    .entry((subject, number))
+                    .or_insert_with(|| MetricSamples::declared(metric, run));
+            }
+        }
+    }
+
     /// Notes under which layout each iteration ran; one with the same padding and seed is the same in all runs.
     fn add_layouts(&mut self, run: &RunRecord, number: u32, options: &AnalysisOptions) {
         let plan = &run.manifest.plan;
@@ -248,6 +302,30 @@ impl SampleIndex {
             let layout = self.layouts.insert_full(layout).0;
             let boot = self.boot_number(run, slot.boot, options);
             self.iteration_layouts.insert((number, boot, slot.iteration), layout);
+        }
+    }
+
+    /// Gives failures of cases that do not tell a parameter to the one case with values that they can be of, on any side.
+    pub(crate) fn join_unknown_parameters(&self, tables: &mut [AlignedSide]) {
+        let with_values: BTreeSet<usize> =
+            tables.iter().flat_map(AlignedSide::subjects_with_values).collect();
+        let known = |subject: usize| self.subjects.get_index(subject).map(|(_, identity)| identity);
+        for table in tables {
+            let unknown: Vec<usize> = table
+                .iterations
+                .keys()
+                .filter(|subject| known(**subject).is_some_and(CaseIdentity::has_unknown_parameter))
+                .copied()
+                .collect();
+            for subject in unknown {
+                let Some(identity) = known(subject) else { continue };
+                let mut candidates = with_values
+                    .iter()
+                    .filter(|other| known(**other).is_some_and(|other| identity.may_be(other)));
+                if let (Some(only), None) = (candidates.next(), candidates.next()) {
+                    table.move_failures(subject, *only);
+                }
+            }
         }
     }
 
@@ -296,6 +374,46 @@ impl AlignedSide {
     pub(crate) fn has_failures(&self, subject: usize) -> bool {
         self.iterations.get(&subject).is_some_and(|iterations| !iterations.failed.is_empty())
     }
+
+    /// Whether an iteration of any case failed.
+    fn has_any_failures(&self) -> bool {
+        self.iterations.values().any(|iterations| !iterations.failed.is_empty())
+    }
+
+    /// Counts the failures of a case as those of another.
+    fn move_failures(&mut self, from: usize, to: usize) {
+        let Some(moved) = self.iterations.remove(&from) else { return };
+        self.declared.retain(|(subject, _), _| *subject != from);
+        self.subjects.shift_remove(&from);
+        self.subjects.insert(to);
+        let target = self.iterations.entry(to).or_default();
+        if target.failed.is_empty() {
+            target.reason = moved.reason;
+        }
+        target.count += moved.count;
+        target.failed.extend(moved.failed);
+        for (place, count) in moved.by_run {
+            let sum = target.by_run.entry(place).or_default();
+            (sum.failed, sum.of) = (sum.failed + count.failed, sum.of + count.of);
+        }
+    }
+
+    /// Whether any case has a value.
+    fn has_any_values(&self) -> bool {
+        self.cells.values().any(MetricSamples::has_values)
+    }
+
+    /// The cases that have a value.
+    fn subjects_with_values(&self) -> BTreeSet<usize> {
+        self.cells.iter().filter(|(_, cell)| cell.has_values()).map(|((subject, _), _)| *subject).collect()
+    }
+
+    /// Whether a case that failed here has results there.
+    fn fails_where_other_has_results(&self, other: &AlignedSide) -> bool {
+        let with_values = other.subjects_with_values();
+        let failed = self.iterations.iter().filter(|(_, iterations)| !iterations.failed.is_empty());
+        failed.into_iter().any(|(subject, _)| with_values.contains(subject) || other.has_failures(*subject))
+    }
 }
 
 impl MetricSamples {
@@ -306,6 +424,21 @@ impl MetricSamples {
             primary: sample.primary,
             margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
             exact: run.manifest.plan.exact.iter().any(|name| *name == sample.metric.as_str()),
+            points: SampleValues::default(),
+            not_numbers: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A metric that a case declares.
+    fn declared(metric: &Metric, run: &RunRecord) -> Self {
+        let plan = &run.manifest.plan;
+        MetricSamples {
+            direction: metric.direction,
+            other_direction: None,
+            primary: metric.primary,
+            margin: plan.margins.get(&metric.name).copied(),
+            exact: plan.exact.contains(&metric.name),
             points: SampleValues::default(),
             not_numbers: 0,
             warnings: Vec::new(),
@@ -432,7 +565,8 @@ fn compared_factor(name: &str, sides: &[&ComparisonSide]) -> Option<ComparedFact
     differ.then(|| ComparedFactor { name: name.into(), levels })
 }
 
-/// Every side has samples, and each candidate shares a metric and a case with the baseline.
+/// Every side has results, and each candidate shares a metric and a case with the baseline. Iterations that failed are results:
+/// a side on which all did is compared by them.
 pub(crate) fn check_sides_overlap(
     index: &SampleIndex,
     ours: &AlignedSide,
@@ -441,8 +575,13 @@ pub(crate) fn check_sides_overlap(
     options: &AnalysisOptions,
 ) -> Result<(), AnalyzeError> {
     let filter: Vec<&str> = options.metrics.iter().chain(&options.workloads).map(String::as_str).collect();
-    for table in std::iter::once(ours).chain(theirs) {
-        if !table.cells.values().any(MetricSamples::has_values) {
+    let tables = || std::iter::once(ours).chain(theirs);
+    // Metrics that nobody has are a mistake, whatever failed.
+    let has_metric = options.metrics.is_empty()
+        || tables().any(|table| table.has_any_values() || !table.declared.is_empty());
+    for table in tables() {
+        let has_results = table.has_any_values() || (has_metric && table.has_any_failures());
+        if !has_results {
             let (side, filter, known) = (table.name.clone(), filter.join(", "), sampled_metrics(sides));
             return Err(AnalyzeError::NoSamples { side, filter, known });
         }
@@ -467,7 +606,9 @@ fn check_case_in_common(
     ours: &AlignedSide,
     theirs: &AlignedSide,
 ) -> Result<(), AnalyzeError> {
-    if ours.cells.keys().any(|key| theirs.cells.contains_key(key)) {
+    let has_failed_case =
+        ours.fails_where_other_has_results(theirs) || theirs.fails_where_other_has_results(ours);
+    if has_failed_case || ours.cells.keys().any(|key| theirs.cells.contains_key(key)) {
         return Ok(());
     }
     let (baseline, candidate) = (ours.name.clone(), theirs.name.clone());

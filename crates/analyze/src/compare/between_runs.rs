@@ -8,7 +8,8 @@ use std::collections::HashMap;
 
 use perflab_model::RunRecord;
 use perflab_stats::{
-    ConfidenceInterval, DependentShift, SerialDependence, StatsError, SuccessiveDifferences, median,
+    ConfidenceInterval, DependentShift, SerialDependence, StatsError, SuccessiveDifferences,
+    dependent_freedom, median,
 };
 
 use crate::compare::alignment::{CaseSelection, MetricKey, MetricSamples, SampleIndex};
@@ -22,6 +23,9 @@ use crate::compare::run_differences::{edited_cases, machine_differences};
 
 /// Fewest differences between earlier runs from which anything follows.
 const FEWEST_DIFFERENCES: usize = 3;
+
+/// A range that reaches further than so many times the estimate, or than such a part of it, says nothing, and is not shown.
+pub(crate) const FARTHEST_RATIO: f64 = 10.0;
 
 /// A drift within runs is extended over no more than so many times their length.
 const FARTHEST_RUNS: f64 = 3.0;
@@ -47,6 +51,8 @@ struct RunNoise {
     differences: SuccessiveDifferences,
     pairs: usize,
     from_card: bool,
+    /// Most values that one of the earlier runs has; none of a card's.
+    most_values: Option<usize>,
 }
 
 impl EarlierRuns {
@@ -110,14 +116,16 @@ impl EarlierRuns {
             return None;
         }
         let found = SuccessiveDifferences::from_differences(&differences).ok()?;
-        Some(RunNoise { differences: found, pairs: differences.len(), from_card: false })
+        let most_values = runs.iter().map(|run| run.values.len()).max();
+        Some(RunNoise { differences: found, pairs: differences.len(), from_card: false, most_values })
     }
 
     /// What the machine's card says, which knows relative noise.
     fn noise_of_card(&self, query: &NextRunQuery<'_>, scale: ChangeScale) -> Option<RunNoise> {
         let card = self.card.as_ref().filter(|_| scale == ChangeScale::Ratio)?;
         let found = card.next_run(query).filter(|found| found.pairs >= FEWEST_DIFFERENCES)?;
-        Some(RunNoise { differences: found.differences(), pairs: found.pairs, from_card: true })
+        let differences = found.differences();
+        Some(RunNoise { differences, pairs: found.pairs, from_card: true, most_values: None })
     }
 }
 
@@ -149,14 +157,18 @@ impl RunPair<'_> {
         let dependence = SerialDependence::from_runs(&[&runs[0], &runs[1]])?;
         let value = scale.shift_of_change(found.change.value);
         let mut widened = 1.0;
+        found.change.covers = IntervalMeaning::TheseRuns;
         // Medians of runs do not depend on one another as iterations do.
         if self.level == RepetitionLevel::Iteration {
             widened = dependence.widening(self.compared.into_iter().min().unwrap_or(0));
-            self.widen_by(widened, found, value)?;
+            self.widen_by(widened, found, value, confidences)?;
         }
-        found.change.covers = IntervalMeaning::TheseRuns;
         // Earlier runs were in the same order, and say nothing of what it does.
         let noise = if self.relation.in_turn { None } else { self.noise_between_runs(earlier, scale) };
+        // Where these runs set no bound themselves, runs as short as they are show what such runs differ by.
+        let is_bounded = found.change.covers != IntervalMeaning::Unbounded;
+        let fewest = self.compared.into_iter().min().unwrap_or(0);
+        let noise = noise.filter(|noise| is_bounded || noise.most_values.is_some_and(|most| most <= fewest));
         if let Some(noise) = &noise {
             noise.extend_to_any_runs(found, value, confidences)?;
         }
@@ -184,29 +196,48 @@ impl RunPair<'_> {
     }
 
     /// Makes the intervals of independent iterations so many times as wide, by Student's quantiles, and the p-value what inverts
-    /// them.
-    fn widen_by(&self, widening: f64, found: &mut ChangeEstimate, value: f64) -> Result<(), StatsError> {
+    /// them; takes them away where they reach so far that they say nothing.
+    fn widen_by(
+        &self,
+        widening: f64,
+        found: &mut ChangeEstimate,
+        value: f64,
+        [confidence, narrow_confidence]: [f64; 2],
+    ) -> Result<(), StatsError> {
         let scale = found.change.scale;
+        let change = &mut found.change;
+        found.sd = found.sd.map(|sd| sd * widening);
+        let Some(independent) = change.interval else { return Ok(()) };
+        let freedom = dependent_freedom(self.compared.into_iter().sum(), widening);
+        let dependent = DependentShift { shift: value, widening, freedom };
         let shift_of = |limit: f64| scale.shift_of_change(limit);
-        let dependent = DependentShift { shift: value, widening, values: self.compared.into_iter().sum() };
-        if let Some(interval) = found.change.interval {
-            let (low, high) = (shift_of(interval.low), shift_of(interval.high));
-            let independent = ConfidenceInterval { low, high, level: interval.level };
-            found.p = found.p.max(dependent.p(independent)?);
-        }
-        let widen = |interval: ChangeInterval| {
-            let factor = dependent.factor(interval.level)?;
+        let (low, high) = (shift_of(independent.low), shift_of(independent.high));
+        found.p = found.p.max(dependent.p(ConfidenceInterval { low, high, level: independent.level })?);
+        let widen = |interval: ChangeInterval, confidence: f64| {
+            let factor = dependent.factor(interval.level, confidence)?;
             let limit = |limit: f64| scale.change_of_shift(value + factor * (shift_of(limit) - value));
             Ok::<_, StatsError>(ChangeInterval {
                 low: limit(interval.low),
                 high: limit(interval.high),
-                level: interval.level,
+                level: if factor > 1.0 { interval.level.min(confidence) } else { interval.level },
             })
         };
-        let change = &mut found.change;
-        change.interval = change.interval.map(widen).transpose()?;
-        change.narrow = change.narrow.map(widen).transpose()?;
-        found.sd = found.sd.map(|sd| sd * widening);
+        let wide = widen(independent, confidence)?;
+        let reach = (shift_of(wide.high) - value).max(value - shift_of(wide.low));
+        if scale == ChangeScale::Ratio && reach > FARTHEST_RATIO.ln() {
+            (change.interval, change.narrow, change.covers) = (None, None, IntervalMeaning::Unbounded);
+            found.p = 1.0;
+            return Ok(());
+        }
+        change.interval = Some(wide);
+        // The error is read from another exact limit, and may be a larger one.
+        let inside = |narrow: ChangeInterval| ChangeInterval {
+            low: narrow.low.max(wide.low),
+            high: narrow.high.min(wide.high),
+            ..narrow
+        };
+        let narrow = change.narrow.map(|narrow| widen(narrow, narrow_confidence)).transpose()?;
+        change.narrow = narrow.map(inside);
         Ok(())
     }
 
@@ -239,20 +270,24 @@ impl RunNoise {
         [confidence, narrow]: [f64; 2],
     ) -> Result<(), StatsError> {
         let scale = found.change.scale;
+        let is_bounded = found.change.covers != IntervalMeaning::Unbounded;
         let extend = |within: Option<ChangeInterval>, confidence| {
             let any = self.differences.interval(value, confidence)?;
             let (low, high) = (scale.change_of_shift(any.low), scale.change_of_shift(any.high));
-            Ok::<_, StatsError>(within.map(|within| ChangeInterval {
+            let any = ChangeInterval { low, high, level: confidence };
+            let both = |within: ChangeInterval| ChangeInterval {
                 low: within.low.min(low),
                 high: within.high.max(high),
                 level: within.level.min(confidence),
-            }))
+            };
+            Ok::<_, StatsError>(if is_bounded { within.map(both) } else { Some(any) })
         };
         let MetricChange { interval, narrow: of_same, .. } = found.change;
         found.change.interval = extend(interval, confidence)?;
         found.change.narrow = extend(of_same, narrow)?;
         found.change.covers = IntervalMeaning::Change;
-        found.p = found.p.max(self.differences.p(value));
+        let p = self.differences.p(value);
+        found.p = if is_bounded { found.p.max(p) } else { p };
         Ok(())
     }
 }

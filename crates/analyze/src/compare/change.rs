@@ -23,8 +23,8 @@ pub struct MetricChange {
     pub covers: IntervalMeaning,
 }
 
-/// What an interval is of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+/// What an interval is of, those that say less behind those that say more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IntervalMeaning {
     /// the change
@@ -32,6 +32,8 @@ pub enum IntervalMeaning {
     Change,
     /// the difference between these two runs: how much any two runs differ is not known
     TheseRuns,
+    /// nothing, and there is none: so few values that resemble their neighbours set no bound
+    Unbounded,
 }
 
 impl IntervalMeaning {
@@ -41,10 +43,11 @@ impl IntervalMeaning {
         match self {
             IntervalMeaning::Change => "change",
             IntervalMeaning::TheseRuns => "these-runs",
+            IntervalMeaning::Unbounded => "unbounded",
         }
     }
 
-    fn is_change(&self) -> bool {
+    pub(crate) fn is_change(&self) -> bool {
         *self == IntervalMeaning::Change
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 
 use indexmap::IndexMap;
 use perflab_model::{RunRecord, RunStatus};
-use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes};
+use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes, median, value_resolution};
 
 use crate::compare::alignment::{AlignedSide, CaseIterations, MetricSamples, SampleIndex};
 use crate::compare::comparison::{ComparedRun, SamplePoint, SideSummary, Verdict};
@@ -18,6 +18,7 @@ use crate::compare::exact_values::differing_range;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::row_estimate::{self, RowEstimate};
 use crate::compare::run_differences::{FactDifference, PlanDifference};
+use crate::compare::tails::REACH;
 use crate::compare::warm_up_values::side_warm_ups;
 
 /// The chance that a clean side is called drifting, or has an outlier: that of a row is at most twice it.
@@ -122,8 +123,12 @@ fn outliers_diagnostic(
     place: &dyn Fn() -> DiagnosticLocation,
 ) -> Option<ComparisonDiagnostic> {
     let found = find_outlying_values(values, FALSE_ALARM / boots as f64).ok()?;
-    let iterations: Vec<u32> =
-        found.iter().filter_map(|outlier| Some(points.get(outlier.index)?.iteration)).collect();
+    // Next to the middle on a coarse scale is not far.
+    let near = REACH * value_resolution(values).unwrap_or(0.0);
+    let centre = median(values).ok()?;
+    let far = found.iter().filter_map(|outlier| points.get(outlier.index));
+    let far = far.filter(|point| (point.value - centre).abs() > near);
+    let iterations: Vec<u32> = far.map(|point| point.iteration).collect();
     (!iterations.is_empty()).then(|| ComparisonDiagnostic::Outliers { place: place(), iterations })
 }
 
@@ -271,7 +276,9 @@ fn failure_diagnostics(index: &SampleIndex, table: &AlignedSide) -> Vec<Comparis
 /// One warning a case and direction, with all its metrics.
 fn one_sided_diagnostics(baseline: &str, drafts: &[RowEstimate]) -> Vec<ComparisonDiagnostic> {
     let mut found: IndexMap<(&str, &str, bool), Vec<String>> = IndexMap::new();
-    for row in drafts.iter().map(|draft| &draft.row).filter(|row| row.flags.contains(&RowFlag::OneSided)) {
+    let rows = drafts.iter().map(|draft| &draft.row);
+    // What failed is not missing: its own warning says so.
+    for row in rows.filter(|row| row.flags.contains(&RowFlag::OneSided) && row.basis.is_values()) {
         let key = (row.subject.as_str(), row.candidate_name.as_str(), row.baseline.is_some());
         found.entry(key).or_default().push(row.metric.clone());
     }

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit};
+use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit, fact_table};
 use perflab_stats::{EventCount, rarest_visible_share};
 use serde::{Serialize, Serializer};
 
@@ -14,6 +14,7 @@ use crate::compare::change::{BetweenRuns, ChangeScale, EstimationMethod, LayoutE
 use crate::compare::compared_part::PartComparison;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::failures::{FailureComparison, VerdictBasis};
+use crate::compare::options::AnalysisOptions;
 use crate::compare::run_differences::FactDifference;
 use crate::method_description::MethodDescription;
 
@@ -73,6 +74,9 @@ pub struct ComparedRun {
     pub boot_id: String,
     /// When it began, nanoseconds since 1970.
     pub began: Nanos,
+    /// Whether another tool measured it: perflab cannot repeat it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
 }
 
 impl ComparedRun {
@@ -89,6 +93,7 @@ impl ComparedRun {
             seed: manifest.plan.seed,
             boot_id: manifest.boot_id.clone(),
             began: manifest.anchor.realtime,
+            imported: manifest.facts.value(&fact_table::IMPORT_KIND).is_some(),
         }
     }
 }
@@ -160,6 +165,9 @@ pub struct VerdictRow {
     /// What the verdict stands on.
     #[serde(skip_serializing_if = "VerdictBasis::is_values")]
     pub basis: VerdictBasis,
+    /// Where the row is the same although its interval excludes "no change": whether q agrees that there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub small_change: Option<SmallChange>,
     /// The smallest margin at which the row would be the same: no change is larger, at the confidence of "same". Relative, as
     /// [`margin`](VerdictRow::margin); absent without an interval of the change, or for a baseline of zero.
     pub no_larger_than: Option<f64>,
@@ -305,7 +313,38 @@ pub enum Verdict {
     SameHere,
 }
 
+/// A change that is smaller than the margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SmallChange {
+    /// the interval excludes "no change", and q does, too
+    There,
+    /// the interval of this row excludes "no change", but q, for all rows together, does not call it one
+    PerhapsThere,
+}
+
+impl SmallChange {
+    /// Its name in JSON and CSV.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            SmallChange::There => "there",
+            SmallChange::PerhapsThere => "perhaps-there",
+        }
+    }
+}
+
 impl Verdict {
+    /// All of them.
+    pub const ALL: [Verdict; 6] = [
+        Verdict::Better,
+        Verdict::Worse,
+        Verdict::Same,
+        Verdict::Unclear,
+        Verdict::Differs,
+        Verdict::SameHere,
+    ];
+
     /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -351,6 +390,25 @@ impl VerdictRow {
     pub fn is_small_change(&self) -> bool {
         let is_same = matches!(self.verdict, Verdict::Same | Verdict::SameHere) && self.basis.is_values();
         is_same && self.change.is_some_and(|change| change.excludes_none())
+    }
+
+    /// Says whether there is a change smaller than the margin.
+    pub(crate) fn set_small_change(&mut self, options: &AnalysisOptions) {
+        self.small_change = self.is_small_change().then(|| match self.q {
+            Some(q) if options.is_significant(q) => SmallChange::There,
+            _ => SmallChange::PerhapsThere,
+        });
+    }
+
+    /// The q of what the verdict stands on: the row's, or that of the tail, of a part or of the failures.
+    #[must_use]
+    pub fn deciding_q(&self) -> Option<f64> {
+        match self.basis {
+            VerdictBasis::Values | VerdictBasis::MissingValues => self.q,
+            VerdictBasis::Failures => self.failures.map(|failures| failures.q),
+            VerdictBasis::Tail => self.tail.map(|tail| tail.q),
+            _ => self.deciding_part().map(|part| part.q),
+        }
     }
 
     /// Whether what the verdict stands on goes the good way (`Some(true)`) or the bad way; `None` without a direction or a change.

@@ -80,7 +80,7 @@ fn sorted_family(drafts: &[RowEstimate], primary: bool) -> Vec<f64> {
 }
 
 /// The q that a row would have if its p were another (Benjamini and Hochberg).
-fn adjust_changed_p(family: &[f64], own: f64, changed: f64) -> f64 {
+pub(crate) fn adjust_changed_p(family: &[f64], own: f64, changed: f64) -> f64 {
     let own_place = family.partition_point(|p| *p < own);
     let others = family.iter().enumerate().filter(|(place, _)| *place != own_place).map(|(_, p)| *p);
     let smaller = others.clone().filter(|p| *p < changed).count();

@@ -1,6 +1,7 @@
 //! The values that failed iterations would have had, at either end: whether a verdict hangs on them.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use perflab_model::Direction;
 
@@ -27,6 +28,24 @@ pub(crate) fn count_failures(
     FailureCount { failed, of: known.map_or(0, |iterations| iterations.count).max(with_value + failed) }
 }
 
+/// The same in each boot of each run, by boot and run: a run that tells of its failures alone has iterations with a value, too.
+pub(crate) fn count_failures_by_run(
+    subject: usize,
+    (table, cell): (&AlignedSide, Option<&MetricSamples>),
+) -> BTreeMap<(u32, u32), FailureCount> {
+    let mut counts = table.iterations.get(&subject).map_or_else(BTreeMap::new, |known| known.by_run.clone());
+    let mut keys: Vec<IterationKey> =
+        cell.into_iter().flat_map(|cell| cell.points.iter()).map(SamplePoint::iteration_key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    for of_run in keys.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
+        let Some((run, boot, _)) = of_run.first().copied() else { continue };
+        let count = counts.entry((boot, run)).or_default();
+        count.of = count.of.max(of_run.len() + count.failed);
+    }
+    counts
+}
+
 /// A cell with the values that failed iterations would have had, at one end.
 pub(crate) fn impute_failures<'a>(
     (table, cell): (&AlignedSide, &'a MetricSamples),
@@ -47,8 +66,13 @@ pub(crate) fn impute_failures<'a>(
 
 /// Values below and above all of both sides.
 pub(crate) fn values_beyond(baseline: &MetricSamples, candidate: &MetricSamples) -> [f64; 2] {
-    let values = || baseline.points.iter().chain(candidate.points.iter()).map(|point| point.value);
-    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    limits_beyond(baseline.points.iter().chain(candidate.points.iter()).map(|point| point.value))
+}
+
+/// Values below and above all of these.
+pub(crate) fn limits_beyond(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let widest = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), widest);
     // On the scale of ratios values stay above zero.
     if low > 0.0 {
         return [(low / BEYOND).max(f64::MIN_POSITIVE), (high * BEYOND).min(f64::MAX)];

@@ -17,7 +17,8 @@ pub struct NoiseLevels {
     pub iterations: LevelNoise,
     /// How much a block resembles the one before it, within a run: lag-one autocorrelation.
     pub autocorrelation: f64,
-    /// Relative change an hour within runs, the median of them; absent where no run has three blocks.
+    /// Relative change an hour within runs, the median of them; absent where no run has three blocks, or where they are so short that
+    /// an hour would make it ten times as much.
     pub drift: Option<f64>,
     /// How much a run differs from the next one.
     pub next_run: Option<NextRun>,

@@ -7,6 +7,7 @@ use perflab_model::{Nanos, RunRecord};
 use perflab_stats::{NestedComponents, SerialDependence, StatsError, median, theil_sen};
 
 use crate::compare::alignment::{CaseSelection, MetricSamples, SampleIndex};
+use crate::compare::between_runs::FARTHEST_RATIO;
 use crate::compare::comparison::SamplePoint;
 use crate::compare::noise_card::NoiseCard;
 use crate::compare::noise_levels::{NextRun, NoiseLevels};
@@ -101,7 +102,7 @@ fn levels_of_cell(cell: &MetricSamples, iteration_time: Nanos) -> Result<Option<
         blocks: (*blocks).into(),
         iterations: components.values.into(),
         autocorrelation: SerialDependence::from_runs(&series)?.autocorrelation,
-        drift: median(&slopes).ok().map(f64::exp_m1),
+        drift: median(&slopes).ok().filter(|drift| drift.abs() < FARTHEST_RATIO.ln()).map(f64::exp_m1),
         next_run: NextRun::from_differences(&all),
         next_boot: NextRun::from_differences(&of_boots),
         iteration_time,

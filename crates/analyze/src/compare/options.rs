@@ -81,8 +81,12 @@ impl AnalysisOptions {
     }
 
     pub(crate) fn includes_metric(&self, sample: &Sample) -> bool {
-        let kind = if sample.primary { "primary" } else { "explanatory" };
-        is_chosen(&self.metrics, &sample.metric) || is_chosen(&self.metrics, kind)
+        self.includes_metric_named(&sample.metric, sample.primary)
+    }
+
+    pub(crate) fn includes_metric_named(&self, name: &str, primary: bool) -> bool {
+        let kind = if primary { "primary" } else { "explanatory" };
+        is_chosen(&self.metrics, name) || is_chosen(&self.metrics, kind)
     }
 
     pub(crate) fn includes_workload(&self, name: &str) -> bool {

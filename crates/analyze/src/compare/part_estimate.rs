@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use perflab_model::Direction;
 use perflab_stats::{
-    MeanScale, QuantileShift, StatsError, WelchTest, mean, mean_shift, paired_mean_shift, pooled_mean_shift,
+    MeanScale, QuantileShift, StatsError, WelchTest, dependent_freedom, mean, mean_shift, paired_mean_shift,
+    pooled_mean_shift,
 };
 
 use crate::compare::alignment::{MetricSamples, SampleIndex};
+use crate::compare::between_runs::FARTHEST_RATIO;
 use crate::compare::change::{
     BetweenRuns, ChangeInterval, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel,
 };
@@ -87,13 +89,16 @@ impl PartContext<'_> {
             (false, false) => mean_shift(&x, &y, scale)?,
         };
         let found = match self.between_runs {
-            Some(runs) => {
-                let values = (x.len() + y.len()) as f64;
-                found.widened(runs.widened, (values / runs.widened.powi(2) - 2.0).max(1.0))
-            }
+            Some(runs) => found.widened(runs.widened, dependent_freedom(x.len() + y.len(), runs.widened)),
             None => found,
         };
         let [wide, narrow] = self.confidences.map(|confidence| self.interval_of(&found, confidence));
+        if self.between_runs.is_some() && self.scale == ChangeScale::Ratio {
+            let limit = found.interval(self.confidences[0])?.high;
+            if limit - found.difference > FARTHEST_RATIO.ln() {
+                return Err(StatsError::Overflow);
+            }
+        }
         Ok(PartComparison {
             part: ComparedPart::Mean,
             baseline: mean(&x)?,

@@ -50,7 +50,10 @@ pub fn compare_sides(
     let hidden: Vec<String> = compared.iter().map(|factor| factor.name.clone()).collect();
     let mut index = SampleIndex::default();
     let selection = CaseSelection { level: None, hidden: hidden.clone() };
-    let mut tables = sides.iter().map(|side| index.align_side(side, &side.name, &selection, options));
+    let mut tables: Vec<AlignedSide> =
+        sides.iter().map(|side| index.align_side(side, &side.name, &selection, options)).collect();
+    index.join_unknown_parameters(&mut tables);
+    let mut tables = tables.into_iter();
     let ours = tables.next().ok_or_else(|| AnalyzeError::NoRun { side: baseline.name.clone() })?;
     let theirs: Vec<AlignedSide> = tables.collect();
     crate::compare::alignment::check_sides_overlap(&index, &ours, &theirs, &sides, options)?;
@@ -104,7 +107,10 @@ fn conclude_comparison(
     judge_exact_rows(&mut drafts);
     judge_parts(&mut drafts, options);
     judge_failures(&mut drafts, options);
-    drafts.iter_mut().for_each(|draft| draft.row.set_unseen_share());
+    for row in drafts.iter_mut().map(|draft| &mut draft.row) {
+        row.set_unseen_share();
+        row.set_small_change(options);
+    }
     warnings.extend(families.too_many_rows.clone());
     warnings.extend(crate::compare::checks::check_aligned_sides(&index, &ours, &theirs, &drafts));
     warnings.extend(from_rows);
@@ -116,6 +122,7 @@ fn conclude_comparison(
         .iter_mut()
         .for_each(|draft| crate::compare::edited_cases::withhold_verdict(&mut draft.row, edited, options));
     crate::compare::edited_cases::withhold_contradictions(&mut drafts);
+    let imported = !index.runs.is_empty() && index.runs.iter().all(|run| run.imported);
     Ok(Comparison {
         format: COMPARISON_FORMAT,
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
@@ -127,7 +134,7 @@ fn conclude_comparison(
         notes: warm_up_values
             .map(|values| MethodDescription::WarmUpLeftOut { values })
             .into_iter()
-            .chain(describe_methods(&drafts, &families, options))
+            .chain(describe_methods(&drafts, &families, (imported, options)))
             .collect(),
         rows: drafts.into_iter().map(|draft| draft.row).collect(),
         warnings,
@@ -148,7 +155,7 @@ fn sample_diagnostics(ours: &AlignedSide, theirs: &[AlignedSide]) -> Vec<Compari
 fn describe_methods(
     drafts: &[RowEstimate],
     families: &TestFamilySizes,
-    options: &AnalysisOptions,
+    (imported, options): (bool, &AnalysisOptions),
 ) -> Vec<MethodDescription> {
     let uses =
         |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && !m.by_means));
@@ -158,7 +165,7 @@ fn describe_methods(
     notes.extend(uses(true).then_some(MethodDescription::PairedRanks));
     notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: !uses(true) && !has_exact }));
     notes.extend(by_means.then_some(MethodDescription::BootMeans));
-    notes.extend(one_run_a_side(drafts));
+    notes.extend(one_run_a_side(drafts, imported));
     notes.extend(has_exact.then_some(MethodDescription::ExactValues));
     notes.push(MethodDescription::VerdictRule {
         narrow_confidence: options.narrow_confidence(),
@@ -173,13 +180,13 @@ fn describe_methods(
 }
 
 /// What the intervals of rows with one run a side allow for: the most that any does, and what fewest earlier runs say.
-fn one_run_a_side(drafts: &[RowEstimate]) -> Option<MethodDescription> {
+fn one_run_a_side(drafts: &[RowEstimate], imported: bool) -> Option<MethodDescription> {
     let found = || drafts.iter().filter_map(|draft| draft.row.between_runs);
     let widened = found().map(|runs| runs.widened).reduce(f64::max)?;
     let earlier_pairs = found().map(|runs| runs.earlier_pairs).min()?;
     let in_turn = found().all(|runs| runs.in_turn);
     let from_card = found().any(|runs| runs.from_card);
-    Some(MethodDescription::OneRunASide { widened, in_turn, earlier_pairs, from_card })
+    Some(MethodDescription::OneRunASide { widened, in_turn, earlier_pairs, from_card, imported })
 }
 
 /// What the row with fewest values could not have seen, of those that decide and are the same.

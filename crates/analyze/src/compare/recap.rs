@@ -7,7 +7,7 @@ use perflab_model::Direction;
 use perflab_stats::{geometric_mean, mean};
 use serde::Serialize;
 
-use crate::compare::change::{ChangeInterval, ChangeScale};
+use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning};
 use crate::compare::comparison::{Comparison, VerdictRow};
 
 /// Quantile of the normal distribution at 97.5 %, for the error of a logarithm from the width of its interval.
@@ -49,6 +49,9 @@ pub struct RecapGain {
     pub ratio: f64,
     /// At the comparison's confidence; absent where a member has none.
     pub interval: Option<ChangeInterval>,
+    /// What the interval is of; of a mean, the least that is said of a member.
+    #[serde(skip_serializing_if = "IntervalMeaning::is_change")]
+    pub covers: IntervalMeaning,
 }
 
 /// A row that is no member.
@@ -135,6 +138,7 @@ fn row_gain(row: &VerdictRow, direction: Direction) -> Option<RecapGain> {
             high: 1.0 + i.high,
             level: i.level,
         }),
+        covers: change.covers,
     };
     Some(if direction == Direction::Higher { up } else { up.inverted() })
 }
@@ -143,7 +147,7 @@ impl RecapGain {
     fn inverted(self) -> Self {
         let turned =
             |i: ChangeInterval| ChangeInterval { low: i.high.recip(), high: i.low.recip(), level: i.level };
-        RecapGain { ratio: self.ratio.recip(), interval: self.interval.map(turned) }
+        RecapGain { ratio: self.ratio.recip(), interval: self.interval.map(turned), ..self }
     }
 }
 
@@ -159,7 +163,8 @@ fn overall_gain(members: &[RecapMember], at: usize) -> Option<RecapGain> {
         let level = gains.first()?.interval?.level.min(0.95);
         Some(ChangeInterval { low: ratio * (-half).exp(), high: ratio * half.exp(), level })
     });
-    Some(RecapGain { ratio, interval })
+    let covers = gains.iter().map(|gain| gain.covers).max().unwrap_or_default();
+    Some(RecapGain { ratio, interval, covers })
 }
 
 fn log_standard_error(gain: &RecapGain) -> Option<f64> {

@@ -18,7 +18,9 @@ use crate::compare::exact_values::exact_change;
 use crate::compare::experimental_unit::ComparisonUnits;
 use crate::compare::failures::{FailureComparison, VerdictBasis, failure_shares};
 use crate::compare::layout_effect::compare_layouts;
-use crate::compare::missing_values::{bad_end, count_failures, impute_failures, values_beyond};
+use crate::compare::missing_values::{
+    bad_end, count_failures, count_failures_by_run, impute_failures, values_beyond,
+};
 use crate::compare::options::AnalysisOptions;
 use crate::compare::part_estimate::{PartContext, compare_parts};
 use crate::compare::tails::{FarFences, compare_tails, count_earlier_tails};
@@ -63,6 +65,8 @@ struct RowPosition<'a> {
     metric: &'a MetricKey,
     baseline: (&'a AlignedSide, Option<&'a MetricSamples>),
     candidate: (&'a AlignedSide, Option<&'a MetricSamples>),
+    /// The metric as the case declares it, where no iteration of either side gave a value.
+    declared: Option<&'a MetricSamples>,
 }
 
 /// All rows in order: by case; primary metrics first; by metric; by candidate. The warnings are those that only
@@ -112,9 +116,10 @@ fn estimate_metric_rows(
         return Ok(());
     };
     for candidate in candidates {
+        let declared = baseline.declared.get(&key).or_else(|| candidate.declared.get(&key));
         let baseline = (baseline, find_metric_samples(baseline, key));
         let candidate = (candidate, find_metric_samples(candidate, key));
-        let spot = RowPosition { subject, name, identity: what, metric, baseline, candidate };
+        let spot = RowPosition { subject, name, identity: what, metric, baseline, candidate, declared };
         found.extend(spot.estimate_row(index, context, warnings)?);
     }
     Ok(())
@@ -124,12 +129,18 @@ fn find_metric_samples(table: &AlignedSide, key: (usize, usize)) -> Option<&Metr
     table.cells.get(&key).filter(|cell| cell.has_values())
 }
 
-/// Every case with the metrics that any side has of it, primary ones first.
+/// Every case with the metrics that any side has of it, primary ones first. Of a case that only failed, what it declares.
 fn row_keys(baseline: &AlignedSide, candidates: &[AlignedSide]) -> Vec<(usize, usize)> {
     let mut primary: HashMap<(usize, usize), bool> = HashMap::new();
-    let cells = std::iter::once(baseline).chain(candidates).flat_map(|table| &table.cells);
-    for (key, cell) in cells.filter(|(_, cell)| cell.has_values()) {
+    let tables = || std::iter::once(baseline).chain(candidates);
+    for (key, cell) in tables().flat_map(|table| &table.cells).filter(|(_, cell)| cell.has_values()) {
         *primary.entry(*key).or_default() |= cell.primary;
+    }
+    let with_values: BTreeSet<usize> = primary.keys().map(|(subject, _)| *subject).collect();
+    for (key, cell) in tables().flat_map(|table| &table.declared) {
+        if !with_values.contains(&key.0) {
+            *primary.entry(*key).or_default() |= cell.primary;
+        }
     }
     let mut keys: Vec<_> = primary.into_iter().collect();
     keys.sort_by_key(|((subject, metric), is_primary)| (*subject, !is_primary, *metric));
@@ -137,14 +148,14 @@ fn row_keys(baseline: &AlignedSide, candidates: &[AlignedSide]) -> Vec<(usize, u
 }
 
 impl RowPosition<'_> {
-    /// The row, unless neither of the two sides has a value.
+    /// The row, unless neither of the two sides has a value or declares one.
     fn estimate_row(
         &self,
         index: &SampleIndex,
         context: &EstimateContext<'_>,
         warnings: &mut Vec<ComparisonDiagnostic>,
     ) -> Result<Option<RowEstimate>, AnalyzeError> {
-        let Some(any) = self.baseline.1.or(self.candidate.1) else { return Ok(None) };
+        let Some(any) = self.baseline.1.or(self.candidate.1).or(self.declared) else { return Ok(None) };
         let mut draft = RowEstimate {
             row: self.build_row(any, context.options)?,
             sd: None,
@@ -166,6 +177,7 @@ impl RowPosition<'_> {
                     })
                 }));
             }
+            (None, None) => draft.row.basis = VerdictBasis::MissingValues,
             _ => {
                 draft.row.flags.push(RowFlag::OneSided);
                 draft.row.withheld = self.other_unit(index);
@@ -180,7 +192,10 @@ impl RowPosition<'_> {
     }
 
     fn build_row(&self, any: &MetricSamples, options: &AnalysisOptions) -> Result<VerdictRow, AnalyzeError> {
-        let margin = [self.baseline.1, self.candidate.1].into_iter().flatten().find_map(|cell| cell.margin);
+        let margin = [self.baseline.1, self.candidate.1, self.declared]
+            .into_iter()
+            .flatten()
+            .find_map(|cell| cell.margin);
         Ok(VerdictRow {
             subject: self.name.into(),
             workload: self.identity.workload.clone(),
@@ -209,6 +224,7 @@ impl RowPosition<'_> {
             parts: Vec::new(),
             middle: None,
             unseen_share: None,
+            small_change: None,
             no_larger_than: None,
             detectable: None,
             between_runs: None,
@@ -273,9 +289,8 @@ impl RowPosition<'_> {
         }
         let counts = [self.baseline, self.candidate].map(|side| count_failures(self.subject, side));
         let [ours, theirs] =
-            [self.baseline.0, self.candidate.0].map(|side| side.iterations.get(&self.subject));
-        let units =
-            ours.zip(theirs).and_then(|(ours, theirs)| failure_shares([&ours.by_run, &theirs.by_run]));
+            [self.baseline, self.candidate].map(|side| count_failures_by_run(self.subject, side));
+        let units = failure_shares([&ours, &theirs]);
         let [baseline, candidate] = counts;
         Some(FailureComparison::from_counts(baseline, candidate, units))
     }

@@ -1,7 +1,7 @@
 //! Iterations that are far worse than the rest: how many each side has beyond a fence.
 
 use perflab_model::Direction;
-use perflab_stats::{StatsError, TukeyFences, fisher_exact, mann_whitney, quantile};
+use perflab_stats::{StatsError, TukeyFences, fisher_exact, mann_whitney, quantile, value_resolution};
 
 use crate::compare::alignment::{MetricKey, MetricSamples, SampleIndex};
 use crate::compare::between_runs::EarlierRuns;
@@ -9,13 +9,13 @@ use crate::compare::change::RepetitionLevel;
 use crate::compare::comparison::{SamplePoint, TailComparison, TailCount, Verdict};
 
 /// Inter-quartile ranges from the middle half to the fence: Tukey's outer one.
-const REACH: f64 = 3.0;
+pub(crate) const REACH: f64 = 3.0;
 
 /// Fewest values a side for quartiles that say where the middle half is.
 const FEWEST: usize = 4;
 
 /// Where values are far from the rest of both sides: the farther of both sides' outer fences (Tukey 1977), no nearer than the
-/// margin, within which nothing matters, and nowhere where it would be no number.
+/// margin, within which nothing matters, nor than three steps of a coarse scale, and nowhere where it would be no number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FarFences {
     low: f64,
@@ -47,10 +47,9 @@ impl FarFences {
             found => found?,
         };
         let (first, third) = (quantile(&values, 0.25)?, quantile(&values, 0.75)?);
-        Ok(FarFences {
-            low: fences.low.min(first - margin * first.abs()),
-            high: fences.high.max(third + margin * third.abs()),
-        })
+        let steps = REACH * value_resolution(&values).unwrap_or(0.0);
+        let near = |middle: f64| steps.max(margin * middle.abs());
+        Ok(FarFences { low: fences.low.min(first - near(first)), high: fences.high.max(third + near(third)) })
     }
 
     /// A value no farther off than the fences.

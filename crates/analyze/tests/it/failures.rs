@@ -2,9 +2,10 @@
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{
-    AnalysisOptions, Comparison, ComparisonSide, FailureCount, Gate, Verdict, VerdictBasis, VerdictRow,
-    compare_levels,
+    AnalysisOptions, AnalyzeError, Comparison, ComparisonSide, FailureCount, Gate, Verdict, VerdictBasis,
+    VerdictRow, compare_levels, compare_sides,
 };
+use perflab_model::{Direction, Metric, Outcome, Unit};
 
 /// Two levels of one factor, interleaved; `measure` gives the value of a level's iteration, or a failure.
 fn compare_two_levels(
@@ -99,6 +100,85 @@ fn a_side_that_never_succeeds_is_worse_not_missing() {
     let row = found.rows.iter().find(|row| row.workload == "broken").unwrap();
     assert_eq!((row.verdict_word(), row.basis), ("worse", VerdictBasis::Failures));
     assert!(row.candidate.is_none() && row.failures.unwrap().candidate.failed == 10);
+}
+
+/// Two runs of one case; `fails` says which iterations of a side fail.
+fn compare_two_runs(fails: impl Fn(&str, u32) -> bool) -> Comparison {
+    let mut noise = SplitMixNoise(12);
+    let mut side = |name: &str| {
+        let mut run = RunBuilder::new(name)
+            .build_run(|spot| (!fails(name, spot.iteration)).then(|| noise.lognormal_around(10.0, 0.02)));
+        let metric =
+            Metric { name: "time".into(), unit: Unit::new("s"), direction: Direction::Lower, primary: true };
+        run.manifest.plan.metrics.insert("sweep".into(), vec![metric]);
+        ComparisonSide { name: name.into(), runs: vec![run] }
+    };
+    compare_sides(&side("old"), &[side("new")], &AnalysisOptions::default()).unwrap()
+}
+
+#[test]
+fn a_run_whose_every_iteration_failed_is_compared_by_its_failures() {
+    let found = compare_two_runs(|side, _| side == "new");
+    let row = only_row(&found);
+    assert_eq!((row.verdict_word(), row.basis), ("worse", VerdictBasis::Failures));
+    assert_eq!(row.failures.unwrap().candidate, FailureCount { failed: 10, of: 10 });
+    assert_eq!(found.violations(&Gate::worse()).len(), 1);
+    // What failed is not missing.
+    assert!(found.warnings.iter().all(|warning| warning.kind() != "one-sided"), "{:?}", found.warnings);
+    let turned = compare_two_runs(|side, _| side == "old");
+    assert_eq!(verdict(&turned), (Verdict::Better, VerdictBasis::Failures));
+}
+
+#[test]
+fn where_everything_failed_on_both_sides_there_is_a_row_and_no_verdict() {
+    let found = compare_two_runs(|_, _| true);
+    let row = only_row(&found);
+    assert_eq!((row.metric.as_str(), row.unit.0.as_ref()), ("time", "s"));
+    assert_eq!(verdict(&found), (Verdict::Unclear, VerdictBasis::MissingValues));
+    assert_eq!(row.failures.unwrap().baseline, FailureCount { failed: 10, of: 10 });
+}
+
+/// A record of the command line holds iterations that failed, and of the others their values alone: what one run of five fails by
+/// is its luck there, too.
+#[test]
+fn failures_of_one_run_are_its_luck_where_records_hold_failures_alone() {
+    let judge = |keeps_all: bool, failing: std::ops::Range<usize>| {
+        let mut noise = SplitMixNoise(31);
+        let mut side = |name: &str, failing: &std::ops::Range<usize>| {
+            let run = |number: usize| {
+                let lab = RunBuilder::new(&format!("{name}{number}")).with(|lab| lab.iterations = 20);
+                let mut run = lab.build_run(|spot| {
+                    let fails = failing.contains(&number) && spot.iteration % 3 == 0;
+                    (!fails).then(|| noise.lognormal_around(10.0, 0.02))
+                });
+                if !keeps_all {
+                    run.iterations.retain(|iteration| iteration.outcome != Outcome::Ok);
+                }
+                run
+            };
+            ComparisonSide { name: name.into(), runs: (0..5).map(run).collect() }
+        };
+        let (ours, theirs) = (side("a", &(0..0)), side("b", &failing));
+        let found = compare_sides(&ours, &[theirs], &AnalysisOptions::default()).unwrap();
+        let failures = only_row(&found).failures.unwrap();
+        (failures.candidate.of, failures.q)
+    };
+    for failing in [0..1, 0..5] {
+        let ((of, q), all) = (judge(false, failing.clone()), judge(true, failing.clone()));
+        assert_eq!((of, q), all, "{failing:?}");
+        assert_eq!(q < 0.05, failing.len() == 5, "{failing:?}: {q}");
+    }
+}
+
+#[test]
+fn a_metric_that_nobody_has_is_an_error_whatever_failed() {
+    let run = |name: &str| {
+        let runs = vec![RunBuilder::new(name).build_run(|spot| (spot.iteration > 0).then_some(1.0))];
+        ComparisonSide { name: name.into(), runs }
+    };
+    let options = AnalysisOptions { metrics: vec!["tmie".into()], ..AnalysisOptions::default() };
+    let found = compare_sides(&run("a"), &[run("b")], &options);
+    assert!(matches!(found, Err(AnalyzeError::NoSamples { .. })), "{found:?}");
 }
 
 /// Where both sides fail as often, whether by chance or when slow, at most one comparison in twenty says otherwise.

@@ -3,7 +3,8 @@
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions};
 use perflab_analyze::{
-    AnalysisOptions, ComparisonSide, VerdictRow, compare_levels, compare_sides, plan_sample_sizes,
+    AnalysisOptions, ComparisonSide, RepetitionLevel, VerdictRow, compare_levels, compare_sides,
+    plan_sample_sizes,
 };
 use perflab_model::{Nanos, RunRecord};
 
@@ -33,7 +34,7 @@ fn plan(pilot: RunRecord, size: f64, iterations: Option<usize>) -> (usize, usize
     let goal =
         SampleSizeOptions { size, aim: SampleSizeAim::Detect, boot_cost: Nanos(60_000_000_000), iterations };
     let (found, _) = plan_sample_sizes(&side, &goal, &AnalysisOptions::default()).unwrap();
-    (found[0].boots.unwrap(), found[0].iterations)
+    (found[0].repetitions.unwrap(), found[0].iterations)
 }
 
 /// A margin of zero: what is found is what the interval excludes.
@@ -102,4 +103,58 @@ fn a_planned_number_of_interleaved_iterations_finds_the_change() {
             assert!(REACHED.contains(&share), "{name}, learnt from {pilot} iterations: {share}");
         }
     }
+}
+
+/// What several runs of one boot show is planned by runs, and a pilot of one run by iterations of one run with both sides.
+#[test]
+fn what_repeats_is_what_is_planned() {
+    let mut noise = SplitMixNoise(4);
+    let mut run = |name: &str, luck: f64| {
+        let lab = RunBuilder::new(name).with(|lab| lab.iterations = 20);
+        lab.build_run(|_| Some(noise.lognormal_around(luck, 0.01)))
+    };
+    let runs: Vec<RunRecord> = [1.0, 1.03, 0.98, 1.01, 0.99]
+        .iter()
+        .zip(["a", "b", "c", "d", "e"])
+        .map(|(luck, name)| run(name, *luck))
+        .collect();
+    let plan = |runs: &[RunRecord]| {
+        let side = ComparisonSide { name: "pilot".into(), runs: runs.to_vec() };
+        let goal = SampleSizeOptions {
+            size: 0.05,
+            aim: SampleSizeAim::Decide,
+            boot_cost: Nanos(60_000_000_000),
+            iterations: None,
+        };
+        plan_sample_sizes(&side, &goal, &AnalysisOptions::default()).unwrap().0.remove(0)
+    };
+    let one = plan(&runs[..1]);
+    assert_eq!((one.level, one.repetitions, one.between), (RepetitionLevel::Iteration, Some(1), None));
+    // Half a second each, and no boot.
+    assert_eq!(one.time, Some(Nanos(one.iterations as u64 * 500_000_000)));
+    let several = plan(&runs);
+    assert_eq!((several.level, several.iterations, several.observed), (RepetitionLevel::Run, 20, (5, 100)));
+    assert!(several.repetitions.unwrap() >= 2 && several.between.unwrap() > 0.005, "{several:?}");
+    assert_eq!(several.time, Some(Nanos(several.repetitions.unwrap() as u64 * 20 * 500_000_000)));
+}
+
+/// Imports that do not tell when iterations ran: a duration is what they took, and of anything else nobody knows.
+#[test]
+fn time_is_that_of_iterations_or_unknown() {
+    let time_of = |unit: &'static str| {
+        let lab = RunBuilder::new("r").with(|lab| lab.metrics[0].unit = unit);
+        let mut run = lab.build_run(|at| Some(f64::from(100 + at.iteration % 2)));
+        run.samples.iter_mut().for_each(|sample| (sample.start, sample.end) = (Nanos(0), Nanos(0)));
+        let side = ComparisonSide { name: "r".into(), runs: vec![run] };
+        let goal = SampleSizeOptions {
+            size: 0.01,
+            aim: SampleSizeAim::Detect,
+            boot_cost: Nanos(1),
+            iterations: None,
+        };
+        let plan = plan_sample_sizes(&side, &goal, &AnalysisOptions::default()).unwrap().0.remove(0);
+        plan.time.map(|time| time.0 / plan.iterations as u64)
+    };
+    assert_eq!(time_of("ms"), Some(100_500_000));
+    assert_eq!(time_of("ns/op"), None);
 }

@@ -2,7 +2,7 @@
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{
-    AnalysisOptions, ComparedPart, Comparison, ComparisonSide, Verdict, VerdictBasis, compare_levels,
+    AnalysisOptions, ComparedPart, Comparison, ComparisonSide, RowFlag, Verdict, VerdictBasis, compare_levels,
 };
 
 /// Two interleaved levels; `draw` gives a value of the baseline or the candidate.
@@ -163,4 +163,33 @@ fn what_is_the_same_says_what_it_could_not_have_seen() {
     let row = &found.rows[0];
     assert_eq!(row.verdict, Verdict::Same);
     assert!((row.unseen_share.unwrap() - 0.0295).abs() < 5e-4);
+}
+
+/// On a clock that counts in steps of a tenth, one step more is next to the middle and not far from it; three times as much is.
+#[test]
+fn a_step_of_a_coarse_clock_is_no_tail() {
+    let slow = |times: f64| {
+        let mut noise = SplitMixNoise(3);
+        let run = RunBuilder::new("r")
+            .with(|lab| {
+                lab.factors = vec![("build", vec!["old", "new"])];
+                lab.iterations = 40;
+            })
+            .build_run(|spot| {
+                let is_slow = spot.level("build") == "new" && spot.iteration % 10 == 7;
+                let jitter = if noise.uniform() < 0.05 { 1.0 } else { 0.0 };
+                Some(if is_slow { 10.0 * times } else { 10.0 + jitter })
+            });
+        let side = ComparisonSide { name: "r".into(), runs: vec![run] };
+        compare_levels(&side, "build", &AnalysisOptions::default()).unwrap().rows.remove(0)
+    };
+    let (step, far) = (slow(1.1), slow(3.0));
+    assert!(
+        step.tail.is_none() && !step.flags.contains(&RowFlag::Outliers),
+        "{:?} {:?}",
+        step.tail,
+        step.flags
+    );
+    assert_eq!(far.tail.map(|tail| tail.candidate.beyond), Some(4));
+    assert!(far.flags.contains(&RowFlag::Outliers), "{:?}", far.flags);
 }

@@ -2,7 +2,8 @@
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{
-    AnalysisOptions, Comparison, ComparisonSide, RowFlag, Verdict, VerdictRow, compare_levels, compare_sides,
+    AnalysisOptions, Comparison, ComparisonSide, IntervalMeaning, RowFlag, SmallChange, Verdict, VerdictRow,
+    compare_levels, compare_sides,
 };
 use perflab_model::{Direction, RunRecord, fact_table};
 
@@ -125,6 +126,20 @@ fn judge(noise: &mut SplitMixNoise, options: &AnalysisOptions, cases: usize) -> 
     (format!("{design} n={n} {shape:?} {change} exact {exact} fails {fails} {direction:?}"), found)
 }
 
+/// A small change says whether q calls it one, and what has no bound has no interval.
+fn check_small_change(row: &VerdictRow, alpha: f64) -> Result<(), &'static str> {
+    let small =
+        if row.q.is_some_and(|q| q <= alpha) { SmallChange::There } else { SmallChange::PerhapsThere };
+    if row.small_change != row.is_small_change().then_some(small) {
+        return Err("a small change that q does not call one");
+    }
+    let is_unbounded = row.change.is_some_and(|change| change.covers == IntervalMeaning::Unbounded);
+    if is_unbounded && row.change.is_some_and(|change| change.interval.or(change.narrow).is_some()) {
+        return Err("an interval without a bound");
+    }
+    Ok(())
+}
+
 /// What the glossary says of the row's word.
 fn check_row(row: &VerdictRow, options: &AnalysisOptions, alone: bool) -> Result<(), &'static str> {
     let alpha = 1.0 - options.confidence + SLACK;
@@ -191,6 +206,7 @@ fn check_row(row: &VerdictRow, options: &AnalysisOptions, alone: bool) -> Result
     {
         return Err("same, but there");
     }
+    check_small_change(row, alpha)?;
     if is_changed_word && row.basis.is_values() {
         if !excludes || row.q.is_none_or(|q| q > alpha) {
             return Err("changed though the interval holds no change");

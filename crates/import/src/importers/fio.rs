@@ -9,7 +9,7 @@ use perflab_model::{Direction, Nanos, Scalar};
 use serde_json::Value;
 
 use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId, TimeRange};
-use crate::document_import::{count_unusable, open_document, varied_names};
+use crate::document_import::{count_failed, open_document, varied_names};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::importer::Importer;
@@ -132,7 +132,17 @@ fn read_fio_job(
     let name = json_text(job, "jobname");
     let error = finite_json_number(job.get("error")).unwrap_or(0.0);
     if error != 0.0 {
-        return count_unusable(report, 0, format!("job `{name}` ended with error {error}"));
+        let reason = format!("job `{name}` ended with error {error}");
+        for direction in job_directions(job, options) {
+            let (case, execution) =
+                find_fio_execution((name, direction), options, None, executions, metadata);
+            metadata.results.mark_failed(execution, &reason);
+            for (name, unit) in [("bandwidth", "bytes/s"), ("iops", "ops/s")] {
+                let metric = imported_metric(name, unit, Direction::Higher, true);
+                metadata.results.find_or_add_metric(case, metric);
+            }
+        }
+        return count_failed(report, 0, reason);
     }
     let length = finite_json_number(job.get("job_runtime")).map_or(0, |ms| (ms.max(0.0) * 1e6) as u64);
     let span = ended.map(|end| (Nanos(end.0.saturating_sub(length)), end));
@@ -145,14 +155,29 @@ fn read_fio_job(
     }
 }
 
-fn add_fio_figures(
-    figures: &Value,
+/// The directions of a job that ended early: those in which it did anything, else those that it was to go.
+fn job_directions(job: &Value, options: &FioJobOptions<'_>) -> Vec<&'static str> {
+    let did = |direction: &str| {
+        job.get(direction).and_then(|figures| finite_json_number(figures.get("io_bytes"))) > Some(0.0)
+    };
+    let done: Vec<&str> = DIRECTIONS.into_iter().filter(|direction| did(direction)).collect();
+    let requested =
+        ["rw", "readwrite"].iter().find_map(|name| options.all.get(*name)).map(ToString::to_string);
+    let requested = requested.unwrap_or_else(|| "read".into());
+    let mixed = requested.starts_with("rw") || requested.starts_with("randrw");
+    let goes =
+        |direction: &&str| requested.contains(*direction) || (mixed && ["read", "write"].contains(direction));
+    if done.is_empty() { DIRECTIONS.into_iter().filter(goes).collect() } else { done }
+}
+
+/// The case of a job in a direction, and its one execution.
+fn find_fio_execution(
     (name, direction): (&str, &str),
     options: &FioJobOptions<'_>,
     span: Option<TimeRange>,
     executions: &mut HashMap<ImportedCaseId, ImportedExecutionId>,
     metadata: &mut RunMetadata,
-) {
+) -> (ImportedCaseId, ImportedExecutionId) {
     let mut point =
         IndexMap::from([("job".to_owned(), name.into()), ("direction".to_owned(), direction.into())]);
     let reported = options.all.iter().filter(|(name, _)| options.names.contains(*name));
@@ -161,7 +186,19 @@ fn add_fio_figures(
     let case = results.find_or_add_case("fio", point);
     results.add_parameters(case, options.all.clone());
     // Jobs of one name ran beside each other: one execution with several values.
-    let execution = *executions.entry(case).or_insert_with(|| results.next_execution(case, 0, span));
+    (case, *executions.entry(case).or_insert_with(|| results.next_execution(case, 0, span)))
+}
+
+fn add_fio_figures(
+    figures: &Value,
+    job: (&str, &str),
+    options: &FioJobOptions<'_>,
+    span: Option<TimeRange>,
+    executions: &mut HashMap<ImportedCaseId, ImportedExecutionId>,
+    metadata: &mut RunMetadata,
+) {
+    let (case, execution) = find_fio_execution(job, options, span, executions, metadata);
+    let results = &mut metadata.results;
     let latency =
         |figure: &str, name: &str| Some(finite_json_number(figures.get(figure)?.get(name))? / MICROSECOND);
     let percentile =

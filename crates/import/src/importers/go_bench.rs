@@ -7,10 +7,11 @@ use indexmap::IndexMap;
 use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::fact_table;
 use perflab_model::go_unit::tidy_unit;
-use perflab_model::{Direction, Scalar};
+use perflab_model::{Direction, Scalar, UNKNOWN_PARAMETER};
 use serde::Deserialize;
 
-use crate::document_import::{count_unusable, open_document};
+use crate::benchmark_results::ImportedCaseId;
+use crate::document_import::{count_failed, count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::importer::Importer;
@@ -23,7 +24,9 @@ pub(crate) const IMPORTER: Importer = Importer {
     about: "output of go test -bench, also with -json",
     knows_boots: false,
     recognises: |input| {
-        input.document_with(&["Benchmark", "goos:", "pkg:", "{"]).is_some_and(is_go_bench_document)
+        input
+            .document_with(&["Benchmark", "goos:", "pkg:", "--- FAIL: Benchmark", "{"])
+            .is_some_and(is_go_bench_document)
     },
     open: |path, options| open_document("go-bench", path, options, read_go_bench_document),
 };
@@ -33,10 +36,10 @@ const FACTS: &[(&str, fact_table::FactKey)] =
     &[("goos", fact_table::GO_OS), ("goarch", fact_table::CPU_ARCHITECTURE), ("cpu", fact_table::CPU_MODEL)];
 
 fn is_go_bench_document(document: &InputDocument) -> bool {
-    unwrap_go_test_lines(document)
-        .0
-        .iter()
-        .any(|line| parse_go_bench_line(&line.text, line.whole).is_some_and(|line| line.is_ok()))
+    unwrap_go_test_lines(document).0.iter().any(|line| {
+        parse_go_bench_line(&line.text, line.whole).is_some_and(|line| line.is_ok())
+            || parse_failed_benchmark(&line.text).is_some()
+    })
 }
 
 /// A line of text, and in which line of the document it ends.
@@ -170,6 +173,14 @@ fn read_go_bench_document(
             Some(Err(reason)) => count_unusable(report, *number, reason),
         }
     }
+    let results = || lines.iter().filter_map(|line| parse_go_bench_line(&line.text, line.whole)?.ok());
+    let procs = common_procs(results());
+    let failed = lines.iter().filter_map(|line| parse_failed_benchmark(&line.text));
+    let names: Vec<&str> = results().map(|line| line.name).chain(failed).collect();
+    // With a benchmark inside of another, the other fails as well.
+    let is_outer = |name: &str| {
+        names.iter().any(|inner| inner.strip_prefix(name).is_some_and(|rest| rest.starts_with('/')))
+    };
     let mut package = "";
     for GoBenchText { number, text, whole } in &lines {
         let (number, whole) = (*number, *whole);
@@ -178,11 +189,27 @@ fn read_go_bench_document(
             Some((name, value)) => add_go_fact(name, value.trim(), metadata),
             None => {}
         }
+        let package_of_several = (packages > 1).then_some(package);
+        if let Some(name) = parse_failed_benchmark(text).filter(|name| !is_outer(name)) {
+            // Its result's name ends with the number of threads, unless it failed before it knew.
+            let name = match (split_procs(name), procs) {
+                ((_, Some(_)), _) => name.to_owned(),
+                ((name, None), procs) => format!("{name}-{}", procs.unwrap_or(UNKNOWN_PARAMETER)),
+            };
+            let case = find_go_case(&name, package_of_several, metadata);
+            let execution = metadata.results.next_execution(case, 0, None);
+            metadata
+                .results
+                .find_or_add_metric(case, imported_metric("time", "ns/op", Direction::Lower, true));
+            let reason = format!("`{name}` failed");
+            metadata.results.mark_failed(execution, &reason);
+            count_failed(report, number, reason);
+        }
         match parse_go_bench_line(text, whole) {
             None => {}
             Some(Err(reason)) => count_unusable(report, number, reason),
             Some(Ok(line)) => {
-                add_go_results(&line, (packages > 1).then_some(package), &units, metadata);
+                add_go_results(&line, package_of_several, &units, metadata);
                 report.count_row(number, LineOutcome::Used);
             }
         }
@@ -218,16 +245,32 @@ fn parse_go_bench_line(text: &str, whole: bool) -> Option<Result<GoBenchLine<'_>
     }
 }
 
-fn add_go_results(
-    line: &GoBenchLine<'_>,
-    package: Option<&str>,
-    units: &UnitMetadata<'_>,
-    metadata: &mut RunMetadata,
-) {
-    let (name, procs) = match line.name.rsplit_once('-') {
-        Some((name, procs)) if procs.parse::<u32>().is_ok() => (name, procs),
-        _ => (line.name, "1"),
-    };
+/// `--- FAIL: BenchmarkName/size=4`, of a benchmark that failed; perflab's name of it.
+fn parse_failed_benchmark(text: &str) -> Option<&str> {
+    let rest = text.trim_start().strip_prefix("--- FAIL: Benchmark")?;
+    rest.split_ascii_whitespace().next().filter(|_| !rest.starts_with(char::is_whitespace))
+}
+
+/// A benchmark's name, and the number of threads behind it; none where there is one thread.
+fn split_procs(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once('-') {
+        Some((name, procs)) if procs == UNKNOWN_PARAMETER || procs.parse::<u32>().is_ok() => {
+            (name, Some(procs))
+        }
+        _ => (name, None),
+    }
+}
+
+/// The number of threads that all results of a file have.
+fn common_procs<'a>(mut lines: impl Iterator<Item = GoBenchLine<'a>>) -> Option<&'a str> {
+    let procs = |line: GoBenchLine<'a>| split_procs(line.name).1.unwrap_or("1");
+    let first = procs(lines.next()?);
+    lines.all(|line| procs(line) == first).then_some(first)
+}
+
+fn find_go_case(name: &str, package: Option<&str>, metadata: &mut RunMetadata) -> ImportedCaseId {
+    let (name, procs) = split_procs(name);
+    let procs = procs.unwrap_or("1");
     let mut parts = name.split('/');
     let workload = parts.next().unwrap_or(name);
     let value = |text: &str| text.parse().map_or_else(|_| Scalar::from(text), Scalar::Int);
@@ -240,7 +283,16 @@ fn add_go_results(
         point.insert(key, value(text));
     }
     point.insert("procs".into(), value(procs));
-    let case = metadata.results.find_or_add_case(workload, point);
+    metadata.results.find_or_add_case(workload, point)
+}
+
+fn add_go_results(
+    line: &GoBenchLine<'_>,
+    package: Option<&str>,
+    units: &UnitMetadata<'_>,
+    metadata: &mut RunMetadata,
+) {
+    let case = find_go_case(line.name, package, metadata);
     let execution = metadata.results.next_execution(case, 0, None);
     for (value, unit) in &line.pairs {
         let (value, unit) = scale_go_value(*value, unit);
@@ -307,6 +359,27 @@ mod tests {
             ]
         );
         assert_eq!(report.unusable.iter().map(|remark| remark.line).collect::<Vec<_>>(), [4, 8]);
+    }
+
+    #[test]
+    fn a_benchmark_that_failed_is_an_execution_that_failed() {
+        let read = |text: &str| {
+            let mut metadata = RunMetadata::default();
+            let document = InputDocument::from_text(text);
+            assert!(is_go_bench_document(&document));
+            read_go_bench_document(&document, &mut metadata, &mut FileReport::new(Path::new("f"), "samples"))
+                .map(drop)
+                .unwrap();
+            let plan = metadata.results.to_plan();
+            let labels: Vec<String> = plan.cases.iter().map(perflab_model::Case::label).collect();
+            (labels, plan.slots.len(), metadata.results.len())
+        };
+        let mixed = "BenchmarkA-8 10 5 ns/op\n--- FAIL: BenchmarkA-8\n    x_test.go:3: no\n--- FAIL: BenchmarkB/n=1\n--- FAIL: BenchmarkB\nFAIL\n";
+        assert_eq!(read(mixed), (vec!["A procs=8".into(), "B n=1 procs=8".into()], 3, 1));
+        let failed = "goos: linux\n--- FAIL: BenchmarkA\n    x_test.go:3: no\nFAIL\nexit status 1\n";
+        assert_eq!(read(failed), (vec!["A procs=?".into()], 1, 0));
+        let plain = InputDocument::from_text("--- FAIL: TestA (0.00s)\nFAIL\n");
+        assert!(!is_go_bench_document(&plain));
     }
 
     #[test]

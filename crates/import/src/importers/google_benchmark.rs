@@ -7,7 +7,7 @@ use perflab_model::{Direction, Nanos, Scalar};
 use serde_json::Value;
 
 use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId};
-use crate::document_import::{count_unusable, open_document};
+use crate::document_import::{count_failed, count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::importer::Importer;
@@ -87,20 +87,22 @@ fn read_google_benchmark(benchmark: &Value, metadata: &mut RunMetadata, report: 
     let point = (!arguments.is_empty()).then(|| ("arguments".to_owned(), value()));
     let case = metadata.results.find_or_add_case(workload, point.into_iter().collect::<IndexMap<_, _>>());
     let execution = metadata.results.next_execution(case, 0, None);
+    let unit = Some(json_text(benchmark, "time_unit")).filter(|unit| !unit.is_empty()).unwrap_or("ns");
+    let time =
+        metadata.results.find_or_add_metric(case, imported_metric("real_time", unit, Direction::Lower, true));
     if benchmark.get("error_occurred").and_then(Value::as_bool) == Some(true) {
         let reason = format!("{name}: {}", json_text(benchmark, "error_message"));
         metadata.results.mark_failed(execution, &reason);
-        return count_unusable(report, 0, reason);
+        return count_failed(report, 0, reason);
     }
     let Some(real) = finite_json_number(benchmark.get("real_time")) else {
         return count_unusable(report, 0, format!("{name} has no `real_time`"));
     };
-    let unit = Some(json_text(benchmark, "time_unit")).filter(|unit| !unit.is_empty()).unwrap_or("ns");
+    metadata.results.add_sample(execution, time, real, None);
     let mut tell = |name: &str, unit: &str, direction, primary, value| {
         let id = metadata.results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
         metadata.results.add_sample(execution, id, value, None);
     };
-    tell("real_time", unit, Direction::Lower, true, real);
     if let Some(cpu) = finite_json_number(benchmark.get("cpu_time")) {
         tell("cpu_time", unit, Direction::Lower, false, cpu);
     }

@@ -7,7 +7,7 @@ use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::{Direction, Scalar};
 use serde_json::Value;
 
-use crate::document_import::{count_unusable, open_document, varied_names};
+use crate::document_import::{count_failed, count_unusable, open_document, varied_names};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
 use crate::importer::Importer;
@@ -181,21 +181,30 @@ fn read_hyperfine_result(
     let codes = result.get("exit_codes").and_then(Value::as_array);
     for (place, value) in times.iter().enumerate() {
         let execution = metadata.results.next_execution(case, 0, None);
-        let code = codes.and_then(|codes| codes.get(place)?.as_i64()).unwrap_or(0);
+        let failure = codes.and_then(|codes| failed_exit_text(codes.get(place)?));
         match finite_json_number(Some(value)) {
-            Some(value) if code == 0 => {
+            Some(value) if failure.is_none() => {
                 metadata.results.add_sample(execution, time, value, None);
                 report.count_row(0, LineOutcome::Used);
             }
             Some(_) => {
-                let reason = format!("run {place} of `{name}` ended with status {code}");
+                let reason = format!("run {place} of `{name}` {}", failure.unwrap_or_default());
                 metadata.results.mark_failed(execution, &reason);
-                count_unusable(report, 0, reason);
+                count_failed(report, 0, reason);
             }
             None => {
                 count_unusable(report, 0, format!("run {place} of `{name}` has a time that is no number"))
             }
         }
+    }
+}
+
+/// How a run ended that failed; hyperfine writes `null` where a signal ended it.
+fn failed_exit_text(code: &Value) -> Option<String> {
+    match code.as_i64() {
+        Some(0) => None,
+        Some(code) => Some(format!("ended with status {code}")),
+        None => Some("was ended by a signal".into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs in and out: `perflab import` from files of perflab or of any other tool, `perflab export` as a portable file or
 //! in another tool's format.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indexmap::{IndexMap, IndexSet};
 use perflab_archive::export::{Exporter, export_schema, write_export};
+use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{
     Archive, RunDir, import_portable_run, is_portable_run, write_portable_file, write_portable_run,
 };
@@ -194,6 +195,10 @@ fn imports_grid(all: &[ImportOutcome]) -> Grid {
     let texts = ["path", "taken for", "run", "label"].map(GridColumn::left);
     let numbers = ["files", "rows read", "used", "flagged", "unusable"].map(GridColumn::right);
     let mut grid = Grid::new(texts.into_iter().chain(numbers));
+    // Runs of one import share their time, with which their ids begin.
+    let mut ids: Vec<String> = all.iter().map(|imported| imported.run.id().to_owned()).collect();
+    ids.sort_unstable();
+    let short: HashMap<String, String> = ids.iter().cloned().zip(shortest_prefixes(&ids)).collect();
     for imported in all {
         let reports = &imported.file_reports;
         let sum = |of: fn(&FileReport) -> u64| GridCell::from(reports.iter().map(of).sum::<u64>());
@@ -202,7 +207,7 @@ fn imports_grid(all: &[ImportOutcome]) -> Grid {
         grid.add_row(vec![
             path.as_str().into(),
             imported.kind.into(),
-            imported.run.short_id().into(),
+            short.get(imported.run.id()).map_or(imported.run.id(), String::as_str).into(),
             label.into(),
             GridCell::from(reports.len() as u64),
             sum(|report| report.rows_read),

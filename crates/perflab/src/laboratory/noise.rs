@@ -19,7 +19,7 @@ use crate::app::{App, read_text_file};
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
 use crate::measure::run;
 use crate::output_path::replace_file;
-use crate::quantities::parse_goal;
+use crate::quantities::{parse_goal, parse_iterations};
 use crate::selection;
 use crate::verb::Verb;
 
@@ -226,7 +226,7 @@ fn print_noise_card(context: &App, card: &NoiseCard) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Boots and iterations that a wanted precision costs.
+/// Boots, runs and iterations that a wanted precision costs.
 pub fn plan_sample_size(context: &App, args: &SampleSizeArgs) -> Result<Exit, Failure> {
     let goal = precision_goal(args);
     if args.noise_card {
@@ -273,10 +273,11 @@ fn precision_goal(args: &SampleSizeArgs) -> SampleSizeOptions {
     ];
     let chosen = choices.into_iter().find_map(|(size, aim)| Some((size?, aim)));
     let (size, aim) = chosen.unwrap_or((Ratio(0.01), SampleSizeAim::Precision));
-    SampleSizeOptions { size: size.0, aim, boot_cost: args.boot_cost, iterations: args.iterations }
+    let iterations = args.iterations.map(|iterations| iterations as usize);
+    SampleSizeOptions { size: size.0, aim, boot_cost: args.boot_cost, iterations }
 }
 
-/// Say how many boots and iterations a wanted precision costs
+/// Say how many boots, runs and iterations a wanted precision costs
 #[derive(Debug, Args)]
 #[command(after_long_help = PLAN)]
 pub struct SampleSizeArgs {
@@ -298,9 +299,9 @@ pub struct SampleSizeArgs {
     /// The cost of a boot besides its iterations
     #[arg(long, default_value = "60s", value_name = "TIME")]
     pub boot_cost: Nanos,
-    /// Iterations in each boot (default: the cheapest number)
-    #[arg(long, value_name = "N")]
-    pub iterations: Option<usize>,
+    /// Iterations in each boot or run (default: the cheapest number, or that of the runs named)
+    #[arg(long, value_name = "N", value_parser = parse_iterations)]
+    pub iterations: Option<u32>,
     /// Only this metric (repeatable)
     #[arg(long, value_name = "NAME")]
     pub metric: Vec<String>,
@@ -314,8 +315,8 @@ impl Verb for SampleSizeArgs {
 
 const PLAN: &str = "\
 Runs that share a label, or are named together, are repetitions; runs with different boot ids are
-different boots. From one boot the noise between boots is unknown: then only iterations are
-planned, for comparisons within that boot.
+different boots. Boots are planned if they repeat, else runs; from one run, only iterations of a
+run in which both sides are levels of a factor: two runs, one per side, get no verdict.
 
 Examples:
   perflab plan before --precision 1%
@@ -330,7 +331,7 @@ pub struct NoiseArgs {
     #[arg(default_value = "quickstart")]
     pub study: String,
     /// Iterations under each label
-    #[arg(long, default_value_t = 20, value_name = "N")]
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = parse_iterations)]
     pub iterations: u32,
     /// Runs, one after the other: how much a run differs from the next
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]

@@ -295,7 +295,7 @@ fn alone_error(hint: &str) -> UsageError {
 
 /// The runs with the requested baseline in front.
 fn selectors_baseline_first(args: &CompareArgs) -> Vec<String> {
-    let mut runs = args.runs.clone();
+    let mut runs = selection::named_runs_or_latest(&args.runs);
     let Some(baseline) = &args.baseline else { return runs };
     match runs.iter().position(|run| run == baseline) {
         Some(at) => runs.get_mut(..=at).unwrap_or_default().rotate_right(1),
@@ -324,9 +324,9 @@ fn comparison_options(args: &CompareArgs) -> AnalysisOptions {
 #[derive(Debug, Args)]
 #[command(after_long_help = COMPARE)]
 pub struct CompareArgs {
-    /// The baseline, then one or more candidates; with --by, one run or its repetitions (default: @latest). One run with one
-    /// factor needs no --by
-    #[arg(required_unless_present = "by", value_name = "RUN")]
+    /// The baseline, then one or more candidates; or one run or its repetitions (default: @latest), whose factor is compared:
+    /// with several factors, name one by --by
+    #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
     /// Compare the levels of this factor within the run, the first being the baseline; with two factors (`host,guest`),
     /// their effects and their interaction

@@ -134,10 +134,13 @@ fn a_plan_costs_iterations_where_one_boot_was_seen() {
     insta::assert_snapshot!("a_plan_costs_iterations_where_one_boot_was_seen_2", said.stable_err());
     let said = laboratory.run_successfully(&["plan", "before", "--detect", "2%", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!(json[0]["boots a side"], 1);
-    assert!(json[0]["σ boots"].is_null(), "{json}");
+    assert_eq!(json[0]["repetitions a side"], 1);
+    assert_eq!(json[0]["design"], "interleaved");
+    assert!(json[0]["σ between"].is_null(), "{json}");
     assert!(json[0]["iterations"].as_u64().unwrap() >= 4);
-    for (option, value) in [("--precision", "much"), ("--precision", "0%"), ("--boot-cost", "60")] {
+    for (option, value) in
+        [("--precision", "much"), ("--precision", "0%"), ("--boot-cost", "60"), ("--iterations", "0")]
+    {
         assert_eq!(laboratory.run(&["plan", "before", option, value]).code, Some(2));
     }
 }

@@ -48,6 +48,66 @@ fn commands_of_one_hyperfine_are_compared() {
     insta::assert_snapshot!(added.unwrap(), @"one run is named: the levels of its factor `command` are compared (--by command)");
 }
 
+/// Runs of one import are made at one time, with which their ids begin: as many letters are shown as tell them apart.
+#[test]
+fn ids_of_one_import_are_told_apart() {
+    let laboratory = Sandbox::new();
+    let files: Vec<String> = (0..12)
+        .map(|n| write_hyperfine_json(&laboratory, &format!("h{n}.json"), &[("c", 0.1 + f64::from(n))]))
+        .collect();
+    let mut words = vec!["import"];
+    words.extend(files.iter().map(String::as_str));
+    words.extend(["--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&laboratory.run_successfully(&words).out).unwrap();
+    let ids: std::collections::BTreeSet<&str> =
+        json.as_array().unwrap().iter().map(|row| row["run"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 12, "{json}");
+    for id in ids {
+        laboratory.run_successfully(&["show", id]);
+    }
+}
+
+/// Files whose every run failed are sides like any other: what failed is a result.
+#[test]
+fn a_file_whose_every_run_failed_is_imported_and_worse() {
+    let laboratory = Sandbox::new();
+    let file = |name: &str, text: &str| {
+        fs::write(laboratory.path(name), text).unwrap();
+        let path = laboratory.path(name).display().to_string();
+        laboratory.run_successfully(&["import", &path, "--label", name]);
+    };
+    let hyperfine = |codes: &serde_json::Value| {
+        let times = [0.101, 0.102, 0.1, 0.103, 0.1, 0.099];
+        serde_json::json!({ "results": [{ "command": "c", "mean": 0.1, "times": times, "exit_codes": codes }] })
+            .to_string()
+    };
+    // A run that a signal ended has no exit code.
+    file("h-good", &hyperfine(&serde_json::json!([0, 0, 0, 0, 0, 0])));
+    file("h-bad", &hyperfine(&serde_json::json!([1, 1, 1, null, 1, 1])));
+    let go = |line: &str| format!("goos: linux\npkg: p\n{}FAIL\n", line.repeat(6));
+    file("g-good", &go("BenchmarkA-8 10 5.1 ns/op\n"));
+    file("g-bad", &go("--- FAIL: BenchmarkA\n    a_test.go:3: no\n"));
+    let google = |more: &str| {
+        let one =
+            format!(r#"{{"name":"F/64","run_name":"F/64","run_type":"iteration","time_unit":"ns",{more}}}"#);
+        format!(r#"{{"context":{{}},"benchmarks":[{}]}}"#, [one.as_str(); 6].join(","))
+    };
+    file("b-good", &google(r#""real_time":10.5,"cpu_time":10.1"#));
+    file("b-bad", &google(r#""real_time":0.0,"cpu_time":0.0,"error_occurred":true,"error_message":"no""#));
+    for tool in ["h", "g", "b"] {
+        let [good, bad] = ["good", "bad"].map(|end| format!("{tool}-{end}"));
+        let json = laboratory.run_json(&["compare", &good, &bad]);
+        let rows = json["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["primary"] == true).unwrap();
+        assert_eq!((&row["verdict"], &row["basis"]), (&"worse".into(), &"failures".into()), "{tool}: {row}");
+        assert_eq!(row["failures"]["candidate"], serde_json::json!({ "failed": 6, "of": 6 }), "{tool}");
+        assert_eq!(laboratory.run(&["compare", &good, &bad, "--fail-if", "worse:50%"]).code, Some(5));
+        assert_eq!(laboratory.run(&["compare", &bad, &good, "--fail-if", "worse"]).code, Some(0));
+        let both = laboratory.run_json(&["compare", &bad, &bad]);
+        assert_eq!(both["rows"][0]["basis"], "missing-values", "{tool}: {both}");
+    }
+}
+
 /// The values of golang.org/x/perf's own test of exact units; the table has the figures that its benchstat prints for them.
 #[test]
 fn units_of_go_benchmarks_that_are_exact_are_compared_exactly() {

@@ -78,7 +78,10 @@ fn comparison_answer(comparison: &Comparison) -> String {
         parts.extend((!rest.is_empty()).then(|| rest.join(", ")));
         return parts.join("; ");
     }
-    format!("no change found in {total}: {}", rest.join(", "))
+    match total {
+        1 => format!("no change found: {}", rest.join(", ").trim_start_matches("1 ")),
+        _ => format!("no change found in {total} rows: {}", rest.join(", ")),
+    }
 }
 
 /// Said where a row changed by less than matters.

@@ -1,6 +1,8 @@
 //! The tables of benchstat, with times in seconds with a prefix, as benchstat has them.
 
-use perflab_analyze::benchstat::{BenchstatDelta, BenchstatMedian, BenchstatNote, BenchstatTable};
+use perflab_analyze::benchstat::{
+    BenchstatDelta, BenchstatMedian, BenchstatNote, BenchstatTable, BenchstatWidth,
+};
 use perflab_model::go_unit::{is_binary_unit, tidy_unit};
 
 use crate::grid::{ColumnAlign, Grid, GridCell, GridColumn, GridError, OutputFormat};
@@ -127,12 +129,12 @@ fn benchstat_grid(table: &BenchstatTable) -> Grid {
 
 /// `13.46µ ± 2%`
 fn centre_cell(centre: BenchstatMedian, scale: f64, printed: BenchstatScale) -> GridCell {
-    let width = match (centre.width, centre.differing) {
-        (Some(width), None) => format!("{:.0}%", width * 100.0),
-        (Some(width), Some(_)) => format!("{:.0}% ⁴", width * 100.0),
-        (None, Some(_)) => "? ⁴".into(),
-        (None, None) => "∞ ¹".into(),
+    let width = match centre.width {
+        BenchstatWidth::Share(width) => format!("{:.0}%", width * 100.0),
+        BenchstatWidth::OtherSign => "?".into(),
+        BenchstatWidth::Unbounded => "∞ ¹".into(),
     };
+    let width = if centre.differing.is_some() { width + " ⁴" } else { width };
     GridCell::with_text(format!("{} ± {width}", printed.format(centre.median * scale)), centre.median)
 }
 
@@ -144,11 +146,11 @@ fn delta_cell(delta: BenchstatDelta) -> GridCell {
         true => "0.00%".into(),
         false => format!("{:+.2}%", change * 100.0),
     };
+    let unknown = if delta.is_significant { "?" } else { "~" };
+    let change = delta.change.map_or(unknown.into(), percent);
     if delta.exact {
-        let change = delta.change.map_or("?".into(), percent);
         return GridCell::with_text(format!("{change} (n={n})"), delta.change);
     }
-    let change = delta.change.map_or("~".into(), percent);
     let mark = if delta.all_equal {
         " ³"
     } else if delta.n.0.min(delta.n.1) < 4 {
@@ -174,7 +176,7 @@ fn describe_benchstat_note(note: &BenchstatNote) -> String {
 fn benchstat_footnotes(table: &BenchstatTable) -> Vec<String> {
     let cells = || table.rows.iter().flat_map(|row| row.cells.iter().flatten());
     let changes = || table.rows.iter().flat_map(|row| row.changes.iter().flatten());
-    let few = cells().any(|cell| cell.width.is_none() && cell.differing.is_none());
+    let few = cells().any(|cell| cell.width == BenchstatWidth::Unbounded);
     let fewer = changes().any(|delta| !delta.exact && !delta.all_equal && delta.n.0.min(delta.n.1) < 4);
     let equal = changes().any(|delta| delta.all_equal);
     let notes = [

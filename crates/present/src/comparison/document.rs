@@ -4,7 +4,7 @@ use perflab_analyze::slab::{CacheChange, SlabComparison};
 use perflab_analyze::{Comparison, ComparisonDiagnostic};
 use serde::Serialize;
 
-use crate::diagnostics::{diagnostic_advice, diagnostic_message, noise_card_doubts};
+use crate::diagnostics::{are_runs_imported, diagnostic_advice, diagnostic_message, noise_card_doubts};
 use crate::method_text::describe_methods;
 
 /// A comparison for programs that do not have our texts.
@@ -30,13 +30,14 @@ impl<'a> ComparisonDocument<'a> {
     /// The comparison with the texts of its diagnostics and methods.
     #[must_use]
     pub fn new(comparison: &'a Comparison) -> Self {
+        let imported = are_runs_imported(comparison);
         let document = |diagnostic: &'a ComparisonDiagnostic| DiagnosticDocument {
             doubts: match diagnostic {
                 ComparisonDiagnostic::OldNoiseCard { doubts } => Some(noise_card_doubts(doubts)),
                 _ => None,
             },
             message: diagnostic_message(diagnostic),
-            advice: diagnostic_advice(diagnostic),
+            advice: diagnostic_advice(diagnostic, imported),
             diagnostic,
         };
         ComparisonDocument {

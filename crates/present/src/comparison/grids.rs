@@ -5,11 +5,16 @@
 
 use perflab_analyze::compare::recap::{RecapGain, RecapOmission, RecapOmissionReason};
 use perflab_analyze::interaction::EffectRow;
-use perflab_analyze::{Comparison, ComparisonRecap, InteractionTable, SampleStatistic, VerdictRow};
+use perflab_analyze::{
+    Comparison, ComparisonRecap, FailureComparison, InteractionTable, IntervalMeaning, SampleStatistic,
+    VerdictBasis, VerdictRow,
+};
 use perflab_model::quantity::{UnitScale, format_digits, format_probability};
 use serde::Serialize;
 
-use crate::comparison::row_text::{RowText, change_title, format_change, shorten_name, side_names};
+use crate::comparison::row_text::{
+    NOTHING, RowText, UNBOUNDED, change_title, failure_words, format_change, shorten_name, side_names,
+};
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
 use crate::method_text::{ResultWithNotes, describe_method};
 use crate::terminal_text::wrap_text;
@@ -129,20 +134,26 @@ fn gain_grid(recap: &ComparisonRecap) -> Grid {
     grid
 }
 
-/// `1.250 [1.241, 1.259]`
+/// `1.250 [1.241, 1.259]`; `1.250 (1.241 to 1.259)` where it is the range between two single runs.
 fn gain_text(gain: &RecapGain) -> String {
-    let interval = gain.interval.map(|i| format!(" [{:.3}, {:.3}]", i.low, i.high)).unwrap_or_default();
-    format!("{:.3}{interval}", gain.ratio)
+    let interval = gain.interval.map(|i| match gain.covers {
+        IntervalMeaning::Change => format!(" [{:.3}, {:.3}]", i.low, i.high),
+        IntervalMeaning::TheseRuns => format!(" ({:.3} to {:.3})", i.low, i.high),
+        IntervalMeaning::Unbounded => UNBOUNDED.into(),
+    });
+    let unbounded = if gain.covers == IntervalMeaning::Unbounded { UNBOUNDED } else { "" };
+    format!("{:.3}{}", gain.ratio, interval.unwrap_or_else(|| unbounded.into()))
 }
 
 fn gain_record_grid(recap: &ComparisonRecap) -> Grid {
-    let titles = ["subject", "metric", "candidate", "gain", "low", "high"];
+    let titles = ["subject", "metric", "candidate", "gain", "low", "high", "covers"];
     let mut grid = Grid::new(titles.map(GridColumn::left));
     let mut add = |subject: &str, metric: &str, gains: &[RecapGain]| {
         for (candidate, gain) in recap.candidates.iter().zip(gains) {
             let numbers = [Some(gain.ratio), gain.interval.map(|i| i.low), gain.interval.map(|i| i.high)];
             let names = [subject, metric, candidate].map(GridCell::from);
-            grid.add_row(names.into_iter().chain(numbers.map(GridCell::from)));
+            let covers = GridCell::from(gain.covers.word());
+            grid.add_row(names.into_iter().chain(numbers.map(GridCell::from)).chain([covers]));
         }
     };
     for member in &recap.members {
@@ -234,6 +245,7 @@ pub fn render_interactions(
 
 fn effect_grid(found: &InteractionTable) -> Grid {
     let change = format!("change [{} % CI]", (found.confidence * 1000.0).round() / 10.0);
+    let has_failures = found.rows.iter().any(|row| row.failures.is_some());
     let left = ["case", "metric", "effect"].map(GridColumn::left);
     let rest = [
         GridColumn::right(&change),
@@ -241,19 +253,46 @@ fn effect_grid(found: &InteractionTable) -> Grid {
         GridColumn::right("q"),
         GridColumn::right("blocks"),
     ];
-    let mut grid = Grid::new(left.into_iter().chain(rest));
+    let failed = has_failures.then(|| GridColumn::right("failed"));
+    let mut grid = Grid::new(left.into_iter().chain(rest).chain(failed));
     for row in &found.rows {
-        grid.add_row([
+        let cells = [
             GridCell::from(row.subject.as_str()),
             GridCell::from(row.metric.as_str()),
             GridCell::from(row.effect.as_str()),
-            GridCell::with_text(format_change(row.change, &row.unit.0), row.change.value),
+            row.change.map_or_else(
+                || GridCell::with_text(NOTHING, serde_json::Value::Null),
+                |change| GridCell::with_text(format_change(change, &row.unit.0), change.value),
+            ),
             GridCell::with_text(effect_verdict_text(row), row.verdict_word()),
-            GridCell::with_text(format_probability(row.q), row.q),
-            row.blocks.map_or_else(|| GridCell::with_text("means", serde_json::Value::Null), GridCell::from),
-        ]);
+            deciding_q(row).map_or_else(
+                || GridCell::with_text(NOTHING, serde_json::Value::Null),
+                |q| GridCell::with_text(format_probability(q), q),
+            ),
+            match (row.blocks, row.change) {
+                (Some(blocks), _) => GridCell::from(blocks),
+                (None, Some(_)) => GridCell::with_text("means", serde_json::Value::Null),
+                (None, None) => GridCell::with_text(NOTHING, serde_json::Value::Null),
+            },
+        ];
+        let failed = has_failures.then(|| match row.failures {
+            Some(FailureComparison { baseline, candidate, .. }) => GridCell::with_text(
+                format!("{}/{} against {}/{}", candidate.failed, candidate.of, baseline.failed, baseline.of),
+                candidate.failed,
+            ),
+            None => GridCell::with_text(NOTHING, serde_json::Value::Null),
+        });
+        grid.add_row(cells.into_iter().chain(failed));
     }
     grid
+}
+
+/// The q of what the verdict stands on.
+fn deciding_q(row: &EffectRow) -> Option<f64> {
+    match row.basis {
+        VerdictBasis::Failures => row.failures.map(|failures| failures.q),
+        _ => row.q,
+    }
 }
 
 fn effect_verdict_text(row: &EffectRow) -> String {
@@ -265,5 +304,5 @@ fn effect_verdict_text(row: &EffectRow) -> String {
         "changed" => '≠',
         _ => '?',
     };
-    format!("{symbol} {}", row.verdict_word())
+    format!("{symbol} {}{}", row.verdict_word(), failure_words(row.basis, row.verdict))
 }

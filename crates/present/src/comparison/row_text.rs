@@ -1,8 +1,8 @@
 //! One verdict row as texts: medians, change, verdict mark, repetitions, flags.
 
 use perflab_analyze::{
-    ChangeScale, Comparison, FailureCount, IntervalMeaning, MetricChange, RowFlag, SideSummary, TailCount,
-    Verdict, VerdictBasis, VerdictRow,
+    ChangeScale, Comparison, FailureCount, IntervalMeaning, MetricChange, RepetitionLevel, RowFlag,
+    SideSummary, SmallChange, TailCount, Verdict, VerdictBasis, VerdictRow,
 };
 
 use perflab_model::quantity::{
@@ -50,7 +50,7 @@ impl RowText {
             verdict: verdict_text(row),
             no_larger_than: no_larger_than_text(row).unwrap_or_else(|| NOTHING.into()),
             needed: row.needed.map_or(String::new(), |n| format!(", needs ~{}", round_repetitions(n))),
-            q: row.q.map_or(NOTHING.into(), format_probability),
+            q: row.deciding_q().map_or(NOTHING.into(), format_probability),
             repetitions: repetitions_text(row),
             flags: row.flags.iter().map(|flag| flag.letter()).collect(),
         }
@@ -87,9 +87,14 @@ fn row_change_text(change: MetricChange, unit: &UnitScale) -> String {
     let interval = change.interval.map(|i| match change.covers {
         IntervalMeaning::Change => format!(" [{}, {}]", text(i.low), text(i.high)),
         IntervalMeaning::TheseRuns => format!(" ({} to {})", text(i.low), text(i.high)),
+        IntervalMeaning::Unbounded => String::new(),
     });
-    format!("{}{suffix}{}", text(change.value), interval.unwrap_or_default())
+    let unbounded = if change.covers == IntervalMeaning::Unbounded { UNBOUNDED } else { "" };
+    format!("{}{suffix}{}{unbounded}", text(change.value), interval.unwrap_or_default())
 }
+
+/// In the place of a range that so few values do not bound.
+pub(crate) const UNBOUNDED: &str = " (unbounded)";
 
 /// A change with its interval: in per cent, or in the unit where it is absolute.
 #[must_use]
@@ -121,16 +126,24 @@ pub(crate) fn verdict_words(row: &VerdictRow) -> String {
         let middle = if middle == Verdict::SameHere { Verdict::Same } else { middle };
         return format!("{} middle, {}", middle.word(), part_words(row));
     }
-    if row.is_small_change() && word == row.verdict.word() {
-        return format!("{word} (smaller than {}, but there)", format_size(row.margin));
+    if let Some(small) = row.small_change.filter(|_| word == row.verdict.word()) {
+        let there = match small {
+            SmallChange::There => "but there",
+            SmallChange::PerhapsThere => "perhaps there",
+        };
+        return format!("{word} (smaller than {}, {there})", format_size(row.margin));
     }
-    let basis = match (row.basis, row.verdict) {
+    format!("{word}{}", failure_words(row.basis, row.verdict))
+}
+
+/// What failures have to do with a verdict; empty where nothing.
+pub(crate) fn failure_words(basis: VerdictBasis, verdict: Verdict) -> &'static str {
+    match (basis, verdict) {
         (VerdictBasis::Failures, Verdict::Worse) => " (fails more)",
         (VerdictBasis::Failures, _) => " (fails less)",
         (VerdictBasis::MissingValues, _) => " (failures)",
         _ => "",
-    };
-    format!("{word}{basis}")
+    }
 }
 
 /// `worse tail`, `p99 unclear`: the part that keeps the verdict from being that of the middle.
@@ -236,17 +249,25 @@ pub(crate) fn round_repetitions(n: usize) -> String {
     if up >= 10_000 { "10000+".into() } else { up.to_string() }
 }
 
-/// `10×1`: iterations a boot × boots, of both sides where they differ.
-fn repetitions_text(row: &VerdictRow) -> String {
-    let text = |side: &Option<SideSummary>| side.as_ref().map_or("0".into(), side_repetitions_text);
-    let (ours, theirs) = (text(&row.baseline), text(&row.candidate));
-    if ours == theirs { ours } else { format!("{ours}|{theirs}") }
-}
-
-fn side_repetitions_text(side: &SideSummary) -> String {
-    let boots = side.boots.max(1);
-    let about = if side.n.is_multiple_of(boots) { "" } else { "~" };
-    format!("{about}{}×{}", side.n / boots, side.boots)
+/// What was compared, which decides: `30` iterations, `30 pairs` of them, `4 runs × 8` values of each; both sides where they differ.
+pub(crate) fn repetitions_text(row: &VerdictRow) -> String {
+    let values = [&row.baseline, &row.candidate].map(|side| side.as_ref().map_or(0, |side| side.n));
+    let both = |[ours, theirs]: [String; 2]| if ours == theirs { ours } else { format!("{ours}|{theirs}") };
+    let Some(method) = row.method else { return both(values.map(|n| n.to_string())) };
+    let compared = [method.baseline, method.candidate];
+    let each = [0, 1].map(|side| values[side] / compared[side].max(1));
+    let is_about = |side: usize| !values[side].is_multiple_of(compared[side].max(1));
+    let each_text =
+        both([0, 1].map(|side| format!("{}{}", if is_about(side) { "~" } else { "" }, each[side])));
+    let units = both(compared.map(|n| n.to_string()));
+    let noun = match (method.level, method.paired) {
+        (RepetitionLevel::Iteration, true) => " pairs".to_owned(),
+        (RepetitionLevel::Iteration, false) => String::new(),
+        (level, true) => format!(" pairs of {}", level.noun()),
+        (level, false) => format!(" {}", level.noun()),
+    };
+    // Values that belong to no pair are no second one of it.
+    if each == [1, 1] { format!("{units}{noun}") } else { format!("{units}{noun} × {each_text}") }
 }
 
 /// What is compared with what, in one line.

@@ -8,7 +8,9 @@ use perflab_analyze::{Comparison, IntervalMeaning, RowFlag, VerdictRow};
 use crate::comparison::answer::comparison_answers;
 use crate::comparison::shift_chart::{MOST_SHIFT_CHARTS, shift_charts};
 use crate::comparison::verdict_table::{VerdictTable, comparison_heading};
-use crate::diagnostics::{diagnostic_advice, diagnostic_detail, diagnostic_headline, flag_footnote};
+use crate::diagnostics::{
+    are_runs_imported, diagnostic_advice, diagnostic_detail, diagnostic_headline, flag_footnote,
+};
 use crate::method_text::describe_methods;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
 use crate::sentence::format_sentence;
@@ -87,15 +89,19 @@ fn shift_block(comparison: &Comparison) -> Option<SectionBlock> {
 }
 
 fn comparison_explanation(comparison: &Comparison) -> String {
-    let is_range =
-        |row: &VerdictRow| row.change.is_some_and(|change| change.covers == IntervalMeaning::TheseRuns);
-    let range = if comparison.rows.iter().any(is_range) {
-        ", in brackets the range between two single runs"
+    let has = |covers: IntervalMeaning| {
+        let is_so = |row: &VerdictRow| row.change.is_some_and(|change| change.covers == covers);
+        comparison.rows.iter().any(is_so)
+    };
+    let range =
+        if has(IntervalMeaning::TheseRuns) { ", in brackets the range between two single runs" } else { "" };
+    let unbounded = if has(IntervalMeaning::Unbounded) {
+        "; unbounded where a range between so few values would reach further than ten times the estimate"
     } else {
         ""
     };
     format!(
-        "Dot: the change from {} to {}. Bar: its {:.0} % interval{range}. Shaded: the margin within which a change does not matter.",
+        "Dot: the change from {} to {}. Bar: its {:.0} % interval{range}{unbounded}. Shaded: the margin within which a change does not matter.",
         comparison.baseline,
         comparison.candidates.join(", "),
         comparison.confidence * 100.0
@@ -111,10 +117,12 @@ fn footnotes_block(comparison: &Comparison) -> Option<SectionBlock> {
 }
 
 fn diagnostic_findings(comparison: &Comparison) -> Vec<(String, String, Vec<String>)> {
+    let imported = are_runs_imported(comparison);
     let mut found: IndexMap<String, (String, Vec<String>)> = IndexMap::new();
     for warning in &comparison.warnings {
         let entry = found.entry(format_sentence(diagnostic_headline(warning)));
-        let (_, details) = entry.or_insert_with(|| (format_sentence(diagnostic_advice(warning)), Vec::new()));
+        let (_, details) =
+            entry.or_insert_with(|| (format_sentence(diagnostic_advice(warning, imported)), Vec::new()));
         details.push(diagnostic_detail(warning));
     }
     found.into_iter().map(|(headline, (advice, details))| (headline, advice, details)).collect()

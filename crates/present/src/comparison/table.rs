@@ -3,7 +3,7 @@
 //! On a wide terminal one line per row, grouped by case and never wrapped; on a narrow one a few lines per row. What
 //! the table folds, JSON and CSV hold. Whatever has a colour has a symbol and a word too.
 
-use perflab_analyze::{ChangeScale, Comparison, SideSummary, Verdict, VerdictRow};
+use perflab_analyze::{ChangeScale, Comparison, FailureCount, SideSummary, Verdict, VerdictRow};
 
 use crate::comparison::answer::answer_lines;
 use crate::comparison::document::ComparisonDocument;
@@ -215,14 +215,16 @@ const FIELDS: &[CsvField] = &[
     ("detectable", |_, row| optional_text(row.detectable)),
     ("baseline_n", |_, row| side_field_text(&row.baseline, |side| side.n)),
     ("baseline_boots", |_, row| side_field_text(&row.baseline, |side| side.boots)),
-    ("baseline_failed", |_, row| side_field_text(&row.baseline, |side| side.failed)),
+    ("baseline_failed", |_, row| optional_text(failed_iterations(&row.baseline, row.failures.map(|both| both.baseline)))),
     ("candidate_n", |_, row| side_field_text(&row.candidate, |side| side.n)),
     ("candidate_boots", |_, row| side_field_text(&row.candidate, |side| side.boots)),
-    ("candidate_failed", |_, row| side_field_text(&row.candidate, |side| side.failed)),
+    ("candidate_failed", |_, row| optional_text(failed_iterations(&row.candidate, row.failures.map(|both| both.candidate)))),
     ("paired", |_, row| optional_text(row.method.map(|method| method.paired))),
     ("needed", |_, row| optional_text(row.needed)),
     ("basis", |_, row| row.basis.word().into()),
     ("flags", |_, row| row.flags.iter().map(|flag| flag.letter()).collect()),
+    ("deciding_q", |_, row| optional_text(row.deciding_q())),
+    ("small_change", |_, row| optional_text(row.small_change.map(|small| small.word()))),
 ];
 
 fn csv_row_texts(of: &Comparison, row: &VerdictRow) -> Vec<String> {
@@ -231,6 +233,11 @@ fn csv_row_texts(of: &Comparison, row: &VerdictRow) -> Vec<String> {
 
 fn optional_text<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// Iterations of a side that failed, also where none gave a value.
+fn failed_iterations(side: &Option<SideSummary>, failures: Option<FailureCount>) -> Option<usize> {
+    failures.map(|count| count.failed).or(side.as_ref().map(|side| side.failed))
 }
 
 fn side_field_text<T: ToString>(side: &Option<SideSummary>, field: fn(&SideSummary) -> T) -> String {
@@ -375,7 +382,7 @@ fn comparison_columns(
     columns.extend(drawing.map(|drawing| GridColumn::left(&drawing.scale_text())));
     columns.push(GridColumn::right("at most"));
     columns.push(GridColumn::left("verdict"));
-    columns.extend(["q", "n×boots"].map(GridColumn::right));
+    columns.extend(["q", "n"].map(GridColumn::right));
     columns.push(GridColumn::left("flags"));
     columns
 }

@@ -1,9 +1,17 @@
 /// The made-up runs of the comparison's own tests.
 use fixtures::run_builder::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
-use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_levels, compare_sides};
+use std::collections::BTreeSet;
+
+use perflab_analyze::{
+    AnalysisOptions, Comparison, ComparisonSide, RowFlag, SmallChange, Verdict, VerdictBasis, VerdictRow,
+    compare_levels, compare_sides, recap_comparison,
+};
 use perflab_model::fact_table;
 use perflab_model::{Direction, RunRecord};
 
+use crate::comparison::answer::answer_lines;
+use crate::comparison::grids::render_gains;
+use crate::comparison::row_text::{repetitions_text, verdict_words};
 use crate::comparison::table::render_comparison;
 use crate::grid::{Grid, GridCell, GridColumn, OutputFormat};
 
@@ -112,11 +120,8 @@ fn no_width_leaves_anything_out() {
         for width in [40, 60, 79, 80, 81, 90, 100, 140] {
             let text = render_to_text(&comparison, OutputFormat::Table, Some(width));
             assert_eq!(count(&text, "needs ~"), needs, "{width}:\n{text}");
-            assert!(
-                count(&text, "×1") >= comparison.rows.len()
-                    && text.contains("n×boots") | text.contains(", n "),
-                "{text}"
-            );
+            let has_repetitions = |row: &VerdictRow| text.contains(&repetitions_text(row));
+            assert!(comparison.rows.iter().all(has_repetitions), "{text}");
         }
     }
 }
@@ -291,4 +296,133 @@ fn a_grid_has_four_formats() {
 fn a_grid_wraps_in_a_narrow_terminal() {
     let text = run_list_grid().render(OutputFormat::Table, Some(24), false).unwrap();
     assert!(text.lines().all(|line| line.chars().count() <= 24), "{text}");
+}
+
+/// Every word that a row can have, parts of the distribution as PART.
+fn all_verdict_words() -> BTreeSet<String> {
+    let mut base = comparison_with_every_verdict().rows.remove(0);
+    (base.flags, base.middle, base.basis, base.tail) = (Vec::new(), None, VerdictBasis::Values, None);
+    let part = base.parts.first().copied().unwrap();
+    let mut words = BTreeSet::new();
+    let mut add = |row: &VerdictRow| {
+        let text = verdict_words(row).replace('\u{a0}', " ");
+        let is_part = |word: &&str| ["tail", "mean", "p95", "p99", "p5", "p1"].contains(word);
+        let parts: Vec<&str> =
+            text.split(' ').map(|word| if is_part(&word) { "PART" } else { word }).collect();
+        words.insert(parts.join(" "));
+    };
+    for verdict in Verdict::ALL {
+        add(&VerdictRow { verdict, ..base.clone() });
+    }
+    for flag in [RowFlag::Changed, RowFlag::OneSided] {
+        add(&VerdictRow { verdict: Verdict::Unclear, flags: vec![flag], ..base.clone() });
+    }
+    add(&VerdictRow { withheld: Some("another command".into()), ..base.clone() });
+    for verdict in [Verdict::Same, Verdict::SameHere] {
+        for small in [SmallChange::There, SmallChange::PerhapsThere] {
+            add(&VerdictRow { verdict, small_change: Some(small), ..base.clone() });
+        }
+    }
+    for verdict in [Verdict::Worse, Verdict::Better] {
+        add(&VerdictRow { verdict, basis: VerdictBasis::Failures, ..base.clone() });
+    }
+    add(&VerdictRow { verdict: Verdict::Unclear, basis: VerdictBasis::MissingValues, ..base.clone() });
+    let states = [
+        (Verdict::Same, Verdict::Worse),
+        (Verdict::Same, Verdict::Better),
+        (Verdict::Same, Verdict::Unclear),
+        (Verdict::SameHere, Verdict::Differs),
+        (Verdict::SameHere, Verdict::Unclear),
+        (Verdict::Better, Verdict::Unclear),
+    ];
+    for (middle, verdict) in states {
+        for (direction, size) in
+            [(Direction::Lower, 0.1), (Direction::Lower, -0.1), (Direction::Neither, 0.1)]
+        {
+            // What gets better beside a better middle, or worse and is called better, is no state of a row.
+            let is_good = (direction != Direction::Neither).then_some(size < 0.0);
+            let fits = match (middle, verdict) {
+                (_, Verdict::Worse) | (Verdict::Better, _) => is_good == Some(false),
+                (_, Verdict::Better) => is_good == Some(true),
+                _ => true,
+            };
+            if !fits {
+                continue;
+            }
+            let is_changed = verdict == Verdict::Unclear && is_good.is_none();
+            let mut moved = part;
+            moved.change.value = size;
+            add(&VerdictRow {
+                verdict,
+                direction,
+                middle: Some(middle),
+                basis: VerdictBasis::Mean,
+                flags: if is_changed { vec![RowFlag::Changed] } else { Vec::new() },
+                parts: vec![moved],
+                ..base.clone()
+            });
+        }
+    }
+    words
+}
+
+/// The page that says what a verdict means lists every word that a table can show.
+#[test]
+fn every_word_of_a_verdict_is_in_the_documentation() {
+    let page = include_str!("../../../../docs/verdicts.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
+    let listed: BTreeSet<String> =
+        rows.flat_map(|(words, _)| words.split("; ").map(str::to_owned).collect::<Vec<_>>()).collect();
+    let missing: Vec<String> =
+        all_verdict_words().into_iter().filter(|word| !listed.contains(word)).collect();
+    assert!(missing.is_empty(), "not in docs/verdicts.md: {missing:#?}");
+    let of_effects = ["none", "interacts", "verdict"].map(str::to_owned);
+    let unknown: Vec<&String> = listed
+        .iter()
+        .filter(|word| !all_verdict_words().contains(*word) && !of_effects.contains(word))
+        .collect();
+    assert!(unknown.is_empty(), "no row says: {unknown:#?}");
+}
+
+/// Two single imports: ranges in round brackets, the same in gains, and advice that does not ask for a study.
+#[test]
+fn imports_are_told_to_import_more() {
+    let run = |id: &str, centre: f64, spread: f64, noise: &mut SplitMixNoise| {
+        let lab = RunBuilder::new(id).with(|lab| {
+            lab.iterations = 5;
+            lab.metrics = vec![
+                primary_metric("time", "s", Direction::Lower),
+                primary_metric("wild", "s", Direction::Lower),
+            ];
+        });
+        let mut run = lab.build_run(|spot| {
+            Some(noise.lognormal_around(centre, if spot.metric == "wild" { spread * 60.0 } else { spread }))
+        });
+        run.manifest.boot_id = String::new();
+        run.manifest.facts.add(fact_table::IMPORT_KIND, "hyperfine", "import");
+        run
+    };
+    let mut noise = SplitMixNoise(21);
+    let baseline = named_side("before", run("01JDA", 10.0, 0.01, &mut noise));
+    let candidate = named_side("after", run("01JDB", 12.0, 0.01, &mut noise));
+    let found = compare_sides(&baseline, &[candidate], &AnalysisOptions::default()).unwrap();
+    insta::assert_snapshot!(render_to_text(&found, OutputFormat::Table, Some(110)));
+    let gains = recap_comparison(&found);
+    insta::assert_snapshot!(
+        "gains_of_imports",
+        render_gains(&gains, OutputFormat::Table, Some(110)).unwrap()
+    );
+}
+
+#[test]
+fn an_answer_about_one_row_is_a_sentence() {
+    let mut noise = SplitMixNoise(9);
+    let lab = RunBuilder::new("r").with(|lab| {
+        lab.factors = vec![("pages", vec!["small", "huge"])];
+        lab.iterations = 6;
+    });
+    let run = lab.build_run(|_| Some(noise.lognormal_around(100.0, 0.2)));
+    let found = compare_levels(&named_side("r", run), "pages", &AnalysisOptions::default()).unwrap();
+    assert_eq!(found.rows[0].verdict, Verdict::Unclear);
+    insta::assert_snapshot!(answer_lines(&[found]).join("\n"));
 }

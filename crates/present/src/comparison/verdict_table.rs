@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::{
-    failures_text, format_size, layout_text, no_larger_than_text, part_text, tail_text, verdict_symbol,
-    verdict_words,
+    UNBOUNDED, failures_text, format_size, layout_text, no_larger_than_text, part_text, repetitions_text,
+    tail_text, verdict_symbol, verdict_words,
 };
 use crate::diagnostics::flag_footnote;
 
@@ -146,7 +146,7 @@ fn verdict_row(row: &VerdictRow, comparison: &Comparison, axis: &IntervalAxis) -
         drawn: ChangeSpan::from_row(row).map(|span| drawn_interval(&span, axis)),
         baseline: median_text(row.baseline.as_ref(), row),
         candidate: median_text(row.candidate.as_ref(), row),
-        n: sample_counts_text(row),
+        n: repetitions_text(row),
         margin: format!("± {}", format_size(row.margin)),
         no_larger_than: no_larger_than_text(row).unwrap_or_default(),
         detectable: row.detectable.map_or_else(String::new, format_size),
@@ -196,20 +196,16 @@ fn change_and_interval(row: &VerdictRow) -> (String, String) {
     let interval = limits.map(|(low, high)| match change.covers {
         IntervalMeaning::Change => format!("{} … {}", own(low), own(high)),
         IntervalMeaning::TheseRuns => format!("({} … {})", own(low), own(high)),
+        IntervalMeaning::Unbounded => String::new(),
     });
-    let interval = interval.unwrap_or_default();
+    let unbounded = if change.covers == IntervalMeaning::Unbounded { UNBOUNDED.trim() } else { "" };
+    let interval = interval.unwrap_or_else(|| unbounded.into());
     let paired = if row.flags.contains(&RowFlag::Paired) { " paired" } else { "" };
     (own(point) + paired, interval)
 }
 
 fn median_text(summary: Option<&SideSummary>, row: &VerdictRow) -> String {
     summary.map_or_else(|| "–".into(), |summary| format_quantity(summary.median, &row.unit.0))
-}
-
-fn sample_counts_text(row: &VerdictRow) -> String {
-    let count = |side: &Option<SideSummary>| side.as_ref().map_or(0, |side| side.n);
-    let (baseline, candidate) = (count(&row.baseline), count(&row.candidate));
-    if baseline == candidate { baseline.to_string() } else { format!("{baseline} / {candidate}") }
 }
 
 fn row_advice(row: &VerdictRow, comparison: &Comparison) -> String {
