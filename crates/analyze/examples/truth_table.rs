@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use fixtures::noise_shapes::{NOISE_SHAPES as SHAPES, NoiseShape, ValueProcess};
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{
     AnalysisOptions, ComparisonSide, IntervalMeaning, RowFlag, Verdict, VerdictRow, compare_levels,
@@ -19,32 +20,6 @@ use perflab_analyze::{
 use perflab_model::RunRecord;
 use perflab_model::fact_table;
 use perflab_stats::{mann_whitney, mean, sd, welch};
-
-/// How iterations scatter: by 2 %, one way or another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum NoiseShape {
-    Normal,
-    LogNormal,
-    Bimodal,
-    Dependent,
-    Outliers,
-    Quantised,
-    Drift,
-    HeavyTail,
-    FailingWhenSlow,
-}
-
-const SHAPES: [(NoiseShape, &str); 9] = [
-    (NoiseShape::Normal, "normal"),
-    (NoiseShape::LogNormal, "log-normal"),
-    (NoiseShape::Bimodal, "two modes, 5 % apart"),
-    (NoiseShape::Dependent, "AR(1) 0.5"),
-    (NoiseShape::Outliers, "1 % outliers x 10"),
-    (NoiseShape::Quantised, "quantised to 2 %"),
-    (NoiseShape::Drift, "drift of 3 %"),
-    (NoiseShape::HeavyTail, "tail: 5 % x 3"),
-    (NoiseShape::FailingWhenSlow, "the slow tenth fails"),
-];
 
 /// How both sides are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,53 +54,13 @@ const BOOTS: u32 = 5;
 /// The luck of a run and of a boot.
 const LUCK: f64 = 0.01;
 
-/// Values in the order in which they are measured; the process goes on over runs and sides.
-struct Process<'a> {
-    shape: NoiseShape,
-    noise: &'a mut SplitMixNoise,
-    state: f64,
-    step: u32,
-    steps: u32,
-}
-
-impl Process<'_> {
-    /// The next value around a centre; none where the iteration fails.
-    fn next_value(&mut self, centre: f64) -> Option<f64> {
-        let z = self.noise.normal();
-        self.state = 0.5 * self.state + 0.75_f64.sqrt() * z;
-        let share = f64::from(self.step) / f64::from(self.steps.max(1));
-        self.step += 1;
-        Some(match self.shape {
-            NoiseShape::Normal => centre * (1.0 + 0.02 * z),
-            NoiseShape::LogNormal => centre * (0.02 * z).exp(),
-            NoiseShape::Bimodal => {
-                let upper = self.noise.uniform() < 0.3;
-                centre * (1.0 + 0.005 * z + if upper { 0.05 } else { 0.0 })
-            }
-            NoiseShape::Dependent => centre * (1.0 + 0.02 * self.state),
-            NoiseShape::Outliers => {
-                let far = self.noise.uniform() < 0.01;
-                centre * (1.0 + 0.02 * z) * if far { 10.0 } else { 1.0 }
-            }
-            NoiseShape::Quantised => (centre * (1.0 + 0.02 * z) / 0.02).round() * 0.02,
-            NoiseShape::Drift => centre * (1.0 + 0.02 * z) * (1.0 + 0.03 * share),
-            NoiseShape::HeavyTail => {
-                let far = self.noise.uniform() < 0.05;
-                centre * (1.0 + 0.02 * z) * if far { 3.0 } else { 1.0 }
-            }
-            NoiseShape::FailingWhenSlow if z > 1.2816 => return None,
-            NoiseShape::FailingWhenSlow => centre * (1.0 + 0.02 * z),
-        })
-    }
-}
-
 /// One experiment: both sides, or the levels of one run.
 enum Experiment {
     Levels(Box<RunRecord>),
     Sides(Vec<RunRecord>, Vec<RunRecord>),
 }
 
-fn build_run(name: &str, turn: u64, iterations: u32, process: &mut Process<'_>, centre: f64) -> RunRecord {
+fn build_run(name: &str, turn: u64, iterations: u32, process: &mut ValueProcess<'_>, centre: f64) -> RunRecord {
     let lab = RunBuilder::new(&format!("{name}{turn}")).with(|lab| lab.iterations = iterations);
     let mut run = lab.build_run(|_| process.next_value(centre));
     run.manifest.anchor.realtime.0 += turn * 600_000_000_000;
@@ -146,7 +81,7 @@ fn run_experiment(
     };
     let lucks: Vec<f64> = (0..2 * repetitions).map(|_| noise.lognormal_around(1.0, LUCK)).collect();
     let state = noise.normal();
-    let process = &mut Process { shape, noise, state, step: 0, steps: 2 * n * repetitions };
+    let process = &mut ValueProcess { shape, noise, state, step: 0, steps: 2 * n * repetitions };
     let after = 1.0 + change;
     match design {
         Design::Interleaved => {

@@ -123,4 +123,5 @@ pub use startup_2007::{
     StartupRatio, claims_of_2007,
 };
 pub use statistic::SampleStatistic;
+pub use stopping_rule::DecidingRows;
 pub use warm_up::{RunWarmUp, find_warm_ups};

@@ -512,7 +512,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         self.skip_slots(Some(index))?;
         if self.run_state.stop.is_requested()
             || self.run_state.is_time_over()?
-            || self.run_state.is_precision_reached(index)?
+            || self.run_state.is_goal_reached(index)?
         {
             return Ok(vec![BarrierInput::Stop]);
         }

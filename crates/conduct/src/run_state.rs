@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use perflab_model::event::{RunPhase, TargetStatus};
+use perflab_model::study::StoppingRule;
 use perflab_model::{
     Manifest, Nanos, Overhead, PlannedParticipation, RunEvent, RunEventKind, Slot, StopRequest, TargetRecord,
 };
@@ -128,8 +129,8 @@ impl RunState<'_> {
     }
 
     /// Whether the block of this slot need not be begun.
-    pub(crate) fn is_precision_reached(&self, next: u32) -> Result<bool, ConductError> {
-        is_precision_reached(self.manifest, next, self.stop, &self.stream)
+    pub(crate) fn is_goal_reached(&self, next: u32) -> Result<bool, ConductError> {
+        is_goal_reached(self.manifest, next, self.stop, &self.stream)
     }
 
     /// A slot is about to be made ready on this host: its phase is reported where it is another.
@@ -269,8 +270,8 @@ pub(crate) fn wait_quiet_time(manifest: &Manifest, stop: &StopRequest) {
     }
 }
 
-/// Whether the block of slot `next` need not be begun: the precision that the study asks for is reached.
-fn is_precision_reached(
+/// Whether the block of slot `next` need not be begun: what the study measures until is reached.
+fn is_goal_reached(
     manifest: &Manifest,
     next: u32,
     stop: &StopRequest,
@@ -284,6 +285,13 @@ fn is_precision_reached(
         return Ok(false);
     }
     let (done, most) = (slot.block, manifest.study.run.max_iterations());
+    if manifest.study.run.until.is_some_and(StoppingRule::is_decided) {
+        stream.send_warning(
+            format!("every deciding row is decided: {done} of at most {most} blocks were measured"),
+            "intervals and p-values of this run hold at every look",
+        )?;
+        return Ok(true);
+    }
     let message =
         format!("the requested precision was reached: {done} of at most {most} blocks were measured");
     stream.send_warning(

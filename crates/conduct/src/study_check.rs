@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{Factor, FactorKind, Study};
+use perflab_model::study::{Factor, FactorKind, Study, stopping_rule_problems};
 use perflab_model::{Metric, Problem};
 use perflab_workload::Catalogue;
 
@@ -13,6 +13,8 @@ use crate::case_expansion::{catalogue_name, factor_concerns};
 pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &ExpressionScope) -> Vec<Problem> {
     let mut found = Vec::new();
     check_workloads(study, catalogue, &mut found);
+    // Levels that the command line left out, or a rule that it gave.
+    found.extend(stopping_rule_problems(study));
     for (name, factor) in &study.factor {
         found.extend(factor_problem(name, factor, study, catalogue));
         check_levels(name, factor, scope, &mut found);

@@ -7,6 +7,11 @@ use serde::Serialize;
 #[must_use]
 pub fn describe_method(method: &MethodDescription) -> String {
     match method {
+        MethodDescription::AlwaysValid => {
+            "the run was looked at after every block, to end once its rows were decided: interval, p and q hold at every look (a \
+             confidence sequence from the signs that drawn orders give to the differences of a block), also those of tails, means and failures"
+                .into()
+        }
         MethodDescription::PairedRanks => {
             "change of paired rows: the pseudo-median over blocks or boots, with the interval that inverts Wilcoxon's signed-rank test"
                 .into()

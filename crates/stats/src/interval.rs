@@ -21,6 +21,8 @@ pub enum InferenceMethod {
     StudentT,
     /// From resamples with a seed.
     Bootstrap,
+    /// From evidence that holds at every look.
+    AlwaysValid,
 }
 
 impl fmt::Display for InferenceMethod {
@@ -31,6 +33,7 @@ impl fmt::Display for InferenceMethod {
             Self::Normal => "normal approximation",
             Self::StudentT => "Student's t approximation",
             Self::Bootstrap => "bootstrap",
+            Self::AlwaysValid => "always valid",
         })
     }
 }

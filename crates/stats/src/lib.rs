@@ -17,6 +17,7 @@
 //! | `power` | the size of the next experiment |
 //! | `sample_shape` | two modes, outliers |
 //! | `trend`, `warm_up`, `change_points` | values in time order: drift, steady state, steps |
+//! | `shift_sequence` | the shift of pairs that keep coming, with an interval that holds at every look |
 //! | `step_monitor` | a step in values that keep coming, with one bound on all looks |
 //! | `serial_dependence` | values that depend on those before them, and what that does to an interval |
 //!
@@ -57,6 +58,7 @@ mod rank_distribution;
 mod sample_shape;
 mod serial_dependence;
 mod shift_band;
+mod shift_sequence;
 mod signed_rank;
 mod step_monitor;
 mod student_t;
@@ -86,6 +88,7 @@ pub use sample_shape::{
 };
 pub use serial_dependence::{DependentShift, SerialDependence, SuccessiveDifferences, dependent_freedom};
 pub use shift_band::{DecileBand, shift_band};
+pub use shift_sequence::ShiftSequence;
 pub use signed_rank::{SignedRank, WalshAverages, signed_rank};
 pub use step_monitor::{FEWEST_BEFORE_STEP, StepAlarm, StepEvidence, StepMonitor, WatchedSeries};
 pub use student_t::{

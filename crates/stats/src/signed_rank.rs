@@ -3,6 +3,7 @@
 //!
 //! The i-th values of both samples must come from the same block.
 
+use crate::descriptive::median_of_sorted;
 use crate::error::{StatsError, check_memory, check_paired, finite_or_overflow, logarithms};
 use crate::interval::{InferenceMethod, IntervalEstimate, RankCut, normal_p, tail_probability};
 use crate::rank_distribution::{
@@ -116,6 +117,11 @@ impl WalshAverages {
         let (cut, method) = self.rank_cut(tail_probability(confidence)?);
         let estimate = IntervalEstimate::from_sorted(&self.sorted, cut, method);
         if self.are_logarithms { estimate.exp() } else { Ok(estimate) }
+    }
+
+    /// The estimate alone.
+    pub(crate) fn pseudo_median(&self) -> f64 {
+        median_of_sorted(&self.sorted)
     }
 
     fn rank_cut(&self, tail: f64) -> (Option<RankCut>, InferenceMethod) {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use indexmap::{Equivalent, IndexMap, IndexSet};
+use perflab_model::study::StoppingRule;
 use perflab_model::{
     Case, Direction, Metric, Nanos, Outcome, PlannedLayout, RunRecord, Sample, SharedStr, UNKNOWN_PARAMETER,
     Unit,
@@ -366,6 +367,12 @@ impl SampleIndex {
     /// Whether a run's iterations were in randomised complete blocks.
     pub(crate) fn has_blocks(&self, run: u32) -> bool {
         self.runs.get(run as usize).is_some_and(|run| run.order == "randomised")
+    }
+
+    /// Whether a run was looked at after every block, to end once its levels were decided.
+    pub(crate) fn is_looked_at(&self, run: u32) -> bool {
+        let until = self.runs.get(run as usize).and_then(|run| run.until);
+        self.has_blocks(run) && until.is_some_and(StoppingRule::is_decided)
     }
 }
 

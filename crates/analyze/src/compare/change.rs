@@ -1,8 +1,8 @@
 //! A change with its intervals and its p-value, on the scale of ratios or of differences, and the one estimator of it.
 
 use perflab_stats::{
-    InferenceMethod as StatsMethod, IntervalEstimate, PairwiseShifts, StatsError, WalshAverages,
-    mann_whitney, pooled_t, sd, signed_rank, welch,
+    InferenceMethod as StatsMethod, IntervalEstimate, PairwiseShifts, ShiftSequence, StatsError,
+    WalshAverages, mann_whitney, pooled_t, sd, signed_rank, welch,
 };
 
 use serde::Serialize;
@@ -179,6 +179,9 @@ pub struct EstimationMethod {
     pub by_means: bool,
     /// Whether a side has a single boot or run, whose spread is taken to be that of the other side: Student's t.
     pub pooled: bool,
+    /// Whether interval and p-value hold at every look: the run was looked at after each block, to end once it was decided.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub always_valid: bool,
     /// Baseline values (or pairs) that were compared.
     pub baseline: usize,
     /// Candidate values (or pairs) that were compared.
@@ -227,6 +230,10 @@ fn estimate_on_scale(
         let estimate =
             |interval| IntervalEstimate { value: found.difference, interval, method: StatsMethod::StudentT };
         (estimate(at(confidence)?), estimate(at(narrow_confidence)?), found.p)
+    } else if method.always_valid {
+        let differences: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - x).collect();
+        let sequence = ShiftSequence::new(&differences)?;
+        (sequence.estimate(confidence)?, sequence.estimate(narrow_confidence)?, sequence.p())
     } else if method.paired {
         let averages = WalshAverages::absolute(x, y)?;
         let at = |confidence| averages.estimate(confidence);

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use perflab_model::study::StoppingRule;
 use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit, fact_table};
 use perflab_stats::{EventCount, rarest_visible_share};
 use serde::{Serialize, Serializer};
@@ -70,6 +71,9 @@ pub struct ComparedRun {
     pub order: String,
     /// Seed of the order; 0 for a sequential order.
     pub seed: u64,
+    /// What ended it, where that was no number of iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<StoppingRule>,
     /// The kernel's boot id; empty where unknown.
     pub boot_id: String,
     /// When it began, nanoseconds since 1970.
@@ -91,6 +95,7 @@ impl ComparedRun {
             status: manifest.status,
             order: manifest.plan.order.clone(),
             seed: manifest.plan.seed,
+            until: manifest.study.run.until,
             boot_id: manifest.boot_id.clone(),
             began: manifest.anchor.realtime,
             imported: manifest.facts.value(&fact_table::IMPORT_KIND).is_some(),
@@ -383,6 +388,14 @@ impl VerdictRow {
         } else {
             self.verdict.word()
         }
+    }
+
+    /// Whether more of the same measurements would change nothing: the row is better, worse or the same, or a metric without a
+    /// direction changed.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        matches!(self.verdict, Verdict::Better | Verdict::Worse | Verdict::Same)
+            || self.flags.contains(&RowFlag::Changed)
     }
 
     /// Whether the row is the same although its interval excludes "no change": there is one, and it is smaller than the margin.

@@ -53,6 +53,8 @@ pub(crate) struct SideRelation {
     pub(crate) between_runs: bool,
     /// The sides are levels of one run that were measured one after the other.
     pub(crate) in_turn: bool,
+    /// The sides are levels of a run that was looked at after every block, to end once they were decided.
+    pub(crate) looked_at: bool,
 }
 
 /// What a side's values come from.
@@ -111,10 +113,12 @@ impl ComparisonUnits {
             ours.boots.keys().chain(theirs.boots.keys()).any(|boot| index.is_unknown_boot(*boot));
         let runs: BTreeSet<u32> = ours.runs.iter().chain(&theirs.runs).map(|(_, run)| *run).collect();
         let unknown_boot = boots_unknown && runs.len() > 1;
-        if ours.runs.iter().any(|(_, run)| theirs.runs.iter().any(|(_, other)| run == other)) {
+        let in_both = |run: u32| [&ours, &theirs].iter().all(|side| side.runs.iter().any(|(_, own)| *own == run));
+        if runs.iter().any(|run| in_both(*run)) {
             // Levels that were measured one after the other are as far apart as two runs.
             let in_turn = !ours.runs.iter().chain(&theirs.runs).any(|(_, run)| index.has_blocks(*run));
-            let of_one_run = SideRelation { one_boot, unknown_boot, between_runs: in_turn, in_turn };
+            let looked_at = !in_turn && runs.iter().any(|run| in_both(*run) && index.is_looked_at(*run));
+            let of_one_run = SideRelation { one_boot, unknown_boot, between_runs: in_turn, in_turn, looked_at };
             return match fewest_layouts {
                 Some(_) => Self::from_layouts(&layouts, of_one_run, summary),
                 None => Self::from_iterations(baseline, candidate, index, of_one_run, summary),
@@ -186,11 +190,16 @@ impl ComparisonUnits {
                 pair_by_key(&blocks(baseline)?, &blocks(candidate)?)
             }
         };
-        let paired = pairs.0.len() >= FEWEST_PAIRS;
+        // Whoever looks after every block sees pairs from the first on, and each of them.
+        let always_valid = relation.looked_at && !pairs.0.is_empty();
+        let paired = always_valid || pairs.0.len() >= FEWEST_PAIRS;
         let (x, y) = if paired { pairs } else { by_iteration(baseline, candidate, summary)? };
-        let plain = x.len().max(y.len()) <= MOST_VALUES
+        let plain = (always_valid || x.len().max(y.len()) <= MOST_VALUES)
             && (x.len(), y.len()) == (baseline.points.len(), candidate.points.len());
-        let (baseline, candidate) = (by_batch(x, summary)?, by_batch(y, summary)?);
+        let (baseline, candidate) = match always_valid {
+            true => (x, y),
+            false => (by_batch(x, summary)?, by_batch(y, summary)?),
+        };
         let level = RepetitionLevel::Iteration;
         Ok(ComparisonUnits { level, paired, baseline, candidate, relation, plain })
     }
@@ -250,6 +259,7 @@ impl ComparisonUnits {
             paired: self.paired,
             by_means: self.uses_means(),
             pooled: self.uses_means() && self.fewest() == 1,
+            always_valid: self.relation.looked_at && self.paired,
             baseline,
             candidate,
         }

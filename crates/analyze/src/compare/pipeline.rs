@@ -8,6 +8,7 @@ use indexmap::IndexSet;
 
 use crate::compare::alignment::{self, AlignedSide, CaseSelection, SampleIndex};
 use crate::compare::between_runs::EarlierRuns;
+use crate::compare::change::EstimationMethod;
 use crate::compare::checks::{self, check_samples};
 use crate::compare::comparison::{COMPARISON_FORMAT, Comparison};
 use crate::compare::diagnostic::ComparisonDiagnostic;
@@ -157,13 +158,18 @@ fn describe_methods(
     families: &TestFamilySizes,
     (imported, options): (bool, &AnalysisOptions),
 ) -> Vec<MethodDescription> {
-    let uses =
-        |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && !m.by_means));
+    let uses = |paired: bool| {
+        let by_ranks = |method: EstimationMethod| !method.by_means && !method.always_valid;
+        drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && by_ranks(m)))
+    };
+    let always_valid = drafts.iter().any(|d| d.row.method.is_some_and(|m| m.always_valid));
     let has_exact = drafts.iter().any(|draft| draft.exact);
     let by_means = drafts.iter().any(|draft| draft.row.method.is_some_and(|method| method.by_means));
     let mut notes = Vec::new();
+    notes.extend(always_valid.then_some(MethodDescription::AlwaysValid));
     notes.extend(uses(true).then_some(MethodDescription::PairedRanks));
-    notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: !uses(true) && !has_exact }));
+    let all_unpaired = !uses(true) && !has_exact && !always_valid;
+    notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: all_unpaired }));
     notes.extend(by_means.then_some(MethodDescription::BootMeans));
     notes.extend(one_run_a_side(drafts, imported));
     notes.extend(has_exact.then_some(MethodDescription::ExactValues));

@@ -7,6 +7,7 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use perflab_model::Direction;
+use perflab_model::study::StoppingRule;
 use perflab_stats::{StatsError, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
@@ -157,7 +158,7 @@ impl RowPosition<'_> {
     ) -> Result<Option<RowEstimate>, AnalyzeError> {
         let Some(any) = self.baseline.1.or(self.candidate.1).or(self.declared) else { return Ok(None) };
         let mut draft = RowEstimate {
-            row: self.build_row(any, context.options)?,
+            row: self.build_row(any, index, context.options)?,
             sd: None,
             one_boot: false,
             unknown_boot: false,
@@ -191,7 +192,12 @@ impl RowPosition<'_> {
         Ok(Some(draft))
     }
 
-    fn build_row(&self, any: &MetricSamples, options: &AnalysisOptions) -> Result<VerdictRow, AnalyzeError> {
+    fn build_row(
+        &self,
+        any: &MetricSamples,
+        index: &SampleIndex,
+        options: &AnalysisOptions,
+    ) -> Result<VerdictRow, AnalyzeError> {
         let margin = [self.baseline.1, self.candidate.1, self.declared]
             .into_iter()
             .flatten()
@@ -218,7 +224,7 @@ impl RowPosition<'_> {
             method: None,
             withheld: None,
             needed: None,
-            failures: self.compare_failures(),
+            failures: self.compare_failures(index),
             basis: VerdictBasis::Values,
             tail: None,
             parts: Vec::new(),
@@ -283,7 +289,7 @@ impl RowPosition<'_> {
     }
 
     /// Counted where something failed: in most rows nothing did.
-    fn compare_failures(&self) -> Option<FailureComparison> {
+    fn compare_failures(&self, index: &SampleIndex) -> Option<FailureComparison> {
         if !self.has_failures() {
             return None;
         }
@@ -292,7 +298,12 @@ impl RowPosition<'_> {
             [self.baseline, self.candidate].map(|side| count_failures_by_run(self.subject, side));
         let units = failure_shares([&ours, &theirs]);
         let [baseline, candidate] = counts;
-        Some(FailureComparison::from_counts(baseline, candidate, units))
+        let mut found = FailureComparison::from_counts(baseline, candidate, units);
+        if ours.keys().any(|key| theirs.contains_key(key) && index.is_looked_at(key.1)) {
+            found.p = p_at_any_look(found.p, baseline.of.max(candidate.of));
+            found.q = found.p;
+        }
+        Some(found)
     }
 
     /// What each side says about itself.
@@ -339,6 +350,9 @@ impl RowPosition<'_> {
         draft.row.method = Some(method);
         draft.row.layout = compare_layouts(baseline, candidate, found.change, index)?;
         self.fill_parts(draft, [baseline, candidate], (index, &units, &found), context)?;
+        if method.always_valid {
+            hold_parts_at_any_look(&mut draft.row);
+        }
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);
         draft.sd = found.sd;
@@ -425,6 +439,26 @@ impl RowPosition<'_> {
     fn statistic_error(&self, source: StatsError) -> AnalyzeError {
         AnalyzeError::Statistic { subject: self.name.into(), metric: String::from(&self.metric.name), source }
     }
+}
+
+/// The tests of the tail and of the parts expect to be asked once.
+fn hold_parts_at_any_look(row: &mut VerdictRow) {
+    let blocks = [&row.baseline, &row.candidate].into_iter().flatten().map(|side| side.n).max().unwrap_or(0);
+    if let Some(tail) = &mut row.tail {
+        tail.p = p_at_any_look(tail.p, blocks);
+        tail.q = tail.p;
+    }
+    for part in &mut row.parts {
+        part.p = p_at_any_look(part.p, blocks);
+        part.q = part.p;
+    }
+}
+
+/// What a p-value is worth where every block was a look, and this may be any of them: the looks share the level, that after b
+/// blocks having 6 / (b (b + 1)) of it, which adds up to 1 from the sixth on (Bonferroni).
+fn p_at_any_look(p: f64, blocks: usize) -> f64 {
+    let (first, blocks) = (f64::from(StoppingRule::FEWEST_DECIDED_BLOCKS), blocks as f64);
+    (p * (blocks * (blocks + 1.0) / first).max(1.0)).min(1.0)
 }
 
 /// Whether who divides the medians gets a change that differs from the row's by more than matters, and by more than chance

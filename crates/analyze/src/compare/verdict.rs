@@ -180,6 +180,10 @@ impl PowerPlanner {
         let same = is_inside
             .then(|| self.repetitions_for(PowerAim::ShowSame, method.paired, (margin - effect) / sd))
             .flatten();
+        // An interval that holds at every look needs about twice the blocks: docs/statistics.md.
+        let looks = if method.always_valid { 2 } else { 1 };
+        let detect = detect.map(|n| n.saturating_mul(looks));
+        let same = same.map(|n| n.saturating_mul(looks));
         let have = method.baseline.min(method.candidate);
         detect.into_iter().chain(same).min().map(|n| n.max((have * 3).div_ceil(2)))
     }
@@ -187,6 +191,10 @@ impl PowerPlanner {
     /// The smallest relative change that as many repetitions find in 80 % of experiments, alone.
     fn detectable_change(&mut self, draft: &RowEstimate) -> Option<f64> {
         let (method, sd, change) = (draft.row.method?, draft.sd?, draft.row.change?);
+        // What a run finds that ends once it has found something is no property of the blocks that it had.
+        if method.always_valid {
+            return None;
+        }
         let repetitions = method.baseline.min(method.candidate);
         let rules = PowerRules {
             pairing: sample_pairing(method.paired),

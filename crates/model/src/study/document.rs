@@ -70,7 +70,8 @@ pub struct RunRules {
     /// How often each case is measured.
     pub iterations: u32,
     /// Instead of a number of iterations: `"precision 1%, at most 60"` ends the run after the complete block in which the
-    /// interval of every deciding median is that narrow.
+    /// interval of every deciding median is that narrow; `"decided, at most 60"` after the one with which every deciding row
+    /// of the comparison of its levels is better, worse or the same, by intervals that hold at every look.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<StoppingRule>,
     /// How often each case is run before, without being measured.

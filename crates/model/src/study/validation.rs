@@ -16,10 +16,7 @@ pub(crate) fn study_problems(study: &Study) -> Vec<Problem> {
     if study.run.iterations == 0 {
         found.push(Problem::new("run.iterations", "must be at least 1").with_hint("10 is a good start"));
     }
-    if study.run.until.is_some() && study.run.order == SlotOrder::Sequential {
-        let hint = "leave `order` out: only complete blocks can be looked at fairly";
-        found.push(Problem::new("run.until", "does not go with the sequential order").with_hint(hint));
-    }
+    found.extend(stopping_rule_problems(study));
     if study.workload.is_empty() {
         found.push(
             Problem::new("workload", "no workload to run").with_hint("add `[workload.memory-bandwidth]`"),
@@ -51,6 +48,31 @@ pub(crate) fn study_problems(study: &Study) -> Vec<Problem> {
     profile_problems(study, &mut found);
     all_target_problems(study, &mut found);
     found.extend(layout_problem(study));
+    found
+}
+
+/// What does not go with `until`.
+#[must_use]
+pub fn stopping_rule_problems(study: &Study) -> Vec<Problem> {
+    let Some(until) = study.run.until else { return Vec::new() };
+    let key = "run.until";
+    let mut found = Vec::new();
+    if study.run.order == SlotOrder::Sequential {
+        let hint = "leave `order` out: only complete blocks can be looked at fairly";
+        found.push(Problem::new(key, "does not go with the sequential order").with_hint(hint));
+    }
+    if study.run.boots > 1 {
+        let problem = Problem::new(key, "looks at iterations, and with `boots` a boot is what counts");
+        found.push(problem.with_hint("give a number of `iterations`, and more `boots`"));
+    }
+    if until.is_decided() && study.run.layout > 1 {
+        let problem = Problem::new(key, "`decided` looks at iterations, and with `layout` a layout is what counts");
+        found.push(problem.with_hint("give a number of `iterations`, a multiple of the layouts"));
+    }
+    if until.is_decided() && !study.factor.values().any(|factor| factor.levels.len() > 1) {
+        let problem = Problem::new(key, "there is nothing to decide: no factor has two levels");
+        found.push(problem.with_hint("add a factor, or ask for a precision: until = \"precision 1%, at most 60\""));
+    }
     found
 }
 
@@ -227,11 +249,6 @@ fn all_target_problems(study: &Study, found: &mut Vec<Problem>) {
     if study.run.boots > 1 && study.target.is_empty() {
         let hint = "add `[target.guest]`, or repeat the run under one `--label`";
         found.push(Problem::new("run.boots", "there is nothing to start anew").with_hint(hint));
-    }
-    if study.run.boots > 1 && study.run.until.is_some() {
-        let problem =
-            Problem::new("run.until", "looks at iterations, and with `boots` a boot is what counts");
-        found.push(problem.with_hint("give a number of `iterations`, and more `boots`"));
     }
     if study.run.boot_each_case {
         boot_each_case_problems(study, found);

@@ -145,6 +145,7 @@ fn noise_run_args(args: &NoiseArgs) -> run::RunArgs {
         only: args.only.clone(),
         seed: args.seed,
         iterations: Some(args.iterations),
+        until: None,
         install: false,
         apply: false,
         scratch: None,

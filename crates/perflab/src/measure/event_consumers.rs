@@ -1,17 +1,18 @@
 //! Consumers of a run's one stream of events: the trait, the loop that feeds them, the recorder, the stopping rule.
 //!
-//! The stopping rule ends a run when its deciding medians are as precise as the study asks: after complete blocks only,
-//! and never because a difference is significant.
+//! The stopping rule ends a run when its deciding medians are as precise as the study asks, or when every row that decides is
+//! decided by intervals that hold at every look: after complete blocks only.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::mpsc::Receiver;
 
 use perflab_analyze::fairness::average_over_targets;
 use perflab_analyze::stopping_rule::relative_precision;
+use perflab_analyze::{AnalysisOptions, AnalyzeError, DecidingRows};
 use perflab_archive::{Archive, RunDir, RunRecorder};
 use perflab_model::StopRequest;
-use perflab_model::study::StoppingRule;
-use perflab_model::{Manifest, Outcome, Overhead, RunEvent, RunEventKind, Sample};
+use perflab_model::study::{StoppingGoal, StoppingRule};
+use perflab_model::{IterationRecord, Manifest, Outcome, Overhead, RunEvent, RunEventKind, RunRecord};
 
 use crate::failure::Failure;
 use perflab_model::quantity::format_share;
@@ -94,64 +95,88 @@ impl EventConsumer for RecorderConsumer {
     }
 }
 
-/// Watches the samples of a run.
+/// Watches a run, to end it once its stopping rule is met.
 #[derive(Debug)]
-pub struct PrecisionWatch {
+pub struct StoppingWatch {
     stopping_rule: Option<StoppingRule>,
     stop: StopRequest,
-    slots: Vec<(u32, bool)>,
-    cases: usize,
     any_primary: bool,
     /// Slots that ended in each block: in all targets, where there are several.
     ended: HashMap<u32, HashSet<u32>>,
-    samples: Vec<Sample>,
+    /// What was measured so far; nothing without a rule.
+    run: RunRecord,
 }
 
-impl PrecisionWatch {
+/// Up to so many blocks each is looked at; of more, one in as many as there are times these.
+const BLOCKS_LOOKED_AT: u32 = 50;
+
+impl StoppingWatch {
     /// Will ask `stop` for an early end, where the study says when.
     pub fn new(manifest: &Manifest, stop: &StopRequest) -> Self {
         let metrics = manifest.plan.metrics.values().flatten();
-        PrecisionWatch {
+        StoppingWatch {
             stopping_rule: manifest.study.run.until,
             stop: stop.clone(),
-            slots: manifest.plan.slots.iter().map(|slot| (slot.block, slot.warmup)).collect(),
-            cases: manifest.plan.cases.len(),
             any_primary: metrics.clone().any(|metric| metric.primary),
             ended: HashMap::new(),
-            samples: Vec::new(),
+            run: RunRecord {
+                manifest: manifest.clone(),
+                samples: Vec::new(),
+                iterations: Vec::new(),
+                gaps: Vec::new(),
+                warnings: Vec::new(),
+                clock_bounds: Vec::new(),
+            },
         }
     }
 
     /// An iteration ended.
-    fn end_iteration(&mut self, slot: u32) {
-        if let Some((block, false)) = self.slots.get(slot as usize).copied() {
-            self.ended.entry(block).or_default().insert(slot);
+    fn end_iteration(&mut self, iteration: IterationRecord) {
+        let Some(slot) = self.run.manifest.plan.slots.get(iteration.slot as usize) else { return };
+        if slot.warmup {
+            return;
         }
+        if iteration.outcome != Outcome::Interrupted {
+            self.ended.entry(slot.block).or_default().insert(iteration.slot);
+        }
+        self.run.iterations.push(iteration);
     }
 
     /// Everything of the slots so far has come: perhaps a block is complete.
-    fn check_precision(&mut self, until: StoppingRule) {
-        let cases = self.cases;
+    fn look_at_blocks(&mut self, until: StoppingRule) {
+        let cases = self.run.manifest.plan.cases.len();
         let complete: Vec<u32> =
             self.ended.iter().filter(|(_, slots)| slots.len() == cases).map(|(block, _)| *block).collect();
         for block in complete {
             self.ended.remove(&block);
-            if block + 1 >= until.at_least && self.is_precise(until) {
+            if block + 1 >= until.at_least && Self::is_look_due(block) && self.is_goal_reached(until.goal) {
                 self.stop.request_end();
             }
         }
     }
 
-    fn is_precise(&self, until: StoppingRule) -> bool {
-        let known = self.precisions();
-        !known.is_empty() && known.iter().all(|(.., found)| is_narrow_enough(*found, until))
+    /// Comparing takes the longer the more blocks there are, on the machine that is being measured.
+    fn is_look_due(block: u32) -> bool {
+        (block + 1).is_multiple_of((block + 1).div_ceil(BLOCKS_LOOKED_AT))
+    }
+
+    fn is_goal_reached(&self, goal: StoppingGoal) -> bool {
+        match goal {
+            StoppingGoal::Precision(precision) => {
+                let known = self.precisions();
+                !known.is_empty() && known.iter().all(|(.., found)| is_narrow_enough(*found, precision))
+            }
+            StoppingGoal::Decided => {
+                self.deciding_rows().is_ok_and(|deciding| deciding.are_decided())
+            }
+        }
     }
 
     /// How well each deciding median of a case is known: half its interval, relative to it; absent where there are too few
     /// values. An iteration of several targets is one value, as in every table.
     fn precisions(&self) -> Vec<(u32, String, Option<f64>)> {
         let mut values: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
-        let together = average_over_targets(&self.samples);
+        let together = average_over_targets(&self.run.samples);
         for sample in together.iter().filter(|sample| sample.primary || !self.any_primary) {
             values.entry((sample.case, sample.metric.as_str())).or_default().push(sample.value);
         }
@@ -161,40 +186,74 @@ impl PrecisionWatch {
             .collect()
     }
 
+    /// The rows that `compare` would show of what decides.
+    fn deciding_rows(&self) -> Result<DecidingRows, AnalyzeError> {
+        let metrics = if self.any_primary { vec!["primary".into()] } else { Vec::new() };
+        DecidingRows::of_run(&self.run, &AnalysisOptions { metrics, ..AnalysisOptions::default() })
+    }
+
     /// What a finished run is not known well enough in, where the study says how well it should be.
-    pub fn missed_precision(&self, manifest: &Manifest) -> Option<String> {
+    pub fn missed_goal(&self) -> Option<String> {
         let until = self.stopping_rule.filter(|_| !self.stop.is_end_requested())?;
-        let label = |case| manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
-        let vague = self.precisions().into_iter().filter(|(.., found)| !is_narrow_enough(*found, until));
+        match until.goal {
+            StoppingGoal::Precision(precision) => self.missed_precision(precision, until.at_most),
+            StoppingGoal::Decided => self.open_rows(until.at_most),
+        }
+    }
+
+    fn missed_precision(&self, precision: f64, at_most: u32) -> Option<String> {
+        let label = |case| self.run.manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
+        let vague = self.precisions().into_iter().filter(|(.., found)| !is_narrow_enough(*found, precision));
         let vague = vague.map(|(case, metric, found)| match found {
             Some(found) => format!("{} {metric} is known to ± {}", label(case), format_share(found)),
             None => format!("{} {metric} has too few values", label(case)),
         });
-        let vague: Vec<String> = vague.collect();
-        let first = vague.first()?;
-        let others = if vague.len() > 1 { format!(" ({} more)", vague.len() - 1) } else { String::new() };
+        let (first, others) = first_and_others(vague.collect())?;
         Some(format!(
-            "warning: the precision of {} % was not reached in {} blocks: {first}{others}; raise `at most` in the study, \
-             or measure on a quieter machine",
-            until.precision_percent(),
-            until.at_most
+            "warning: the precision of {} was not reached in {at_most} blocks: {first}{others}; raise `at most` in the \
+             study, or measure on a quieter machine",
+            format_share(precision)
         ))
+    }
+
+    fn open_rows(&self, at_most: u32) -> Option<String> {
+        let advice = "raise `at most`, or measure on a quieter machine";
+        let deciding = match self.deciding_rows() {
+            Ok(deciding) => deciding,
+            Err(error) => return Some(format!("warning: nothing was decided in {at_most} blocks: {error}")),
+        };
+        let open = deciding.open.iter().map(|row| {
+            let verdict = row.verdict_word();
+            format!("{} {} of {} is {verdict}", row.subject, row.metric, row.candidate_name)
+        });
+        let (first, others) = first_and_others(open.collect())?;
+        Some(format!("warning: not decided in {at_most} blocks: {first}{others}; {advice}"))
     }
 }
 
-fn is_narrow_enough(found: Option<f64>, until: StoppingRule) -> bool {
-    found.is_some_and(|found| found <= until.precision)
+/// The first of a list, and how many more there are.
+fn first_and_others(all: Vec<String>) -> Option<(String, String)> {
+    let more = all.len().saturating_sub(1);
+    let others = if more > 0 { format!(" ({more} more)") } else { String::new() };
+    Some((all.into_iter().next()?, others))
 }
 
-impl EventConsumer for PrecisionWatch {
+fn is_narrow_enough(found: Option<f64>, precision: f64) -> bool {
+    found.is_some_and(|found| found <= precision)
+}
+
+impl EventConsumer for StoppingWatch {
     fn consume(&mut self, event: &RunEvent) -> Result<(), Failure> {
         let Some(until) = self.stopping_rule else { return Ok(()) };
         match &event.what {
-            RunEventKind::Sample(sample) => self.samples.push(sample.clone()),
-            RunEventKind::IterationEnded { slot, outcome: Outcome::Ok | Outcome::Failed { .. }, .. } => {
-                self.end_iteration(*slot);
+            RunEventKind::Sample(sample) => self.run.samples.push(sample.clone()),
+            RunEventKind::IterationEnded { slot, outcome, start, end } => {
+                let (slot, outcome) = (*slot, outcome.clone());
+                let iteration =
+                    IterationRecord { target: event.target, slot, outcome, start: *start, end: *end };
+                self.end_iteration(iteration);
             }
-            RunEventKind::Progress { .. } => self.check_precision(until),
+            RunEventKind::Progress { .. } => self.look_at_blocks(until),
             _ => {}
         }
         Ok(())

@@ -12,7 +12,7 @@ use perflab_conduct::{
 };
 use perflab_model::StopRequest;
 use perflab_model::fact_table;
-use perflab_model::study::TomlSource;
+use perflab_model::study::{StoppingRule, TomlSource};
 use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunPlan, RunStatus, Study};
 use perflab_observe::Root;
 use perflab_settings::setting_problems;
@@ -20,7 +20,7 @@ use perflab_workload::ExecutionGuard;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
-use crate::measure::event_consumers::{PrecisionWatch, RecorderConsumer, feed_consumers};
+use crate::measure::event_consumers::{StoppingWatch, RecorderConsumer, feed_consumers};
 use crate::measure::progress::ProgressReporter;
 use crate::verb::Verb;
 use crate::{signals, study_source};
@@ -98,6 +98,7 @@ pub fn prepare_manifest(
         study.run.iterations = iterations;
         study.run.until = None;
     }
+    study.run.until = args.until.or(study.run.until);
     let mut facts = perflab_observe::collect_facts(&context.root, study.facts.as_deref())?;
     let catalogue = context.catalogue()?;
     let seed = args.seed.or(study.run.seed).unwrap_or_else(rand::random);
@@ -174,7 +175,7 @@ pub fn execute_study(
     archive.ensure_writable()?;
     let mut recording = RecorderConsumer::new(archive);
     let mut progress = ProgressReporter::new(context.quiet);
-    let mut enough = PrecisionWatch::new(manifest, stop);
+    let mut enough = StoppingWatch::new(manifest, stop);
     let (sink, events) = channel();
     let guard = start_execution_guard();
     let (outcome, broken) = std::thread::scope(|scope| {
@@ -195,7 +196,7 @@ pub fn execute_study(
         return Err(error.context("the run was stopped, and its settings undone"));
     }
     let status = status?;
-    if let (RunStatus::Finished, Some(missed)) = (status, enough.missed_precision(manifest)) {
+    if let (RunStatus::Finished, Some(missed)) = (status, enough.missed_goal()) {
         stderr_line!("{missed}");
     }
     let run = recorded?.ok_or(ConductError::NobodyListens)?;
@@ -277,8 +278,11 @@ pub struct RunArgs {
     #[arg(long)]
     pub seed: Option<u64>,
     /// Iterations of each case (default: as the study says)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "until")]
     pub iterations: Option<u32>,
+    /// End the run once this is reached: `decided`, `decided, at most 100`, `precision 1%, at most 60`
+    #[arg(long, value_name = "RULE")]
+    pub until: Option<StoppingRule>,
     /// Install missing workloads first
     #[arg(long)]
     pub install: bool,

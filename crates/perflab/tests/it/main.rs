@@ -10,6 +10,7 @@ mod channels;
 mod circles;
 mod compare;
 mod daemon;
+mod decided;
 mod do_no_harm;
 mod documents;
 mod earlier_runs;
