@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 mod compare;
+mod decided;
 mod edited;
 mod failures;
 mod false_alarms;
