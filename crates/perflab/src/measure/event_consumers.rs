@@ -12,7 +12,9 @@ use perflab_analyze::{AnalysisOptions, AnalyzeError, DecidingRows};
 use perflab_archive::{Archive, RunDir, RunRecorder};
 use perflab_model::StopRequest;
 use perflab_model::study::{StoppingGoal, StoppingRule};
-use perflab_model::{IterationRecord, Manifest, Outcome, Overhead, RunEvent, RunEventKind, RunRecord};
+use perflab_model::{
+    IterationRecord, Manifest, Outcome, Overhead, Ratio, RunEvent, RunEventKind, RunRecord,
+};
 
 use crate::failure::Failure;
 use perflab_model::quantity::format_share;
@@ -210,9 +212,9 @@ impl StoppingWatch {
         });
         let (first, others) = first_and_others(vague.collect())?;
         Some(format!(
-            "warning: the precision of {} was not reached in {at_most} blocks: {first}{others}; raise `at most` in the \
+            "warning: the precision of {} % was not reached in {at_most} blocks: {first}{others}; raise `at most` in the \
              study, or measure on a quieter machine",
-            format_share(precision)
+            Ratio(precision).percent()
         ))
     }
 
