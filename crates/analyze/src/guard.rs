@@ -280,7 +280,7 @@ fn set_guard_verdict(row: &mut GuardRow, history: &MetricHistories, options: &An
     // A run that cannot tell its own value from the old level is no news, however quiet its history is.
     let holds_old_level =
         row.own.zip(row.level).is_some_and(|(own, level)| own.low <= level && level <= own.high);
-    row.outside = row.q.is_some_and(|q| q < 1.0 - options.confidence)
+    row.outside = row.q.is_some_and(|q| options.is_significant(q))
         && !holds_old_level
         && history::step_verdict(change, reference.value, series) != Verdict::Same;
     let margin = if change.scale == ChangeScale::Ratio {
