@@ -13,7 +13,7 @@ use perflab_stats::{
 use serde::Serialize;
 
 use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange};
-use crate::compare::comparison::Verdict;
+use crate::compare::comparison::{Comparison, Verdict};
 use crate::compare::options::AnalysisOptions;
 use crate::error::AnalyzeError;
 use crate::history::{self, AcceptedBaseline, MetricHistories, MetricHistory};
@@ -93,6 +93,22 @@ pub struct GuardAlarm {
     pub seen: String,
     /// The size of the change for the worse, and its interval where it has one.
     pub change: MetricChange,
+    /// What old and new said when they were measured once more, in turn; absent where nobody took that second look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<GuardConfirmation>,
+}
+
+/// A second look at an alarm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GuardConfirmation {
+    /// The run in which old and new were interleaved.
+    pub run: String,
+    /// What it says, new against old: the alarm is confirmed where that is *worse*.
+    pub verdict: Verdict,
+    /// From old to new; absent where a side has no value.
+    pub change: Option<MetricChange>,
+    /// Iterations of the new side that gave a value.
+    pub iterations: usize,
 }
 
 /// Judges the newest run of a history.
@@ -246,6 +262,7 @@ fn watch_series(
             first_bad: id(alarm.step),
             seen: id(alarm.seen),
             change,
+            confirmation: None,
         });
         break;
     }
@@ -313,10 +330,46 @@ impl GuardReport {
         self.rows.iter().filter(outside).collect()
     }
 
-    /// The rows that alarm. Where there are primary metrics, only they decide.
+    /// The rows that alarm, but for those that a second look did not confirm. Where there are primary metrics, only they decide.
     #[must_use]
     pub fn alarms(&self) -> Vec<&GuardRow> {
+        let is_confirmed = |row: &&GuardRow| {
+            let looked = row.alarm.as_ref().map(|alarm| alarm.confirmation.as_ref());
+            looked.is_some_and(|look| look.is_none_or(|look| look.verdict == Verdict::Worse))
+        };
+        self.deciding_rows().filter(is_confirmed).collect()
+    }
+
+    /// The rows of whose alarm a second look could not tell whether it holds.
+    #[must_use]
+    pub fn open_alarms(&self) -> Vec<&GuardRow> {
+        let is_open = |row: &&GuardRow| {
+            let look = row.alarm.as_ref().and_then(|alarm| alarm.confirmation.as_ref());
+            look.is_some_and(|look| !matches!(look.verdict, Verdict::Worse | Verdict::Better | Verdict::Same))
+        };
+        self.deciding_rows().filter(is_open).collect()
+    }
+
+    fn deciding_rows(&self) -> impl Iterator<Item = &GuardRow> {
         let has_primary = self.rows.iter().any(|row| row.primary);
-        self.rows.iter().filter(|row| row.alarm.is_some() && (row.primary || !has_primary)).collect()
+        self.rows.iter().filter(move |row| row.primary || !has_primary)
+    }
+
+    /// Puts in what old and new said when they were measured once more, in turn, in this run. It is the word on each row that
+    /// alarms; one that was not measured again is unclear.
+    pub fn confirm(&mut self, run: &str, compared: &Comparison) {
+        for row in &mut self.rows {
+            let Some(alarm) = &mut row.alarm else { continue };
+            let found = compared.rows.iter().find(|found| {
+                (&found.subject, &found.metric, &found.unit) == (&row.subject, &row.metric, &row.unit)
+            });
+            row.verdict = found.map_or(Verdict::Unclear, |found| found.verdict);
+            alarm.confirmation = Some(GuardConfirmation {
+                run: run.to_owned(),
+                verdict: row.verdict,
+                change: found.and_then(|found| found.change),
+                iterations: found.and_then(|found| Some(found.candidate.as_ref()?.n)).unwrap_or_default(),
+            });
+        }
     }
 }

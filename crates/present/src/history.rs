@@ -266,6 +266,16 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
     let run = |id: &str| {
         history.runs.iter().find(|run| run.id == id).map_or_else(|| id.to_owned(), history_run_name)
     };
+    if let Some((alarm, look)) = row.alarm.as_ref().and_then(|alarm| Some((alarm, alarm.confirmation.as_ref()?))) {
+        let again = look.change.map(|change| step_change_text(change, &row.unit.0));
+        return Some(format!(
+            "a step of {} after {}; measured again in turn: {}{}",
+            step_change_text(alarm.change, &row.unit.0),
+            run(&alarm.last_good),
+            look.verdict.word(),
+            again.map_or_else(String::new, |change| format!(", {change}")),
+        ));
+    }
     if let Some(alarm) = &row.alarm {
         return Some(format!(
             "a step of {} after {}, first in {}, seen with {}",

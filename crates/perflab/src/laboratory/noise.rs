@@ -24,7 +24,7 @@ use crate::selection;
 use crate::verb::Verb;
 
 /// The factor whose levels are the same, and the label of such runs.
-const FACTOR: &str = "noise";
+pub const FACTOR: &str = "noise";
 
 /// Measures the noise of this machine, or shows its card.
 pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Failure> {
@@ -139,17 +139,12 @@ fn list_noise_runs(context: &App, manifest: &Manifest) -> Result<Vec<RunRecord>,
 
 fn noise_run_args(args: &NoiseArgs) -> run::RunArgs {
     run::RunArgs {
-        study: args.study.clone(),
         label: Some(FACTOR.into()),
-        set: Vec::new(),
         only: args.only.clone(),
         seed: args.seed,
         iterations: Some(args.iterations),
-        until: None,
-        install: false,
-        apply: false,
-        scratch: None,
         no_report: true,
+        ..run::RunArgs::of_study(&args.study)
     }
 }
 

@@ -86,6 +86,16 @@ pub fn prepare_manifest(
     let mut study = source.parse_study()?;
     note_study_warnings(&source, &study);
     change(&mut study);
+    plan_manifest(context, &source, study, args)
+}
+
+/// The manifest of a study that was read from `source`, as changed by the arguments.
+pub fn plan_manifest(
+    context: &App,
+    source: &TomlSource,
+    mut study: Study,
+    args: &RunArgs,
+) -> Result<Manifest, Failure> {
     if let Some(iterations) = args.iterations {
         if iterations == 0 {
             let message = "`--iterations 0` would measure nothing";
@@ -123,8 +133,8 @@ pub fn prepare_manifest(
     }
     let study = perflab_conduct::plan::narrow_study(&study, &choices)
         .map_err(|found| source.place_problems(found))?;
-    check_settings(context, &source, &study, &plan)?;
-    Ok(build_manifest(&source, study, plan, facts, args.label.clone(), &context.root))
+    check_settings(context, source, &study, &plan)?;
+    Ok(build_manifest(source, study, plan, facts, args.label.clone(), &context.root))
 }
 
 /// Says what is hardly meant, in its place.
@@ -295,6 +305,25 @@ pub struct RunArgs {
     /// Write no report
     #[arg(long)]
     pub no_report: bool,
+}
+
+impl RunArgs {
+    /// A study as it is.
+    pub fn of_study(study: &str) -> Self {
+        RunArgs {
+            study: study.into(),
+            label: None,
+            set: Vec::new(),
+            only: None,
+            seed: None,
+            iterations: None,
+            until: None,
+            install: false,
+            apply: false,
+            scratch: None,
+            no_report: false,
+        }
+    }
 }
 
 impl Verb for RunArgs {

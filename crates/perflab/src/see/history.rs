@@ -10,6 +10,7 @@ use perflab_analyze::{
 };
 use perflab_archive::{Archive, ArchiveEntry, RunDir, RunSummary};
 use perflab_model::Ratio;
+use perflab_model::study::StoppingRule;
 use perflab_model::{AcceptedStep, Nanos, RunRecord, RunStatus};
 use perflab_present::ReportData;
 use perflab_present::comparison::OutputFormat;
@@ -21,6 +22,8 @@ use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
 use crate::output_path::OutputPath;
 use crate::quantities::parse_margin;
+use crate::laboratory::noise::FACTOR as NOISE;
+use crate::see::confirmation::{CONFIRMATION, ConfirmedSides, confirm_alarms};
 use crate::see::report;
 use crate::verb::Verb;
 
@@ -206,6 +209,9 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
         found.begin_accepted_baselines(&accepted);
         judged = check_newest_run(&found, &options)?;
     }
+    if args.confirm && !judged.alarms().is_empty() {
+        confirm_alarms(context, &runs.newest, &mut judged, (&args.confirmation(), &options))?;
+    }
     if context.format == OutputFormat::Json {
         context.print_json(&ResultWithNotes::new(&judged, &judged.notes))?;
     } else {
@@ -217,11 +223,17 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     }
     write_history_report(context, &args.of, &runs, &found)?;
     let alarms = judged.alarms().len();
-    if alarms > 0 {
+    if alarms > 0 && args.confirm {
+        stderr_line!("perflab: {alarms} got worse, and are worse again, measured in turn with the old");
+    } else if alarms > 0 {
         stderr_line!(
             "perflab: {alarms} got worse in run {}: measure it again, side by side with the last good one",
             judged.run
         );
+    }
+    let open = judged.open_alarms().len();
+    if open > 0 {
+        stderr_line!("perflab: whether {open} got worse is not decided: measure on, with more blocks (--until)");
     }
     let outside = judged.outside().len();
     if outside > 0 {
@@ -238,6 +250,7 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
         );
     }
     Ok(match alarms {
+        0 if open > 0 => Exit::NothingJudged,
         0 if judged.is_empty() && args.accept.is_none() => Exit::NothingJudged,
         0 => Exit::Fine,
         _ => Exit::Regression,
@@ -323,13 +336,16 @@ pub struct HistorySelection {
 
 impl HistorySelection {
     /// Whether a run takes part: one that is still recorded does not. A study is named by its title, its file, or that without
-    /// folder and ending.
+    /// folder and ending. Runs that measure old and new, or one thing twice, are no part of a series unless their label is asked for.
     fn includes_run(&self, run: &RunSummary) -> bool {
         let file = run.study_file.as_str();
         let base = file.rsplit('/').next().unwrap_or(file);
         let names = [run.title.as_str(), file, base, base.trim_end_matches(".toml")];
         run.status != RunStatus::Running
-            && (self.label.is_none() || run.label == self.label)
+            && match (&self.label, run.label.as_deref()) {
+                (None, own) => own != Some(CONFIRMATION) && own != Some(NOISE),
+                (Some(label), own) => own == Some(label.as_str()),
+            }
             && self.study.as_deref().is_none_or(|study| names.contains(&study))
     }
 }
@@ -372,6 +388,25 @@ pub struct GuardArgs {
     /// Accept what alarms, with a note: a new baseline begins at the step
     #[arg(long, value_name = "NOTE")]
     pub accept: Option<String>,
+    /// Before an alarm counts, measure old and new once more, in turn: it takes what they say
+    #[arg(long, conflicts_with = "accept")]
+    pub confirm: bool,
+    /// Shell command that switches to what was before (default: the one setting that differs)
+    #[arg(long, value_name = "CMD", requires_all = ["confirm", "new"])]
+    pub old: Option<String>,
+    /// Shell command that switches to what is new, and puts the machine back
+    #[arg(long, value_name = "CMD", requires_all = ["confirm", "old"])]
+    pub new: Option<String>,
+    /// When enough has been measured for that
+    #[arg(long, value_name = "RULE", default_value = "decided", requires = "confirm")]
+    pub until: StoppingRule,
+}
+
+impl GuardArgs {
+    fn confirmation(&self) -> ConfirmedSides<'_> {
+        let commands = self.old.as_deref().zip(self.new.as_deref()).map(<[&str; 2]>::from);
+        ConfirmedSides { commands, until: self.until }
+    }
 }
 
 impl Verb for GuardArgs {
@@ -391,8 +426,15 @@ could be judged (too short a history, an edited study, a run of another study), 
 A step that you want to keep is accepted with a note, which `history` shows, too. The archive keeps
 it, and the series is judged by the runs from the step on.
 
+With --confirm an alarm is withheld until old and new have been measured once more, interleaved in one
+run (label `confirm`) that ends once it is decided. --old and --new say how to switch between them;
+without them, the one tunable (sysctl) that differs between the last good and the first bad run is
+varied. It exits with 5 where new is worse again, with 0 where it is not, and with 7 where that is
+not decided.
+
 Examples:
   perflab guard
   perflab guard --study nightly.toml
   perflab guard time --label nightly --margin 2% --report guard.html
+  perflab guard --confirm --old './install.sh v1' --new './install.sh v2'
   perflab guard time --accept 'the new allocator is slower and safer'";

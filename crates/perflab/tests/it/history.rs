@@ -78,6 +78,43 @@ fn an_alarm_is_accepted_with_a_note_that_the_archive_keeps() {
     assert_eq!(laboratory.run(&["guard"]).code, Some(5), "a step after it alarms");
 }
 
+/// What is installed stands in a file: old and new are written to it before the iterations that measure them.
+#[test]
+fn an_alarm_counts_once_old_and_new_were_measured_again() {
+    let laboratory =
+        nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 850, 852, 849, 851, 850, 853, 848, 851]);
+    let install = |speed: u32| format!("echo {speed} > {}", laboratory.path("speed").display());
+    let confirm = |old: u32, new: u32, until: &str| {
+        let arguments =
+            ["guard", "--confirm", "--old", &install(old), "--new", &install(new), "--until", until];
+        let said = laboratory.run(&[&arguments[..], &["--format", "json"]].concat());
+        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let mut row = json["rows"][0].clone();
+        (said.code, row["verdict"].take(), row["alarm"]["confirmation"]["verdict"].take())
+    };
+    assert_eq!(confirm(1000, 850, "decided"), (Some(5), "worse".into(), "worse".into()));
+    assert_eq!(std::fs::read_to_string(laboratory.path("speed")).unwrap(), "850\n", "new is put back");
+    assert_eq!(confirm(850, 850, "decided"), (Some(0), "same".into(), "same".into()));
+    assert_eq!(confirm(850, 1000, "decided").1, "better");
+    // Two blocks decide nothing.
+    assert_eq!(confirm(1000, 850, "decided, at most 2").0, Some(7));
+    let label = laboratory.run_json(&["list", "--last", "1"])[0]["label"].clone();
+    assert_eq!(label, "confirm");
+    // They are no part of the series, and nothing was accepted.
+    assert_eq!(laboratory.run(&["guard"]).code, Some(5));
+    for arguments in [&["--old", "true", "--new", "true"][..], &["--confirm", "--old", "true"]] {
+        assert_eq!(laboratory.run(&[&["guard"], arguments].concat()).code, Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn without_an_alarm_there_is_nothing_to_confirm() {
+    let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 1001]);
+    let before = laboratory.run_json(&["list"]).as_array().unwrap().len();
+    assert_eq!(laboratory.run(&["guard", "--confirm"]).code, Some(0));
+    assert_eq!(laboratory.run_json(&["list"]).as_array().unwrap().len(), before);
+}
+
 #[test]
 fn a_damaged_run_is_left_out_and_named_unless_it_is_the_one_to_judge() {
     let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 1001]);
