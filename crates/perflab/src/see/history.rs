@@ -426,11 +426,11 @@ could be judged (too short a history, an edited study, a run of another study), 
 A step that you want to keep is accepted with a note, which `history` shows, too. The archive keeps
 it, and the series is judged by the runs from the step on.
 
-With --confirm an alarm is withheld until old and new have been measured once more, interleaved in one
-run (label `confirm`) that ends once it is decided. --old and --new say how to switch between them;
-without them, the one tunable (sysctl) that differs between the last good and the first bad run is
-varied. It exits with 5 where new is worse again, with 0 where it is not, and with 7 where that is
-not decided.
+With --confirm an alarm is withheld until old and new have been measured once more, interleaved in
+one run (label `confirm`) that ends once it is decided. --old and --new say how to switch between
+them; without them, the one tunable (sysctl) that differs between the last good and the first bad
+run is varied. It exits with 5 where new is worse again, with 0 where it is not, and with 7 where
+that is not decided.
 
 Examples:
   perflab guard
