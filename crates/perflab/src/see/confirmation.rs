@@ -139,7 +139,7 @@ fn changed_settings(before: &Facts, after: &Facts) -> Vec<[String; 3]> {
     let changed = tunables.filter_map(|(key, fact)| {
         let (old, new) = (fact.value.to_string(), after.stored(key)?.value.to_string());
         let name = key.split_once('.')?.1.to_owned();
-        (old != new).then(|| [name, old, new])
+        (old != new).then_some([name, old, new])
     });
     changed.collect()
 }
