@@ -3,7 +3,7 @@
 use fixtures::noise_shapes::{NoiseShape, ValueProcess};
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{AnalysisOptions, ComparisonSide, DecidingRows, Verdict, VerdictRow, compare_levels};
-use perflab_model::RunRecord;
+use perflab_model::{Outcome, RunRecord};
 use perflab_model::study::StoppingRule;
 
 const AT_MOST: u32 = 40;
@@ -80,13 +80,13 @@ fn runs_of_two_equal_levels_are_rarely_called_better_or_worse() {
 }
 
 #[test]
-fn a_level_without_values_is_nothing_to_wait_for() {
+fn a_level_that_always_fails_is_nothing_to_wait_for() {
     let mut run = draw_run(0.0, 3);
     run.samples.retain(|sample| sample.case == 0);
-    let found = DecidingRows::of_run(&run, &AnalysisOptions::default()).unwrap();
-    assert!(found.are_decided());
+    let failed = run.iterations.iter_mut().filter(|iteration| iteration.slot % 2 == 1);
+    failed.for_each(|iteration| iteration.outcome = Outcome::Failed { reason: "exit code 1".into() });
+    assert!(are_decided(&run, 12) && !are_decided(&run, 3));
     run.samples.clear();
-    assert!(DecidingRows::of_run(&run, &AnalysisOptions::default()).unwrap().are_decided());
     run.manifest.plan.cases.truncate(1);
-    assert!(!DecidingRows::of_run(&run, &AnalysisOptions::default()).unwrap().are_decided());
+    assert!(!are_decided(&run, 12), "one level is nothing to decide");
 }

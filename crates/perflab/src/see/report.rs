@@ -1,13 +1,11 @@
 //! `perflab report`, and the conclusions with which a run ends.
 
-use std::collections::BTreeSet;
-
 use clap::Args;
 use perflab_analyze::{
     AnalysisOptions, Comparison, ComparisonSide, TraceContents, compare_levels, compare_sides,
 };
 use perflab_archive::{Archive, RunDir, StoredRun};
-use perflab_model::{RunData, RunRecord};
+use perflab_model::RunData;
 use perflab_present::ReportData;
 use perflab_present::comparison::render_comparisons;
 use perflab_present::report::{SECTIONS, VERDICTS, conclude_sections, render_report};
@@ -105,29 +103,12 @@ pub fn compare_by_every_factor(archive: &Archive, side: &ComparisonSide) -> Resu
         return Ok(Vec::new());
     };
     let varied = record.manifest.plan.factors.iter().filter(|(_, levels)| levels.len() > 1);
-    let varied = varied.filter(|(factor, _)| match level_without_samples(record, factor) {
-        Some(level) => {
-            stderr_line!("warning: the levels of {factor} are not compared: {level} has no samples");
-            false
-        }
-        None => true,
-    });
     let options = AnalysisOptions::default();
     let compared = varied.map(|(factor, _)| {
         let compare = |options: &AnalysisOptions| compare_levels(side, factor, options);
         crate::selection::compare_with_history(archive, std::slice::from_ref(side), &options, compare)
     });
     compared.collect()
-}
-
-/// A level that was planned, and gave no value: its iterations failed, or the run was stopped before.
-fn level_without_samples<'a>(record: &'a RunRecord, factor: &str) -> Option<&'a str> {
-    let plan = &record.manifest.plan;
-    let level_of = |case: u32| plan.case(case)?.levels.get(factor);
-    let measured: BTreeSet<&String> =
-        record.samples.iter().filter_map(|sample| level_of(sample.case)).collect();
-    let planned = plan.cases.iter().filter_map(|case| case.levels.get(factor));
-    planned.into_iter().find(|level| !measured.contains(level)).map(String::as_str)
 }
 
 fn write_report(path: &OutputPath, data: &ReportData) -> Result<(), Failure> {
