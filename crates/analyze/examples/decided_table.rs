@@ -13,9 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fixtures::noise_shapes::{NOISE_SHAPES, NoiseShape, ValueProcess};
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
-use perflab_analyze::{
-    AnalysisOptions, ComparisonSide, DecidingRows, Verdict, VerdictRow, compare_levels,
-};
+use perflab_analyze::{AnalysisOptions, ComparisonSide, DecidingRows, Verdict, VerdictRow, compare_levels};
 use perflab_model::RunRecord;
 use perflab_model::study::StoppingRule;
 use perflab_stats::quantile;
@@ -163,8 +161,7 @@ fn percent(count: usize, of: usize) -> f64 {
 const WORDS: [&str; 4] = ["better", "worse", "same", "unclear"];
 
 fn shares_text(words: &BTreeMap<&'static str, usize>, tries: usize) -> String {
-    let shares = WORDS
-        .map(|word| format!("{:.1}", percent(words.get(word).copied().unwrap_or(0), tries)));
+    let shares = WORDS.map(|word| format!("{:.1}", percent(words.get(word).copied().unwrap_or(0), tries)));
     shares.join(" / ")
 }
 

@@ -60,7 +60,13 @@ enum Experiment {
     Sides(Vec<RunRecord>, Vec<RunRecord>),
 }
 
-fn build_run(name: &str, turn: u64, iterations: u32, process: &mut ValueProcess<'_>, centre: f64) -> RunRecord {
+fn build_run(
+    name: &str,
+    turn: u64,
+    iterations: u32,
+    process: &mut ValueProcess<'_>,
+    centre: f64,
+) -> RunRecord {
     let lab = RunBuilder::new(&format!("{name}{turn}")).with(|lab| lab.iterations = iterations);
     let mut run = lab.build_run(|_| process.next_value(centre));
     run.manifest.anchor.realtime.0 += turn * 600_000_000_000;

@@ -266,7 +266,9 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
     let run = |id: &str| {
         history.runs.iter().find(|run| run.id == id).map_or_else(|| id.to_owned(), history_run_name)
     };
-    if let Some((alarm, look)) = row.alarm.as_ref().and_then(|alarm| Some((alarm, alarm.confirmation.as_ref()?))) {
+    if let Some((alarm, look)) =
+        row.alarm.as_ref().and_then(|alarm| Some((alarm, alarm.confirmation.as_ref()?)))
+    {
         let again = look.change.map(|change| step_change_text(change, &row.unit.0));
         return Some(format!(
             "a step of {} after {}; measured again in turn: {}{}",

@@ -94,7 +94,8 @@ impl ShiftSequence {
     /// Two-sided p-value of "no shift": at most α at any look, ever, with a chance of at most α where there is none.
     #[must_use]
     pub fn p(&self) -> f64 {
-        let most = self.most_evidence(0.0, 1.0, MOST_EVIDENCE).max(self.most_evidence(0.0, -1.0, MOST_EVIDENCE));
+        let most =
+            self.most_evidence(0.0, 1.0, MOST_EVIDENCE).max(self.most_evidence(0.0, -1.0, MOST_EVIDENCE));
         (2.0 / most).min(1.0)
     }
 
@@ -103,7 +104,8 @@ impl ShiftSequence {
         let ends = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::NEG_INFINITY, f64::max);
         let farthest = ends(&mut self.differences.iter().map(|difference| -side * difference));
         let nearest = ends(&mut self.differences.iter().map(|difference| side * difference));
-        let reach = 2.0 * CLIP * self.spreads.iter().flatten().fold(0.0, |most: f64, spread| most.max(*spread));
+        let reach =
+            2.0 * CLIP * self.spreads.iter().flatten().fold(0.0, |most: f64, spread| most.max(*spread));
         // Beyond all differences each counts for the most it can; at the last of them none speaks for a shift beyond.
         let (mut excluded, mut possible) = (-farthest - reach, nearest);
         if self.most_evidence(side * f64::NEG_INFINITY, side, enough) < enough {

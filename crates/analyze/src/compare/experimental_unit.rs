@@ -113,12 +113,14 @@ impl ComparisonUnits {
             ours.boots.keys().chain(theirs.boots.keys()).any(|boot| index.is_unknown_boot(*boot));
         let runs: BTreeSet<u32> = ours.runs.iter().chain(&theirs.runs).map(|(_, run)| *run).collect();
         let unknown_boot = boots_unknown && runs.len() > 1;
-        let in_both = |run: u32| [&ours, &theirs].iter().all(|side| side.runs.iter().any(|(_, own)| *own == run));
+        let in_both =
+            |run: u32| [&ours, &theirs].iter().all(|side| side.runs.iter().any(|(_, own)| *own == run));
         if runs.iter().any(|run| in_both(*run)) {
             // Levels that were measured one after the other are as far apart as two runs.
             let in_turn = !ours.runs.iter().chain(&theirs.runs).any(|(_, run)| index.has_blocks(*run));
             let looked_at = !in_turn && runs.iter().any(|run| in_both(*run) && index.is_looked_at(*run));
-            let of_one_run = SideRelation { one_boot, unknown_boot, between_runs: in_turn, in_turn, looked_at };
+            let of_one_run =
+                SideRelation { one_boot, unknown_boot, between_runs: in_turn, in_turn, looked_at };
             return match fewest_layouts {
                 Some(_) => Self::from_layouts(&layouts, of_one_run, summary),
                 None => Self::from_iterations(baseline, candidate, index, of_one_run, summary),

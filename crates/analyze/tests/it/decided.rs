@@ -3,8 +3,8 @@
 use fixtures::noise_shapes::{NoiseShape, ValueProcess};
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{AnalysisOptions, ComparisonSide, DecidingRows, Verdict, VerdictRow, compare_levels};
-use perflab_model::{Outcome, RunRecord};
 use perflab_model::study::StoppingRule;
+use perflab_model::{Outcome, RunRecord};
 
 const AT_MOST: u32 = 40;
 
@@ -16,8 +16,8 @@ fn draw_run(change: f64, seed: u64) -> RunRecord {
         lab.factors = vec![("build", vec!["old", "new"])];
         lab.iterations = AT_MOST;
     });
-    let mut run = lab
-        .build_run(|at| process.next_value(if at.level("build") == "new" { 1.0 + change } else { 1.0 }));
+    let mut run =
+        lab.build_run(|at| process.next_value(if at.level("build") == "new" { 1.0 + change } else { 1.0 }));
     run.manifest.study.run.until = Some(StoppingRule::decided(AT_MOST));
     run
 }

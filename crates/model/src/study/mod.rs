@@ -30,7 +30,7 @@ pub use factor::{Factor, FactorLevel};
 pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};
 pub use factor_side::FactorSide;
 pub use stopping_rule::{StoppingGoal, StoppingRule, StoppingRuleError};
-pub use validation::stopping_rule_problems;
 pub use target::{
     AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,
 };
+pub use validation::stopping_rule_problems;

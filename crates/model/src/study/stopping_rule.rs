@@ -176,7 +176,10 @@ mod tests {
         let decided: StoppingRule = "decided, at most 60".parse().unwrap();
         assert_eq!((decided, "decided".parse()), (StoppingRule::decided(60), Ok(decided)));
         assert_eq!(decided.to_string().parse(), Ok(decided));
-        assert_eq!("at least 9, at most 7, decided".parse(), Ok(StoppingRule { at_least: 7, ..StoppingRule::decided(7) }));
+        assert_eq!(
+            "at least 9, at most 7, decided".parse(),
+            Ok(StoppingRule { at_least: 7, ..StoppingRule::decided(7) })
+        );
     }
 
     #[test]

@@ -66,12 +66,15 @@ pub fn stopping_rule_problems(study: &Study) -> Vec<Problem> {
         found.push(problem.with_hint("give a number of `iterations`, and more `boots`"));
     }
     if until.is_decided() && study.run.layout > 1 {
-        let problem = Problem::new(key, "`decided` looks at iterations, and with `layout` a layout is what counts");
+        let problem =
+            Problem::new(key, "`decided` looks at iterations, and with `layout` a layout is what counts");
         found.push(problem.with_hint("give a number of `iterations`, a multiple of the layouts"));
     }
     if until.is_decided() && !study.factor.values().any(|factor| factor.levels.len() > 1) {
         let problem = Problem::new(key, "there is nothing to decide: no factor has two levels");
-        found.push(problem.with_hint("add a factor, or ask for a precision: until = \"precision 1%, at most 60\""));
+        found.push(
+            problem.with_hint("add a factor, or ask for a precision: until = \"precision 1%, at most 60\""),
+        );
     }
     found
 }

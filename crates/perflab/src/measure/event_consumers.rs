@@ -12,9 +12,7 @@ use perflab_analyze::{AnalysisOptions, AnalyzeError, DecidingRows};
 use perflab_archive::{Archive, RunDir, RunRecorder};
 use perflab_model::StopRequest;
 use perflab_model::study::{StoppingGoal, StoppingRule};
-use perflab_model::{
-    IterationRecord, Manifest, Outcome, Overhead, Ratio, RunEvent, RunEventKind, RunRecord,
-};
+use perflab_model::{IterationRecord, Manifest, Outcome, Overhead, Ratio, RunEvent, RunEventKind, RunRecord};
 
 use crate::failure::Failure;
 use perflab_model::quantity::format_share;
@@ -168,9 +166,7 @@ impl StoppingWatch {
                 let known = self.precisions();
                 !known.is_empty() && known.iter().all(|(.., found)| is_narrow_enough(*found, precision))
             }
-            StoppingGoal::Decided => {
-                self.deciding_rows().is_ok_and(|deciding| deciding.are_decided())
-            }
+            StoppingGoal::Decided => self.deciding_rows().is_ok_and(|deciding| deciding.are_decided()),
         }
     }
 
@@ -204,7 +200,8 @@ impl StoppingWatch {
     }
 
     fn missed_precision(&self, precision: f64, at_most: u32) -> Option<String> {
-        let label = |case| self.run.manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
+        let label =
+            |case| self.run.manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
         let vague = self.precisions().into_iter().filter(|(.., found)| !is_narrow_enough(*found, precision));
         let vague = vague.map(|(case, metric, found)| match found {
             Some(found) => format!("{} {metric} is known to ± {}", label(case), format_share(found)),

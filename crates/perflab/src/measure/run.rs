@@ -20,7 +20,7 @@ use perflab_workload::ExecutionGuard;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
-use crate::measure::event_consumers::{StoppingWatch, RecorderConsumer, feed_consumers};
+use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_consumers};
 use crate::measure::progress::ProgressReporter;
 use crate::verb::Verb;
 use crate::{signals, study_source};

@@ -41,7 +41,8 @@ pub fn confirm_alarms(
     let study = confirming_study(&newest, judged, factor, sides.until);
     let source = TomlSource::new(newest.study_file.as_str(), newest.study_text.clone());
     run::undo_leftovers(context);
-    let args = RunArgs { label: Some(CONFIRMATION.into()), no_report: true, ..RunArgs::of_study(&source.file) };
+    let args =
+        RunArgs { label: Some(CONFIRMATION.into()), no_report: true, ..RunArgs::of_study(&source.file) };
     let manifest = run::plan_manifest(context, &source, study, &args)?;
     context.note(format!("{} alarm: old and new are measured again, in turn", judged.alarms().len()));
     let stop = run::stop_on_interrupt()?;
@@ -95,7 +96,8 @@ fn factor_of_commands([old, new]: [&str; 2]) -> Factor {
 
 /// The one setting that differs between the last good and the first bad run of what alarms.
 fn factor_of_settings(archive: &Archive, judged: &GuardReport) -> Result<Factor, Failure> {
-    let pair = |row: &&GuardRow| row.alarm.as_ref().map(|alarm| (alarm.last_good.clone(), alarm.first_bad.clone()));
+    let pair =
+        |row: &&GuardRow| row.alarm.as_ref().map(|alarm| (alarm.last_good.clone(), alarm.first_bad.clone()));
     let pairs: BTreeSet<(String, String)> = judged.alarms().iter().filter_map(pair).collect();
     let mut settings: BTreeSet<[String; 3]> = BTreeSet::new();
     for (good, bad) in &pairs {

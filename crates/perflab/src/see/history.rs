@@ -20,9 +20,9 @@ use perflab_present::report::{SECTIONS, render_report};
 
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
+use crate::laboratory::noise::FACTOR as NOISE;
 use crate::output_path::OutputPath;
 use crate::quantities::parse_margin;
-use crate::laboratory::noise::FACTOR as NOISE;
 use crate::see::confirmation::{CONFIRMATION, ConfirmedSides, confirm_alarms};
 use crate::see::report;
 use crate::verb::Verb;
@@ -233,7 +233,9 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     }
     let open = judged.open_alarms().len();
     if open > 0 {
-        stderr_line!("perflab: whether {open} got worse is not decided: measure on, with more blocks (--until)");
+        stderr_line!(
+            "perflab: whether {open} got worse is not decided: measure on, with more blocks (--until)"
+        );
     }
     let outside = judged.outside().len();
     if outside > 0 {

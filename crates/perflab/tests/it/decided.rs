@@ -72,7 +72,8 @@ fn the_command_line_gives_a_rule_in_place_of_the_studys() {
     let text = "run = { iterations = 3, warmup = 0 }\n[workload.scatter]\n[factor.speed]\nkind = \"parameter\"\n\
                 levels = [1000, 1100]\n";
     let study = laboratory.write_study("s.toml", text);
-    let run = |arguments: &[&str]| laboratory.run(&[&["run", &study, "--no-report"], arguments].concat()).code;
+    let run =
+        |arguments: &[&str]| laboratory.run(&[&["run", &study, "--no-report"], arguments].concat()).code;
     assert_eq!(run(&["--until", "decided"]), Some(0));
     let shown = laboratory.run_json(&["compare", "@latest", "--by", "speed"]);
     assert!(blocks(&shown["rows"][0]) >= 8, "{shown}");
@@ -124,6 +125,10 @@ fn what_does_not_go_with_it_is_refused() {
     assert_eq!(code(&format!("run = {{ until = \"decided, at most 80\" }}\n{factor}")), Some(0));
     assert_eq!(code("run = { until = \"decided, at most 80\" }\n[workload.scatter]\n"), Some(2));
     for run in ["order = \"sequential\"", "layout = 4"] {
-        assert_eq!(code(&format!("run = {{ until = \"decided, at most 80\", {run} }}\n{factor}")), Some(2), "{run}");
+        assert_eq!(
+            code(&format!("run = {{ until = \"decided, at most 80\", {run} }}\n{factor}")),
+            Some(2),
+            "{run}"
+        );
     }
 }
