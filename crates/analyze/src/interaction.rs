@@ -5,10 +5,10 @@
 //! of the other factor; of an interaction: + - - +. Every cell must have been measured; where blocks are complete,
 //! comparison is within them. Iterations that failed are results: `interaction_failures` judges them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::{IndexMap, IndexSet};
-use perflab_model::{Case, Direction, RunRecord, Sample, Unit};
+use perflab_model::{Case, Direction, Metric, RunRecord, Unit};
 use perflab_stats::{StatsError, WalshAverages, benjamini_hochberg, mean_contrast, median, signed_rank};
 use serde::Serialize;
 
@@ -99,8 +99,9 @@ pub(crate) type FactorialCell = BTreeMap<FactorialKey, Vec<f64>>;
 pub(crate) type LevelPair = (String, String);
 
 /// One metric of a case without the two factors.
-pub(crate) struct InteractionSamples<'a> {
-    sample: &'a Sample,
+#[derive(Clone)]
+pub(crate) struct InteractionSamples {
+    metric: Metric,
     pub(crate) margin: f64,
     pub(crate) cells: IndexMap<LevelPair, FactorialCell>,
 }
@@ -123,11 +124,14 @@ pub fn estimate_interactions(
 ) -> Result<InteractionTable, AnalyzeError> {
     options.validate()?;
     let [first, second] = [factor_levels(side, factors[0])?, factor_levels(side, factors[1])?];
-    let mut found: IndexMap<(String, String), InteractionSamples<'_>> = IndexMap::new();
+    let mut found: IndexMap<(String, String), InteractionSamples> = IndexMap::new();
     let mut iterations = FactorialIterations::default();
     for (number, run) in side.runs.iter().enumerate() {
         collect_factorial_samples(number, run, factors, options, &mut found);
         iterations.add_run(number, run, factors);
+    }
+    for run in &side.runs {
+        add_declared_metrics(run, (factors, &iterations), options, &mut found);
     }
     if found.is_empty() {
         let filter = options.metrics.join(", ");
@@ -165,12 +169,12 @@ pub fn estimate_interactions(
     })
 }
 
-fn collect_factorial_samples<'a>(
+fn collect_factorial_samples(
     number: usize,
-    run: &'a RunRecord,
+    run: &RunRecord,
     [a, b]: [&str; 2],
     options: &AnalysisOptions,
-    found: &mut IndexMap<(String, String), InteractionSamples<'a>>,
+    found: &mut IndexMap<(String, String), InteractionSamples>,
 ) {
     let plan = &run.manifest.plan;
     for sample in
@@ -184,12 +188,49 @@ fn collect_factorial_samples<'a>(
         let subject = subject_without(case, [a, b]);
         let one =
             found.entry((subject, String::from(&sample.metric))).or_insert_with(|| InteractionSamples {
-                sample,
+                metric: Metric {
+                    name: String::from(&sample.metric),
+                    unit: sample.unit.clone(),
+                    direction: sample.direction,
+                    primary: sample.primary,
+                },
                 margin: plan.margins.get(sample.metric.as_str()).copied().unwrap_or(options.default_margin),
                 cells: IndexMap::new(),
             });
         let cell = one.cells.entry((first.clone(), second.clone())).or_default();
         cell.entry((number, sample.boot, sample.iteration)).or_default().push(sample.value);
+    }
+}
+
+/// Adds the metrics that decide, else all, of cases of which no iteration gave a value, though some failed.
+fn add_declared_metrics(
+    run: &RunRecord,
+    ([a, b], iterations): ([&str; 2], &FactorialIterations),
+    options: &AnalysisOptions,
+    found: &mut IndexMap<(String, String), InteractionSamples>,
+) {
+    let plan = &run.manifest.plan;
+    let mut measured: BTreeSet<String> = found
+        .iter()
+        .filter(|(_, one)| !one.cells.is_empty())
+        .map(|((subject, _), _)| subject.clone())
+        .collect();
+    for case in plan.cases.iter().filter(|case| options.includes_workload(&case.workload)) {
+        let subject = subject_without(case, [a, b]);
+        let has_factors = case.levels.contains_key(a) && case.levels.contains_key(b);
+        if !has_factors || !iterations.has_failures(&subject) || !measured.insert(subject.clone()) {
+            continue;
+        }
+        let all = plan.metrics.get(&case.uses).map_or(&[][..], Vec::as_slice);
+        let has_primary = all.iter().any(|metric| metric.primary);
+        let decides = all.iter().filter(|metric| metric.primary || !has_primary);
+        for metric in decides.filter(|metric| options.includes_metric_named(&metric.name, metric.primary)) {
+            found.entry((subject.clone(), metric.name.clone())).or_insert_with(|| InteractionSamples {
+                metric: metric.clone(),
+                margin: plan.margins.get(&metric.name).copied().unwrap_or(options.default_margin),
+                cells: IndexMap::new(),
+            });
+        }
     }
 }
 
@@ -243,7 +284,7 @@ struct ContrastUnits {
 }
 
 fn contrast_units(
-    one: &InteractionSamples<'_>,
+    one: &InteractionSamples,
     contrast: &FactorContrast,
     side: &ComparisonSide,
 ) -> Result<ContrastUnits, String> {
@@ -309,7 +350,7 @@ impl ContrastUnits {
 
 fn effect_row(
     subject: &str,
-    one: &InteractionSamples<'_>,
+    one: &InteractionSamples,
     contrast: &FactorContrast,
     side: &ComparisonSide,
     options: &AnalysisOptions,
@@ -345,11 +386,11 @@ fn effect_row(
 }
 
 /// A row without an estimate.
-fn empty_row(subject: &str, one: &InteractionSamples<'_>, contrast: &FactorContrast) -> EffectRow {
-    let Sample { metric, unit, direction, primary, .. } = one.sample;
+fn empty_row(subject: &str, one: &InteractionSamples, contrast: &FactorContrast) -> EffectRow {
+    let Metric { name, unit, direction, primary } = &one.metric;
     EffectRow {
         subject: subject.into(),
-        metric: metric.into(),
+        metric: name.clone(),
         unit: unit.clone(),
         direction: *direction,
         primary: *primary,
@@ -373,13 +414,13 @@ fn empty_row(subject: &str, one: &InteractionSamples<'_>, contrast: &FactorContr
 /// where nothing can be estimated.
 fn impute_effect(
     subject: &str,
-    one: &InteractionSamples<'_>,
+    one: &InteractionSamples,
     contrast: &FactorContrast,
     iterations: &FactorialIterations,
     side: &ComparisonSide,
     options: &AnalysisOptions,
 ) -> Option<[ImputedEffect; 2]> {
-    let [bad, good] = bad_and_good_ends(one, one.sample.direction);
+    let [bad, good] = bad_and_good_ends(one, one.metric.direction);
     let estimate = |in_baseline: f64, in_candidate: f64| {
         let mut filled = one.cells.clone();
         for (cell, weight) in &contrast.weights {
@@ -387,7 +428,7 @@ fn impute_effect(
             let failed = iterations.failed_in(subject, cell);
             filled.entry(cell.clone()).or_default().extend(failed.map(|key| (key, vec![value])));
         }
-        let filled = InteractionSamples { cells: filled, ..*one };
+        let filled = InteractionSamples { cells: filled, metric: one.metric.clone(), margin: one.margin };
         let row = effect_row(subject, &filled, contrast, side, options).ok()?;
         Some(ImputedEffect { change: row.change?, p: row.p? })
     };
@@ -423,7 +464,7 @@ fn contrast_of_means(
 /// Adjusts and judges each family; gives the p-values of the primary one, and of the other, ascending.
 fn set_effect_verdicts(
     rows: &mut [EffectRow],
-    found: &IndexMap<(String, String), InteractionSamples<'_>>,
+    found: &IndexMap<(String, String), InteractionSamples>,
     options: &AnalysisOptions,
 ) -> [Vec<f64>; 2] {
     [true, false].map(|primary| {

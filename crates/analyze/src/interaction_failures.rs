@@ -51,6 +51,11 @@ impl FactorialIterations {
         }
     }
 
+    /// Whether an iteration of the case failed.
+    pub(crate) fn has_failures(&self, subject: &str) -> bool {
+        self.cells.get(subject).into_iter().flatten().any(|(_, cell)| cell.values().any(|failed| *failed))
+    }
+
     /// The iterations of a cell that failed.
     pub(crate) fn failed_in(&self, subject: &str, cell: &LevelPair) -> impl Iterator<Item = FactorialKey> {
         let of_cell = self.cells.get(subject).and_then(|cells| cells.get(cell));
@@ -61,7 +66,7 @@ impl FactorialIterations {
     pub(crate) fn compare(
         &self,
         subject: &str,
-        one: &InteractionSamples<'_>,
+        one: &InteractionSamples,
         contrast: &FactorContrast,
         side: &ComparisonSide,
     ) -> Option<FailureComparison> {
@@ -96,7 +101,7 @@ impl FactorialIterations {
 }
 
 /// Values beyond all of a metric: the bad end, and the good one.
-pub(crate) fn bad_and_good_ends(one: &InteractionSamples<'_>, direction: Direction) -> [f64; 2] {
+pub(crate) fn bad_and_good_ends(one: &InteractionSamples, direction: Direction) -> [f64; 2] {
     let values = one.cells.values().flat_map(|cell| cell.values()).flatten().copied();
     bad_end(limits_beyond(values), direction)
 }

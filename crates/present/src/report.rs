@@ -133,6 +133,7 @@ enum BlockView {
     Text { text: String },
     Hint { text: String },
     Diagnostic { headline: String, advice: String, details: Vec<String> },
+    Failure { reason: String },
     Footnotes { notes: Vec<(String, String)> },
     Pairs { pairs: Vec<(String, String)> },
     List { texts: Vec<String> },
@@ -187,6 +188,7 @@ impl PageView {
             SectionBlock::Diagnostic { headline, advice, details } => {
                 BlockView::Diagnostic { headline, advice, details }
             }
+            SectionBlock::Failure(reason) => BlockView::Failure { reason },
             SectionBlock::Footnotes(notes) => BlockView::Footnotes { notes },
             SectionBlock::Pairs(pairs) => BlockView::Pairs { pairs },
             SectionBlock::List(texts) => BlockView::List { texts },
@@ -236,11 +238,7 @@ impl PageView {
 
 /// What stands in the place of a section that cannot be made.
 fn failed_section(error: &SectionError) -> SectionBlock {
-    SectionBlock::Diagnostic {
-        headline: "This part could not be made.".into(),
-        advice: format!("{error}."),
-        details: Vec::new(),
-    }
+    SectionBlock::Failure(error.to_string())
 }
 
 #[derive(Serialize)]

@@ -52,6 +52,8 @@ pub enum SectionBlock {
         /// Each finding.
         details: Vec<String>,
     },
+    /// What stands in the place of a part that cannot be made: why.
+    Failure(String),
     /// Letters with what they mean.
     Footnotes(Vec<(String, String)>),
     /// Names with their values.

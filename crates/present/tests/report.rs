@@ -117,7 +117,8 @@ fn a_section_that_fails_says_why_and_the_page_is_whole() {
         blocks: |_| Ok(vec![SectionBlock::Text("`code` and <b>".into())]),
     };
     let page = render_report(&report_of_run(recorded::recorded_run()), &[&FAILING, &AFTER]).unwrap();
-    assert!(page.contains("This part could not be made."));
+    let failed: Vec<&str> = page.lines().filter(|line| line.contains(" data-failed>")).collect();
+    insta::assert_snapshot!(failed.join("\n"), @r#"<div class="warning" data-failed><p><strong>This part could not be made.</strong> it is torn.</p></div>"#);
     assert!(
         page.contains("<code>code</code> and &lt;b&gt;") && page.contains("<a href=\"#after\">After it</a>")
     );

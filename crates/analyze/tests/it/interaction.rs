@@ -5,6 +5,7 @@ use perflab_analyze::{
 };
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
+use perflab_model::{Direction, Metric, Unit};
 
 /// A 2×2 study of a patch on host and guest; `both` is what they do together beyond what each does.
 fn factorial_side(both: f64, iterations: u32) -> ComparisonSide {
@@ -138,4 +139,15 @@ fn failures_of_all_cells_raise_no_alarm() {
         alarms += found.rows.iter().filter(|row| row.basis == VerdictBasis::Failures).count();
     }
     assert!(alarms * 20 <= effects, "{alarms} of {effects}");
+}
+
+#[test]
+fn where_everything_failed_there_are_rows_and_no_verdict() {
+    let mut side = failing_side(|_, _, _, _| true, 12);
+    let metric =
+        Metric { name: "time".into(), unit: Unit::new("s"), direction: Direction::Lower, primary: true };
+    side.runs[0].manifest.plan.metrics.insert("sweep".into(), vec![metric]);
+    let words: Vec<(&str, VerdictBasis)> =
+        words_and_bases(&side).into_iter().map(|row| (row.1, row.2)).collect();
+    assert_eq!(words, [("unclear", VerdictBasis::MissingValues); 2]);
 }

@@ -68,7 +68,7 @@ fn perf_stat_of_a_command() {
         );
         assert!(sample_values(&record, "perf-stat", "page-faults")[0] > 70.0);
         assert!(find_samples(&record, "perf-stat", "cycles").is_empty(), "not supported is no 0");
-        assert!(warning_messages(&imported)[0].contains("`cycles` was not counted"), "{name}");
+        insta::assert_snapshot!(format!("not_counted_{name}"), warning_messages(&imported)[0]);
         assert_eq!(record.iterations.len(), 1);
     }
     let (_, record) = import_recorded(&bench, "perf-stat-repeat.csv", "perf-stat");
@@ -83,20 +83,12 @@ fn perf_stat_with_any_separator() {
     let found = |metric: &str| sample_values(&record, "perf-stat", metric);
     let all = ["task-clock", "context-switches", "page-faults", "sched:sched_switch"].map(found);
     assert_eq!(all.concat(), [0.66, 1.0, 49.0, 1.0]);
-    assert!(
-        warning_messages(&imported)[0].contains("`cycles:u` was not counted"),
-        "{:?}",
-        warning_messages(&imported)
-    );
+    insta::assert_snapshot!(warning_messages(&imported)[0], @"perf-stat-colon.csv: 5 rows read, 5 used, 1 flagged, 0 unusable; the first at line 7: `cycles:u` was not counted");
     let (imported, record) = import_recorded(&bench, "perf-stat-space.csv", "perf-stat");
     let found = |metric: &str| sample_values(&record, "perf-stat", metric);
     assert_eq!(["task-clock", "context-switches", "page-faults"].map(found).concat(), [1.08, 1.0, 75.0]);
     assert_eq!(unit_and_direction(find_samples(&record, "perf-stat", "task-clock")[0]).0, "ms");
-    assert!(
-        warning_messages(&imported)[0].contains("`cycles` was not counted"),
-        "{:?}",
-        warning_messages(&imported)
-    );
+    insta::assert_snapshot!(warning_messages(&imported)[0], @"perf-stat-space.csv: 4 rows read, 4 used, 1 flagged, 0 unusable; the first at line 6: `cycles` was not counted");
     let cut = "# started on Sun Nov 22 04:50:39 2026\n\n1.08 msec task-clock 1.06% 1079901 100.00 0.074 CPUs utilized\n75  page-fau";
     let imported = bench.import(&bench.write_file("cut.csv", cut));
     assert_eq!(imported.file_reports[0].format_counts(), "2 rows read, 1 used, 0 flagged, 1 unusable");
@@ -162,7 +154,10 @@ fn google_benchmark() {
     );
     let (imported, record) = import_recorded(&bench, "gbench-aggregates.json", "google-benchmark");
     assert_eq!(sample_values(&record, "Fill arguments=4096", "real_time").len(), 1);
-    assert!(warning_messages(&imported).iter().any(|message| message.contains("aggregates only")));
+    insta::assert_snapshot!(warning_messages(&imported).join("\n"), @r#"
+gbench-aggregates.json: it holds aggregates only: the mean of each benchmark is one value, and its scatter is lost
+the benchmark library was a debug build
+"#);
 }
 
 /// The values of one process share a boot.
@@ -236,7 +231,7 @@ fn go_benchmarks_in_json() {
     assert_eq!(cases.map(|case| sample_values(&mixed, case, "time")).concat(), theirs);
     let cut = bench.import(&bench.write_file("cut.jsonl", &text[..text.find("1519 ns").unwrap()]));
     assert_eq!(sample_values(&cut.run.read_record().unwrap(), "Ring n=16 procs=2", "time"), theirs[..1]);
-    assert!(warning_messages(&cut)[0].contains("it is no whole JSON"), "{:?}", warning_messages(&cut));
+    insta::assert_snapshot!(warning_messages(&cut)[0], @"cut.jsonl: 2 rows read, 1 used, 0 flagged, 1 unusable; the first at line 15: it is no whole JSON");
 }
 
 /// Systems are levels; a result that is none is named and no 0.
@@ -249,7 +244,7 @@ fn phoronix() {
     let build = "pts/build-linux-kernel-1.15.0 test=Build: defconfig system=linux-6.1";
     assert_eq!(unit_and_direction(find_samples(&record, build, "result")[0]), ("Seconds", Direction::Lower));
     assert_eq!(record.manifest.plan.factors["system"], ["linux-6.1", "linux-6.18"]);
-    assert!(warning_messages(&imported)[0].contains("on linux-6.18 has the result ``"));
+    insta::assert_snapshot!(warning_messages(&imported)[0], @"composite.xml: 10 rows read, 9 used, 0 flagged, 1 unusable; the first: pts/build-linux-kernel-1.15.0 on linux-6.18 has the result ``, which is no number");
 }
 
 /// Text behind the JSON, several reports of one execution, and counters that were written to a terminal.
@@ -266,13 +261,11 @@ fn other_ways_to_write_the_same() {
         let values = |record: &RunRecord| record.samples.iter().map(|one| one.value).collect::<Vec<_>>();
         assert_eq!(values(&imported.run.read_record().unwrap()), values(&plain));
     }
-    assert!(
-        warning_messages(&last).iter().any(|message| message.contains("the last, which holds the others"))
-    );
+    insta::assert_snapshot!(warning_messages(&last).join("\n"), @"every.json: it holds reports of one execution every few seconds: the last, which holds the others, is taken");
     let other = ImportTestArchive::new();
     let refused =
         other.refusal_of(&other.write_file("cut.json", format!("{text}{}", &text[..text.len() / 2])));
-    assert!(refused.contains("it is no whole JSON"), "{refused}");
+    insta::assert_snapshot!(refused, @"cut.json:774: it is no whole JSON: EOF while parsing a string at line 257 column 8");
     let counters = fs::read_to_string(recorded_output("perf-stat.csv")).unwrap();
     let headless: String =
         counters.lines().filter(|line| line.contains(',')).map(|line| format!("{line}\n")).collect();
@@ -298,7 +291,7 @@ fn phoronix_recorded() {
     }
     // 2026-11-22 01:55:59
     assert_eq!(record.manifest.anchor.realtime.0, 1_795_312_559_000_000_000);
-    assert!(warning_messages(&imported)[0].contains("taken as UTC"), "{:?}", warning_messages(&imported));
+    insta::assert_snapshot!(warning_messages(&imported)[0], @"phoronix.xml: its times name no zone: taken as UTC");
 }
 
 #[test]
@@ -334,7 +327,7 @@ fn lkp_statistics() {
         find_samples(&record, "hackbench", "throughput").iter().map(|sample| sample.boot).collect();
     assert_eq!(boots, [0, 1, 2]);
     assert_eq!(sample_values(&record, "perf-stat", "ps.cycles").len(), 2);
-    assert!(warning_messages(&imported)[0].contains("`perf-stat.ps.cycles` is no number in run 2: null"));
+    insta::assert_snapshot!(warning_messages(&imported)[0], @"matrix.json: 9 rows read, 8 used, 0 flagged, 1 unusable; the first: `perf-stat.ps.cycles` is no number in run 2: null");
 }
 
 /// A result root: each numbered folder is a boot of one run.
