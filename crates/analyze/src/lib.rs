@@ -20,6 +20,8 @@
 //! | [`flame`] | which functions took the time, and which changed? |
 //! | [`operations`] | which operations of a program were slow, and why? |
 //! | [`slab`] | where does the memory of kernel objects go? |
+//! | `machine_activity` | what did the machine do while a command ran? |
+//! | `command_times` | how long did the commands of a run take, and what did they use? |
 //! | `io_use` | what was read, and what of it was needed? ([`reads_by_file`]) |
 //! | `io_coverage`, `io_published`, `io_stacked`, `block_owner` | which block reads does a startup trace explain? ([`trace_coverage`]) |
 //! | [`startup`], `startup_2007` | how fast does an application start in each prefetch mode, and do the claims of 2007 hold? |
@@ -51,6 +53,7 @@
 
 pub mod benchstat;
 mod block_owner;
+mod command_times;
 pub mod compare;
 pub mod design;
 mod error;
@@ -65,6 +68,7 @@ mod io_published;
 mod io_stacked;
 mod io_use;
 pub mod lkp;
+mod machine_activity;
 pub mod method_description;
 pub mod mmtests;
 mod mmtests_benchmarks;
@@ -79,6 +83,7 @@ pub mod statistic;
 pub mod stopping_rule;
 mod warm_up;
 
+pub use command_times::{CommandTimes, command_times};
 pub use compare::change::{
     BetweenRuns, ChangeInterval, ChangeScale, EstimationMethod, IntervalMeaning, LayoutEffect, MetricChange,
     RepetitionLevel,
@@ -115,6 +120,7 @@ pub use io_use::{
     DirectoryUse, DiskRegion, FileIoUse, IoInterval, reads_by_directory, reads_by_file, reads_over_disk,
     reads_over_time,
 };
+pub use machine_activity::{MachineActivity, machine_activity};
 pub use method_description::MethodDescription;
 pub use sample_size::plan_sample_sizes;
 pub use slab::notebook::{

@@ -54,6 +54,32 @@ pub fn kernel_averages(monitor: &str) -> impl Iterator<Item = (&'static str, Nan
 /// The rows of one key (a CPU, a device): indexes, ascending in time.
 type KeyedRows = BTreeMap<String, Vec<usize>>;
 
+/// A column of a series over a span of time: the mean of a gauge, the rate of a counter.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ColumnSummary {
+    /// the column's name
+    pub(crate) column: String,
+    /// its row's keys, `device=sda`; empty where the series has none
+    pub(crate) key: String,
+    pub(crate) value: f64,
+    pub(crate) unit: Unit,
+}
+
+/// Every column of a series over a span of time; those without a reading in it are left out.
+pub(crate) fn summarise_span(series: &Series, span: TimeSpan) -> Vec<ColumnSummary> {
+    let keyed = rows_by_key(series, " ", |column, text| Some(format!("{column}={text}")));
+    let columns = series.table.cell_columns();
+    let mut found = Vec::new();
+    for (key, rows) in &keyed {
+        let inside = rows_within(rows, series, span);
+        found.extend(series.schema.columns.iter().zip(&columns).filter_map(|(column, data)| {
+            let (value, unit) = summarise_column(column, *data, inside, &series.at)?;
+            Some(ColumnSummary { column: column.name.clone(), key: key.clone(), value, unit })
+        }));
+    }
+    found
+}
+
 /// Summarises one series of a run over each of its measured iterations.
 #[must_use]
 pub fn summarise_monitor(record: &RunRecord, series: &Series) -> MonitorSamples {
@@ -139,7 +165,7 @@ fn spans_of_unknown_time(record: &RunRecord) -> BTreeSet<TimeSpan> {
 }
 
 /// When something ran.
-type TimeSpan = (Nanos, Nanos);
+pub(crate) type TimeSpan = (Nanos, Nanos);
 
 /// Whether another workload ran in that span; reports of one benchmark share it and the beginning of their names.
 fn ran_inside(span: TimeSpan, name: &str, other: TimeSpan, of: &str) -> bool {

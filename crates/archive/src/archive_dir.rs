@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use perflab_model::{Manifest, RunRecord};
@@ -57,13 +58,18 @@ impl Archive {
         Archive { make_unpack_folder: make, ..self }
     }
 
-    /// Where the archive is: what the user passed, else `$PERFLAB_ARCHIVE`, else `./perflab-archive`.
+    /// Where the archive is: what the user passed, else `$PERFLAB_ARCHIVE`, else the nearest `perflab-archive` in the working
+    /// directory or above it that is the user's own, else `perflab/archive` in the user's data folder if it is there, else
+    /// `./perflab-archive`.
     pub fn locate(explicit: Option<&Path>) -> PathBuf {
-        let variable = || std::env::var_os("PERFLAB_ARCHIVE").filter(|value| !value.is_empty());
-        explicit
-            .map(PathBuf::from)
-            .or_else(|| variable().map(PathBuf::from))
-            .unwrap_or("perflab-archive".into())
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        if let Some(named) = explicit.map(PathBuf::from).or_else(|| variable("PERFLAB_ARCHIVE")) {
+            return named;
+        }
+        let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")));
+        let data = data.filter(|folder| folder.is_absolute());
+        let here = std::env::current_dir().ok();
+        find_archive(here.as_deref(), data.as_deref()).unwrap_or_else(|| FOLDER.into())
     }
 
     /// The archive's directory.
@@ -188,5 +194,51 @@ impl Archive {
         let Ok(entries) = fs::read_dir(self.runs_directory()) else { return Vec::new() };
         let all = entries.flatten().map(|entry| entry.path());
         all.filter(|path| is_wanted(path) && fs::remove_dir_all(path).is_ok()).collect()
+    }
+}
+
+/// What an archive is called in a project's folder.
+const FOLDER: &str = "perflab-archive";
+
+/// The archive of whoever works in `here`: in it, in a folder above it, or in the folder of the user's data.
+fn find_archive(here: Option<&Path>, data: Option<&Path>) -> Option<PathBuf> {
+    let working = Path::new(FOLDER);
+    if here.is_some_and(|here| here.join(FOLDER).is_dir()) {
+        return Some(working.into());
+    }
+    let above = here.into_iter().flat_map(Path::ancestors).skip(1).map(|folder| folder.join(FOLDER));
+    let of_data = data.map(|folder| folder.join("perflab/archive"));
+    above.chain(of_data).find(|path| path.is_dir() && is_own(path))
+}
+
+/// Whether a folder that nobody named may be written to: what others put above a shared folder is not the user's archive. With
+/// sudo, that of the user who called it is.
+fn is_own(path: &Path) -> bool {
+    let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+    let me = rustix::process::geteuid().as_raw();
+    std::fs::metadata(path)
+        .is_ok_and(|found| found.uid() == me || me == 0 && caller == Some(found.uid()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_archive_above_is_found_and_then_that_of_the_user() {
+        let home = tempfile::tempdir().unwrap();
+        let make = |path: &str| {
+            let path = home.path().join(path);
+            std::fs::create_dir_all(&path).unwrap();
+            path
+        };
+        let (deep, data) = (make("project/src/deep"), make("data"));
+        assert_eq!(find_archive(Some(&deep), Some(&data)), None);
+        let own = make("data/perflab/archive");
+        assert_eq!(find_archive(Some(&deep), Some(&data)), Some(own));
+        let above = make("project/perflab-archive");
+        assert_eq!(find_archive(Some(&deep), Some(&data)), Some(above));
+        make("project/src/deep/perflab-archive");
+        assert_eq!(find_archive(Some(&deep), Some(&data)), Some(FOLDER.into()));
     }
 }

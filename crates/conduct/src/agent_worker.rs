@@ -88,7 +88,7 @@ impl<S: ReportSink> AgentWorker<'_, S> {
                 WorkerOrder::Settle { case } => self.settle(case)?,
                 WorkerOrder::Prepare { index, slot } => {
                     if let Some(case) = self.executor.manifest.plan.case(slot.case) {
-                        self.executor.prepare_slot(case)?;
+                        self.executor.prepare_slot(index, &slot, case)?;
                     }
                     ready = Some((index, slot));
                     self.report_reached(BarrierPoint::Before(index));

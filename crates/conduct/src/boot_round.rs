@@ -663,7 +663,10 @@ fn make_barrier(run_state: &RunState<'_>, slots: &[(u32, Slot)], count: usize) -
         (round_stages(&numbered(&|_| vec![count]), count, StageLimits::NONE), UNLIMITED)
     } else {
         let after = Nanos(rules.time_limit.0.0.saturating_add(ENDING.0));
-        let limits = StageLimits { first: PREPARATION_LIMIT, before: SETTINGS, after, last: SETTINGS };
+        // What a workload does before its iterations and after them has the time of an iteration each.
+        let limit = run_state.manifest.study.run.time_limit.0;
+        let settings = Nanos(SETTINGS.0.saturating_add(limit.0.saturating_mul(2)));
+        let limits = StageLimits { first: PREPARATION_LIMIT, before: settings, after, last: settings };
         let slots = numbered(&|slot| run_state.participants(slot, count));
         (with_host_stages(round_stages(&slots, count, limits), count), ENDING)
     };

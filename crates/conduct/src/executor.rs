@@ -2,9 +2,10 @@
 //!
 //! One iteration is a fresh scratch folder, the workload's process, and its output made into samples.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use perflab_disk::{delay_switch, scratch_disk};
 use perflab_model::expression::ExpressionScope;
@@ -18,7 +19,11 @@ use perflab_settings::{
     AppliedSettings, SettingChange, UndoJournal, end_delays, locate_setting, remove_tree,
 };
 use perflab_workload::execution::WatcherAbsence;
-use perflab_workload::{ExecutionEnd, FixedAddresses, HostPaths, WorkloadDefinition, WorkloadExecution};
+use perflab_workload::definition::UntimedPhases;
+use perflab_workload::{
+    ExecutionEnd, FixedAddresses, HostPaths, UntimedPhase, WorkloadDefinition, WorkloadExecution,
+    execute_invocation,
+};
 
 use crate::error::ConductError;
 use crate::execution_records::ExecutionRecord;
@@ -26,6 +31,15 @@ use crate::iteration_trace::{self, IterationProfiler};
 use crate::run_context::{EventSender, LocalMachine};
 use crate::target_role::TargetRole;
 use crate::{plan, preflight};
+
+/// What was done for an iteration before it starts, and is not timed.
+#[derive(Debug, Default)]
+pub(crate) struct ReadyIteration {
+    /// its folder, where it was made already
+    scratch: Option<PathBuf>,
+    /// why it is not to start
+    failure: Option<String>,
+}
 
 /// A machine that carries out the slots of a run.
 pub(crate) struct SlotExecutor<'a> {
@@ -41,6 +55,10 @@ pub(crate) struct SlotExecutor<'a> {
     settings: AppliedSettings,
     /// Factors and levels that were reported as rounded by the kernel.
     reported_roundings: BTreeSet<(String, String)>,
+    /// What was done for the slot that is next, where its workload has something to do before.
+    ready: Option<ReadyIteration>,
+    /// Cases that were set up, with why that failed if it did: they are cleaned up at the end.
+    set_up: BTreeMap<u32, Option<String>>,
     /// Whether workloads start with their addresses not randomised: where layouts are varied and this process may ask for it.
     fixes_addresses: bool,
     /// None where it cannot be written: then only the guard ends what a killed perflab was running.
@@ -71,6 +89,8 @@ impl<'a> SlotExecutor<'a> {
             profiler: None,
             settings: applied,
             reported_roundings: BTreeSet::new(),
+            ready: None,
+            set_up: BTreeMap::new(),
             fixes_addresses: false,
             _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
         })
@@ -127,10 +147,14 @@ impl<'a> SlotExecutor<'a> {
         })
     }
 
-    /// Brings the settings to the case's levels, and drops caches where it asks for that.
-    pub(crate) fn prepare_slot(&mut self, case: &Case) -> Result<(), ConductError> {
+    /// Brings the settings to the case's levels, carries out what its workload does before an iteration, and drops caches
+    /// where it asks for that.
+    pub(crate) fn prepare_slot(&mut self, index: u32, slot: &Slot, case: &Case) -> Result<(), ConductError> {
         for what in self.apply_settings(case)? {
             self.stream.send(what)?;
+        }
+        if !self.manifest.plan.has_varying_disk() {
+            self.ready = Some(self.make_ready(index, slot, case)?);
         }
         for planned in self.manifest.plan.case_settings(case, self.role.side()) {
             if let Setting::DropCaches(which) = &planned.setting {
@@ -194,13 +218,93 @@ impl<'a> SlotExecutor<'a> {
         begin: &dyn Fn() -> Option<RealtimeGuard>,
     ) -> Result<bool, ConductError> {
         if !self.manifest.plan.has_varying_disk() {
-            return run_iteration(self, index, slot, case, begin);
+            let ready = self.ready.take().unwrap_or_default();
+            return run_iteration(self, (index, slot, ready), case, begin);
         }
         let mark = self.settings.journal().next_number();
         self.scratch = self.make_fresh_disk(case)?;
-        let good = run_iteration(self, index, slot, case, begin);
+        let ready = self.make_ready(index, slot, case);
+        let good = ready.and_then(|ready| run_iteration(self, (index, slot, ready), case, begin));
         self.settings.journal().undo_since(mark)?;
         good
+    }
+
+    /// Sets the case up if this is its first iteration, and carries out what its workload does before each.
+    fn make_ready(&mut self, index: u32, slot: &Slot, case: &Case) -> Result<ReadyIteration, ConductError> {
+        let Some(definition) = self.host.catalogue.get(&case.uses) else { return Ok(ReadyIteration::default()) };
+        let mut ready = ReadyIteration::default();
+        if definition.phases == UntimedPhases::default() {
+            return Ok(ready);
+        }
+        ready.failure = match self.set_up.get(&slot.case) {
+            Some(failure) => failure.clone(),
+            None => {
+                let failure = self.run_phase(UntimedPhase::Setup, definition, case, None, &self.stop.flag());
+                self.set_up.insert(slot.case, failure.clone());
+                failure
+            }
+        };
+        ready.scratch = self.scratch.as_deref().map(|base| make_fresh_folder(base, index)).transpose()?;
+        if ready.failure.is_none() {
+            let scratch = ready.scratch.clone();
+            ready.failure = self.run_phase(UntimedPhase::Prepare, definition, case, scratch, &self.stop.flag());
+        }
+        Ok(ready)
+    }
+
+    /// Carries out an untimed command of the case's workload, if it has one; gives why it failed.
+    fn run_phase(
+        &self,
+        phase: UntimedPhase,
+        definition: &WorkloadDefinition,
+        case: &Case,
+        scratch: Option<PathBuf>,
+        stop: &AtomicBool,
+    ) -> Option<String> {
+        if definition.phases.argv(phase).is_empty() {
+            return None;
+        }
+        let failed = |what: String| Some(format!("`{}` {what}", phase.key()));
+        let host = match self.host_paths(scratch) {
+            Ok(host) => host,
+            Err(error) => return failed(describe_error_chain(&error)),
+        };
+        let built = definition.build_phase_invocation(phase, &case.parameters, &self.scope, &host);
+        let finished = built.and_then(|invocation| {
+            let run = |invocation| {
+                let limit = self.manifest.study.run.time_limit.0;
+                execute_invocation(&invocation, &self.case_environment(case), limit, stop)
+            };
+            invocation.map(run).transpose()
+        });
+        match finished {
+            Ok(finished) => finished.and_then(|finished| failed(finished.failure()?)),
+            Err(error) => failed(describe_error_chain(&error)),
+        }
+    }
+
+    /// Carries out what the workloads of the cases that were set up do at the end, however the run ended.
+    fn clean_up_cases(&mut self) -> Vec<String> {
+        let mut failures = Vec::new();
+        for number in std::mem::take(&mut self.set_up).into_keys() {
+            let Some(case) = self.manifest.plan.case(number) else { continue };
+            let Some(definition) = self.host.catalogue.get(&case.uses) else { continue };
+            // A stop of the run is no reason to leave things as they are.
+            let failure =
+                self.run_phase(UntimedPhase::Cleanup, definition, case, None, &AtomicBool::new(false));
+            failures.extend(failure.map(|failure| format!("{}: {failure}", case.label())));
+        }
+        failures
+    }
+
+    fn host_paths(&self, scratch: Option<PathBuf>) -> Result<HostPaths, ConductError> {
+        let kept = self.scratch.as_deref().map(make_kept_folder).transpose()?;
+        Ok(HostPaths { perflab: self.host.perflab.clone(), scratch, kept })
+    }
+
+    fn case_environment(&self, case: &Case) -> Vec<(String, String)> {
+        let own = case.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+        [state_variable(self)].into_iter().chain(own).collect()
     }
 
     /// The case's own disk, made for one iteration.
@@ -212,15 +316,20 @@ impl<'a> SlotExecutor<'a> {
     }
 
     /// Undoes everything where there is no run to report it to. What fails stays in the journal for the next start.
-    pub(crate) fn undo_quietly(self) {
+    pub(crate) fn undo_quietly(mut self) {
+        self.clean_up_cases();
         let _ = self.settings.undo_all();
     }
 
     /// Undoes everything; gives what is not back. Done even if the event consumer is gone, which is an error.
-    pub(crate) fn undo_all(self) -> Result<Vec<String>, ConductError> {
+    pub(crate) fn undo_all(mut self) -> Result<Vec<String>, ConductError> {
+        let failures = self.clean_up_cases();
         let (undone, failed) = self.settings.undo_all();
         for setting in undone {
             self.stream.send(RunEventKind::SettingUndone { setting, to: "as before".into() })?;
+        }
+        for failure in failures {
+            self.stream.send_warning(failure, "what the command was to put away may still be there")?;
         }
         let failed: Vec<String> = failed.iter().map(|error| describe_error_chain(error)).collect();
         for error in &failed {
@@ -245,27 +354,45 @@ pub(crate) fn with_undo_failures<T>(
     Err(ConductError::LeftChanged(left))
 }
 
+/// An execution, and what else decides whether it counts.
+struct WatchedExecution {
+    finished: WorkloadExecution,
+    /// when perflab itself did not run for long, and why
+    absence: Option<String>,
+    /// why what comes after the iteration failed, where the iteration itself went well
+    concluded: Option<String>,
+}
+
 /// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
 pub(crate) fn run_iteration(
     executor: &SlotExecutor<'_>,
-    index: u32,
-    slot: &Slot,
+    (index, slot, ready): (u32, &Slot, ReadyIteration),
     case: &Case,
     begin: &dyn Fn() -> Option<RealtimeGuard>,
 ) -> Result<bool, ConductError> {
     let Some(definition) = executor.host.catalogue.get(&case.uses) else { return Ok(false) };
     executor.stream.send(RunEventKind::IterationBegan { slot: index })?;
     let begun = perflab_observe::monotonic_now();
-    let (outcome, start, end) = match run_workload(executor, (index, slot), case, definition, begin) {
-        Ok((finished, absence)) => {
+    if let Some(reason) = ready.failure {
+        if let Some(folder) = ready.scratch {
+            let _ = remove_tree(&folder);
+        }
+        let outcome = Outcome::Failed { reason };
+        executor.stream.send(RunEventKind::IterationEnded { slot: index, outcome, start: begun, end: begun })?;
+        return Ok(false);
+    }
+    let made = ready.scratch;
+    let (outcome, start, end) = match run_workload(executor, (index, slot, made), case, definition, begin) {
+        Ok(WatchedExecution { finished, absence, concluded }) => {
             send_output(executor, index, &finished)?;
             if definition.traced {
                 let file = executor.tracer_path(index, OPERATION_TRACER)?;
                 iteration_trace::report_program_trace(file, (index, slot.warmup), &executor.stream)?;
             }
-            let outcome = match absence {
-                Some(reason) if is_end_uncertain(&finished) => Outcome::Failed { reason },
-                absence => {
+            let outcome = match (absence, concluded) {
+                (_, Some(reason)) => Outcome::Failed { reason },
+                (Some(reason), _) if is_end_uncertain(&finished) => Outcome::Failed { reason },
+                (absence, _) => {
                     absence.into_iter().try_for_each(|reason| warn_of_absence(executor, case, &reason))?;
                     determine_outcome(executor, slot, case, definition, &finished)?
                 }
@@ -281,18 +408,19 @@ pub(crate) fn run_iteration(
 
 fn run_workload(
     executor: &SlotExecutor<'_>,
-    (index, slot): (u32, &Slot),
+    (index, slot, made): (u32, &Slot, Option<PathBuf>),
     case: &Case,
     definition: &WorkloadDefinition,
     begin: &dyn Fn() -> Option<RealtimeGuard>,
-) -> Result<(WorkloadExecution, Option<String>), ConductError> {
-    let scratch = executor.scratch.as_deref().map(|base| make_fresh_folder(base, index)).transpose()?;
-    let kept = executor.scratch.as_deref().map(make_kept_folder).transpose()?;
-    let host = HostPaths { perflab: executor.host.perflab.clone(), scratch: scratch.clone(), kept };
+) -> Result<WatchedExecution, ConductError> {
+    let scratch = match (made, executor.scratch.as_deref()) {
+        (None, Some(base)) => Some(make_fresh_folder(base, index)?),
+        (made, _) => made,
+    };
+    let host = executor.host_paths(scratch.clone())?;
     let invocation = definition.build_invocation(&case.parameters, &executor.scope, &host)?;
     let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
-    let mut environment = vec![state_variable(executor)];
-    environment.extend(case.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let mut environment = executor.case_environment(case);
     environment
         .extend(executor.manifest.plan.slot_layout(slot).iter().flat_map(|layout| layout.environment()));
     if definition.traced {
@@ -318,11 +446,15 @@ fn run_workload(
         let file = executor.tracer_path(index, IO_TRACER)?;
         iteration_trace::finish_io_trace(tracer, file, (index, slot.warmup), &executor.stream)?;
     }
+    let concluded =
+        executor.run_phase(UntimedPhase::Conclude, definition, case, scratch.clone(), &AtomicBool::new(false));
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.
         let _ = remove_tree(&folder);
     }
-    Ok((finished?, absence))
+    let finished = finished?;
+    let concluded = concluded.filter(|_| finished.failure_beyond(&definition.allow_exit).is_none());
+    Ok(WatchedExecution { finished, absence, concluded })
 }
 
 /// What happened while perflab itself did not run for more than a second; `waited` is what this thread had waited for a processor
@@ -406,7 +538,7 @@ fn determine_outcome(
     definition: &WorkloadDefinition,
     finished: &WorkloadExecution,
 ) -> Result<Outcome, ConductError> {
-    if let Some(reason) = finished.failure() {
+    if let Some(reason) = finished.failure_beyond(&definition.allow_exit) {
         return Ok(match finished.outcome {
             ExecutionEnd::TimedOut => Outcome::TimedOut { limit: executor.manifest.study.run.time_limit.0 },
             ExecutionEnd::Interrupted => Outcome::Interrupted,
@@ -451,5 +583,9 @@ fn parse_samples(
         start: finished.start,
         end: finished.end,
     };
-    Ok(values.into_iter().map(sample).collect())
+    let used = definition.resource_metrics().filter_map(|one| {
+        let value = (one.value)(&finished.resources)?;
+        Some(perflab_workload::MetricValue { metric: one.declare(), value })
+    });
+    Ok(values.into_iter().chain(used).map(sample).collect())
 }

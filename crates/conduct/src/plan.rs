@@ -177,7 +177,7 @@ fn declared_metrics(study: &Study, catalogue: &Catalogue) -> IndexMap<String, Ve
         if let Some(definition) = catalogue.get(uses) {
             declared.insert(
                 uses.to_owned(),
-                crate::study_check::choose_primary_metrics(study, definition.metrics()),
+                crate::study_check::choose_primary_metrics(study, definition.all_metrics()),
             );
         }
     }

@@ -142,7 +142,7 @@ fn check_fact_families(study: &Study, found: &mut Vec<Problem>) {
 fn check_metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
     let definitions =
         study.workload.iter().filter_map(|(name, workload)| catalogue.get(catalogue_name(name, workload)));
-    let known: Vec<Metric> = definitions.flat_map(|definition| definition.metrics()).collect();
+    let known: Vec<Metric> = definitions.flat_map(|definition| definition.all_metrics()).collect();
     for name in study.metric.keys().filter(|name| !known.iter().any(|metric| metric.covers(name))) {
         let hint = perflab_model::suggest_name(name, known.iter().map(|metric| metric.name.as_str()));
         found.push(

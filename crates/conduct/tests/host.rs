@@ -11,9 +11,12 @@ use perflab_conduct::{ConductError, LocalMachine, PlanChoices, RunPermissions, c
 use perflab_model::StopRequest;
 use perflab_model::error_class::{Classify as _, ErrorClass};
 use perflab_model::event::RunPhase;
+use perflab_model::resource_use::ResourceMetric;
 use perflab_model::run::{ClockAnchor, Overhead};
 use perflab_model::study::TomlSource;
-use perflab_model::{FORMAT_VERSION, Facts, Manifest, Outcome, RunEvent, RunEventKind, RunStatus};
+use perflab_model::{
+    FORMAT_VERSION, Facts, Manifest, Outcome, RunEvent, RunEventKind, RunStatus, Sample,
+};
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
 
@@ -66,6 +69,7 @@ impl LocalRunFixture {
         catalogue.extend_from_folder(&self.path("workloads")).unwrap();
         let source = TomlSource::new("s.toml", format!("title = \"t\"\n{study}"));
         let study = source.parse_study().unwrap();
+        let catalogue = catalogue.with_commands_of(&study).unwrap();
         let choices = PlanChoices { scratch: Some(self.path("scratch")), ..PlanChoices::default() };
         let plan = plan_study(&study, &catalogue, &Facts::default(), &choices).unwrap();
         let host = LocalMachine {
@@ -106,6 +110,11 @@ impl LocalRunFixture {
     }
 }
 
+/// What every iteration used of the machine, beside what its output says.
+fn is_resource(sample: &Sample) -> bool {
+    ResourceMetric::is_name(&sample.metric)
+}
+
 impl RunEvents {
     fn outcomes(&self) -> Vec<&Outcome> {
         self.events.iter().filter_map(ended_outcome).collect()
@@ -121,7 +130,7 @@ impl RunEvents {
 
     fn values(&self) -> Vec<f64> {
         let value = |event: &RunEvent| match &event.what {
-            RunEventKind::Sample(sample) => Some(sample.value),
+            RunEventKind::Sample(sample) if !is_resource(sample) => Some(sample.value),
             _ => None,
         };
         self.events.iter().filter_map(value).collect()
@@ -136,9 +145,12 @@ impl RunEvents {
     }
 }
 
-/// What an event is, in a word; with its number where it has one.
-fn event_kind(event: &RunEvent) -> String {
-    match &event.what {
+/// What an event is, in a word; with its number where it has one. What an iteration used of the machine is none.
+fn event_kind(event: &RunEvent) -> Option<String> {
+    if matches!(&event.what, RunEventKind::Sample(sample) if is_resource(sample)) {
+        return None;
+    }
+    Some(match &event.what {
         RunEventKind::Phase(phase) => format!("{phase:?}"),
         RunEventKind::Began(_) => "began".into(),
         RunEventKind::IterationBegan { slot } => format!("begin {slot}"),
@@ -150,7 +162,7 @@ fn event_kind(event: &RunEvent) -> String {
         RunEventKind::SettingUndone { .. } => "undone".into(),
         RunEventKind::Ended { status, .. } => format!("{status:?}"),
         _ => "other".into(),
-    }
+    })
 }
 
 fn ended_outcome(event: &RunEvent) -> Option<&Outcome> {
@@ -189,7 +201,7 @@ fn a_run_tells_its_phases_in_order_and_leaves_nothing_behind() {
 fn events_of_a_run_on_this_host_come_in_this_order_and_bear_no_target() {
     let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
     let told = laboratory.run_study("run = { iterations = 2, warmup = 0, order = \"sequential\" }\n[workload.good]\n[factor.swap]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [10, 20]");
-    let kinds: Vec<String> = told.events.iter().map(event_kind).collect();
+    let kinds: Vec<String> = told.events.iter().filter_map(event_kind).collect();
     let expected = "Check, Prepare, began, Apply, Iterate, \
         set 10, begin 0, stdout, speed 0, end 0, 1 of 4, begin 1, stdout, speed 1, end 1, 2 of 4, \
         set 20, begin 2, stdout, speed 0, end 2, 3 of 4, begin 3, stdout, speed 1, end 3, 4 of 4, \
@@ -202,7 +214,7 @@ fn events_of_a_run_on_this_host_come_in_this_order_and_bear_no_target() {
 fn a_level_that_cannot_be_set_ends_the_run_in_order_and_the_error_keeps_its_class() {
     let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
     let told = laboratory.run_study("run = { iterations = 2, warmup = 0, order = \"sequential\" }\n[workload.good]\n[factor.step]\nkind = \"commands\"\nlevels = [{ name = \"fine\", apply = [\"true\"], undo = [\"true\"] }, { name = \"bad\", apply = [\"false\"], undo = [\"true\"] }]");
-    let kinds: Vec<String> = told.events.iter().map(event_kind).collect();
+    let kinds: Vec<String> = told.events.iter().filter_map(event_kind).collect();
     let expected = "Check, Prepare, began, Apply, Iterate, \
         set fine, begin 0, stdout, speed 0, end 0, 1 of 4, begin 1, stdout, speed 1, end 1, 2 of 4, \
         Undo, undone, undone, Finish, Failed";
@@ -230,20 +242,22 @@ fn a_stop_cuts_the_command_of_a_level_short() {
     );
     assert_eq!(told.status.as_ref().unwrap(), &RunStatus::Stopped);
     assert!(begun.elapsed() < Duration::from_secs(30), "the command was waited for");
-    let kinds: Vec<String> = told.events.iter().map(event_kind).collect();
+    let kinds: Vec<String> = told.events.iter().filter_map(event_kind).collect();
     assert!(!kinds.iter().any(|kind| kind.starts_with("begin")), "{kinds:?}");
     assert!(is_folder_empty(&laboratory.path("state")));
 }
 
 #[test]
 fn each_iteration_runs_under_its_own_level() {
-    let laboratory = LocalRunFixture::new(&[]);
+    let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
     let file = laboratory.path("root/proc/sys/vm/swappiness");
     let script = format!("echo \"speed $(cat {})\"", file.display());
     fs::write(laboratory.path("workloads/reads.toml"), script_definition(&script)).unwrap();
     let told = laboratory.run_study("run = { iterations = 4, warmup = 0 }\n[workload.reads]\n[factor.swap]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [60, 10, 33]");
     for event in &told.events {
-        if let RunEventKind::Sample(sample) = &event.what {
+        if let RunEventKind::Sample(sample) = &event.what
+            && !is_resource(sample)
+        {
             assert_eq!(sample.value, [60.0, 10.0, 33.0][sample.case as usize]);
         }
     }
@@ -383,4 +397,63 @@ fn each_iteration_gets_a_disk_of_its_level_root() {
     }
     assert!(!printed.contains("left-behind"), "a fresh disk holds nothing of the iteration before");
     assert!(is_folder_empty(&laboratory.path("scratch")) && is_folder_empty(&laboratory.path("state")));
+}
+
+#[test]
+fn what_a_command_does_around_its_iterations_is_done_in_order() {
+    let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
+    let log = laboratory.path("log");
+    let say = |word: &str| format!("echo {word} >> {}", log.display());
+    let study = |command: &str| {
+        format!(
+            "run = {{ iterations = 2, warmup = 0 }}\n[workload.w]\ncommand = \"{command}\"\nsetup = \"{}\"\n\
+             prepare = \"{}\"\nconclude = \"{}\"\ncleanup = \"{}\"\n",
+            say("setup"),
+            say("prepare"),
+            say("conclude"),
+            say("cleanup")
+        )
+    };
+    let told = laboratory.run_study(&study(&format!("echo run >> {}", log.display())));
+    assert_eq!(told.status.as_ref().unwrap(), &RunStatus::Finished);
+    let order = "setup prepare run conclude prepare run conclude cleanup";
+    assert_eq!(fs::read_to_string(&log).unwrap().split_whitespace().collect::<Vec<_>>().join(" "), order);
+
+    fs::remove_file(&log).unwrap();
+    let failing = laboratory.run_study(&study("exit 3"));
+    assert_eq!(failing.status.as_ref().unwrap(), &RunStatus::Failed);
+    let order = "setup prepare conclude prepare conclude cleanup";
+    assert_eq!(fs::read_to_string(&log).unwrap().split_whitespace().collect::<Vec<_>>().join(" "), order);
+}
+
+#[test]
+fn an_iteration_that_cannot_be_prepared_fails_and_one_that_may_fail_counts() {
+    let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
+    let told = laboratory.run_study("run = { iterations = 2, warmup = 0 }\n[workload.w]\ncommand = \"true\"\nprepare = \"exit 7\"\n");
+    assert_eq!((told.values().len(), told.outcomes().len()), (0, 2));
+    assert!(told.outcomes().iter().all(|outcome| matches!(outcome, Outcome::Failed { .. })));
+    let allowed = |codes: &str| {
+        let study = format!("run = {{ iterations = 2, warmup = 0 }}\n[workload.w]\ncommand = \"exit 7\"\nallow-exit = {codes}\n");
+        laboratory.run_study(&study).values().len()
+    };
+    assert_eq!((allowed("[7]"), allowed("[-1]"), allowed("[1]")), (2, 2, 0));
+}
+
+#[test]
+fn every_iteration_says_what_it_used_of_the_machine() {
+    let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
+    // 32 MiB are written to the disk, not only to the page cache.
+    let told = laboratory.run_study(
+        "run = { iterations = 1, warmup = 0 }\n[workload.w]\n\
+         command = \"dd if=/dev/zero of={{ scratch }}/f bs=1M count=32 conv=fsync status=none\"\n",
+    );
+    let samples = told.events.iter().filter_map(|event| match &event.what {
+        RunEventKind::Sample(sample) => Some(sample),
+        _ => None,
+    });
+    let value = |name: &str| samples.clone().find(|sample| sample.metric == *name).map(|sample| sample.value);
+    assert!(samples.clone().all(|sample| sample.primary == (sample.metric == *"time")));
+    assert!(value("user").unwrap() + value("system").unwrap() > 0.0);
+    assert!(value("minor-faults").unwrap() > 50.0);
+    assert!(value("voluntary-switches").is_some() && value("bytes-read").is_some());
 }

@@ -49,6 +49,7 @@ pub mod problem;
 pub mod profile;
 pub mod quantity;
 mod refusal;
+pub mod resource_use;
 pub mod run;
 mod run_data;
 pub mod scalar;

@@ -11,6 +11,7 @@ use perflab_analyze::slab::SlabRowCounts;
 use perflab_archive::Archive;
 use perflab_archive::unpack_folder::{UnpackFolder, make_unpack_folder};
 use perflab_model::named::Named;
+use perflab_model::study::{Study, TomlSource};
 use perflab_model::untrusted_text::{escape_controls_in_line, escape_controls_keeping_colours};
 use perflab_observe::{Root, own_directories};
 use perflab_present::chart::{Scene, SceneSurface};
@@ -25,7 +26,8 @@ use crate::output_path::{OutputPath, is_file_on_stdout, write_to_stdout};
 /// Options of every verb.
 #[derive(Debug, Args)]
 pub struct GlobalArgs {
-    /// Directory that holds the runs (default: ./perflab-archive)
+    /// Directory that holds the runs (default: the nearest perflab-archive here or above, else that of the user,
+    /// ~/.local/share/perflab/archive, if it is there; else ./perflab-archive is made)
     #[arg(
         long,
         global = true,
@@ -112,6 +114,15 @@ impl App {
             catalogue.extend_from_folder(directory)?;
         }
         Ok(catalogue)
+    }
+
+    /// The same with the commands that a study has of its own.
+    ///
+    /// # Errors
+    /// A definition that cannot be read, and what is wrong with a command, in its place in the study.
+    pub fn catalogue_of(&self, source: &TomlSource, study: &Study) -> Result<Catalogue, Failure> {
+        let extended = self.catalogue()?.with_commands_of(study);
+        Ok(extended.map_err(|found| source.place_problems(found))?)
     }
 
     /// Prints a grid in the requested format.

@@ -24,7 +24,9 @@ use crate::laboratory::noise::{NoiseArgs, SampleSizeArgs};
 use crate::laboratory::study::StudyArgs;
 use crate::laboratory::vm::{LaunchArgs, TerminalArgs, VmArgs};
 use crate::laboratory::workload::WorkloadArgs;
+use crate::measure::bench::BenchArgs;
 use crate::measure::run::RunArgs;
+use crate::measure::watch::WatchArgs;
 use crate::see::compare::CompareArgs;
 use crate::see::history::{GuardArgs, HistoryArgs};
 use crate::see::report::ReportArgs;
@@ -35,6 +37,8 @@ use crate::verb::{Verb, VerbEntry, VerbGroup};
 /// Every verb: its arguments, its name, and its group in the help.
 const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<RunArgs>("run", Measure),
+    VerbEntry::new::<BenchArgs>("bench", Measure),
+    VerbEntry::new::<WatchArgs>("watch", Measure),
     VerbEntry::new::<CompareArgs>("compare", See),
     VerbEntry::new::<ReportArgs>("report", See),
     VerbEntry::new::<HistoryArgs>("history", See),

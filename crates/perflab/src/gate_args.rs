@@ -6,7 +6,7 @@ use perflab_analyze::{Comparison, Gate};
 use crate::app::App;
 
 /// What makes a comparison fail.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct GateArgs {
     /// Exit with code 5 if this is found: `worse`, `worse:2%` (by more than 2 %), `unclear`, `missing`
     #[arg(long, value_name = "VERDICT[:CHANGE]")]

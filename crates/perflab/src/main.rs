@@ -10,6 +10,7 @@ mod stderr;
 pub mod app;
 mod cli;
 mod failure;
+mod file_runs;
 mod gate_args;
 mod instruments;
 pub mod internal;

@@ -16,6 +16,7 @@
 //! | `sentence` | sentences for people; numbers are printed by [`perflab_model::quantity`] |
 
 pub mod chart;
+pub mod command_times;
 pub mod comparison;
 pub mod diagnostics;
 pub mod facts;
@@ -24,6 +25,7 @@ pub mod flame;
 mod grid;
 pub mod history;
 pub mod io;
+pub mod machine_activity;
 pub mod method_text;
 pub mod noise;
 pub mod operations;

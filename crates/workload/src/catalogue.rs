@@ -4,11 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use perflab_model::Problems;
+use perflab_model::study::Study;
+use perflab_model::{Problem, Problems};
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::study::TomlSource;
 
 use crate::WorkloadDefinition;
+use crate::inline_definition::{place_in_study, write_inline_definition};
 
 /// The files of `workloads/`: file name and text, made by build.rs.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -139,6 +141,21 @@ impl Catalogue {
     /// All definitions, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &WorkloadDefinition> {
         self.definitions.values()
+    }
+
+    /// The catalogue with the commands that a study has of its own, under the names of their tables.
+    ///
+    /// # Errors
+    /// What is wrong with them, by keys of the study.
+    pub fn with_commands_of(mut self, study: &Study) -> Result<Catalogue, Vec<Problem>> {
+        let mut found = Vec::new();
+        for name in study.workload.keys() {
+            let Some(source) = write_inline_definition(name, study) else { continue };
+            if let Err(problems) = self.add(&source) {
+                found.extend(problems.list.into_iter().map(|problem| place_in_study(name, problem)));
+            }
+        }
+        if found.is_empty() { Ok(self) } else { Err(found) }
     }
 
     fn add(&mut self, source: &TomlSource) -> Result<(), Problems> {

@@ -8,6 +8,7 @@ use std::fmt;
 use indexmap::IndexMap;
 use perflab_formats::metric_extraction::{MetricParseError, MetricValue, extract_metrics};
 use perflab_formats::metric_rules::{MetricAggregate, MetricRule, MetricRuleDocument};
+use perflab_model::resource_use::ResourceMetric;
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 use perflab_model::study::TomlSource;
 use perflab_model::{Bytes, Facts, Metric, Nanos, Problem, Problems, Scalar};
@@ -42,6 +43,12 @@ pub struct WorkloadDefinition {
     pub argv: Vec<ArgvElement>,
     /// Whether the first of `argv` is a script for /bin/sh, with the others as `$1`, `$2`, ….
     pub shell: bool,
+    /// What runs around its iterations and is not timed.
+    pub phases: UntimedPhases,
+    /// Exit codes that are no failure besides 0; -1 stands for all.
+    pub allow_exit: Vec<i32>,
+    /// Whether it runs under perflab's own language, in place of C's: for those of whose output nothing is read.
+    pub keeps_locale: bool,
     /// Whether the program is linked with optrace and writes a trace to the file that it is given.
     pub traced: bool,
     /// Environment variables; templates.
@@ -56,6 +63,56 @@ pub struct WorkloadDefinition {
     pub operations: IndexMap<String, String>,
     /// How its output becomes metrics, at least one.
     pub rules: Vec<MetricRule>,
+}
+
+/// Commands around the iterations of a case, which are not timed; each empty where there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UntimedPhases {
+    /// Before the first iteration.
+    pub setup: Vec<ArgvElement>,
+    /// Before each iteration.
+    pub prepare: Vec<ArgvElement>,
+    /// After each iteration, also a failed one.
+    pub conclude: Vec<ArgvElement>,
+    /// After the last iteration, however the run ends.
+    pub cleanup: Vec<ArgvElement>,
+}
+
+/// When an untimed command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UntimedPhase {
+    /// before the first iteration of a case
+    Setup,
+    /// before each iteration
+    Prepare,
+    /// after each iteration
+    Conclude,
+    /// after the last iteration
+    Cleanup,
+}
+
+impl UntimedPhase {
+    /// Its key in a definition and in a study.
+    pub fn key(self) -> &'static str {
+        match self {
+            UntimedPhase::Setup => "setup",
+            UntimedPhase::Prepare => "prepare",
+            UntimedPhase::Conclude => "conclude",
+            UntimedPhase::Cleanup => "cleanup",
+        }
+    }
+}
+
+impl UntimedPhases {
+    /// The command of a phase.
+    pub fn argv(&self, phase: UntimedPhase) -> &[ArgvElement] {
+        match phase {
+            UntimedPhase::Setup => &self.setup,
+            UntimedPhase::Prepare => &self.prepare,
+            UntimedPhase::Conclude => &self.conclude,
+            UntimedPhase::Cleanup => &self.cleanup,
+        }
+    }
 }
 
 /// `[install]`: packages by manager, or a source archive.
@@ -115,6 +172,18 @@ struct DefinitionDocument {
     #[serde(default)]
     pub(crate) shell: bool,
     #[serde(default)]
+    setup: Vec<ArgvElement>,
+    #[serde(default)]
+    prepare: Vec<ArgvElement>,
+    #[serde(default)]
+    conclude: Vec<ArgvElement>,
+    #[serde(default)]
+    cleanup: Vec<ArgvElement>,
+    #[serde(default, rename = "allow-exit")]
+    allow_exit: Vec<i32>,
+    #[serde(default, rename = "keeps-locale")]
+    keeps_locale: bool,
+    #[serde(default)]
     traced: bool,
     #[serde(default)]
     version: Vec<String>,
@@ -132,6 +201,19 @@ struct DefinitionDocument {
     operations: IndexMap<String, String>,
     #[serde(rename = "metric")]
     pub(crate) metrics: Vec<MetricRuleDocument>,
+}
+
+impl DefinitionDocument {
+    /// The timed command and the untimed ones, by their keys.
+    fn commands(&self) -> [(&'static str, &[ArgvElement]); 5] {
+        [
+            ("argv", &self.argv),
+            ("setup", &self.setup),
+            ("prepare", &self.prepare),
+            ("conclude", &self.conclude),
+            ("cleanup", &self.cleanup),
+        ]
+    }
 }
 
 impl WorkloadDefinition {
@@ -168,6 +250,14 @@ impl WorkloadDefinition {
             install: document.install,
             argv: document.argv,
             shell: document.shell,
+            phases: UntimedPhases {
+                setup: document.setup,
+                prepare: document.prepare,
+                conclude: document.conclude,
+                cleanup: document.cleanup,
+            },
+            allow_exit: document.allow_exit,
+            keeps_locale: document.keeps_locale,
             traced: document.traced,
             environment: document.environment,
             version: document.version,
@@ -180,6 +270,18 @@ impl WorkloadDefinition {
     /// What it measures, in the order of the file; a name with a `*` covers those that its output gives.
     pub fn metrics(&self) -> Vec<Metric> {
         self.rules.iter().map(|rule| rule.metric.clone()).collect()
+    }
+
+    /// All that an execution gives: what its output says, and what it used of the machine where no rule has that name.
+    pub fn all_metrics(&self) -> Vec<Metric> {
+        let used = self.resource_metrics().map(ResourceMetric::declare);
+        self.metrics().into_iter().chain(used).collect()
+    }
+
+    /// What it used of the machine, as far as its own rules give nothing of the name.
+    pub fn resource_metrics(&self) -> impl Iterator<Item = &'static ResourceMetric> {
+        let is_free = |one: &&ResourceMetric| !self.rules.iter().any(|rule| rule.metric.covers(one.name));
+        ResourceMetric::ALL.iter().filter(is_free)
     }
 
     /// All metrics of one execution. `wall` is its length, for rules `time = "wall"`.
@@ -317,13 +419,15 @@ pub enum ArgvElement {
         /// templates
         args: Vec<String>,
     },
+    /// `{ words = "{{ command }}" }`: a template whose text is split into words as a shell would
+    Words(String),
 }
 
 impl ArgvElement {
     /// All its texts that are templates.
     pub fn templates(&self) -> &[String] {
         match self {
-            ArgvElement::Plain(template) => std::slice::from_ref(template),
+            ArgvElement::Plain(template) | ArgvElement::Words(template) => std::slice::from_ref(template),
             ArgvElement::When { args, .. } => args,
         }
     }
@@ -335,17 +439,34 @@ impl ArgvElement {
         {
             return Ok(Vec::new());
         }
+        if let ArgvElement::Words(template) = self {
+            return split_words(&scope.render(template)?);
+        }
         let rendered: Result<Vec<String>, _> =
             self.templates().iter().map(|template| scope.render(template)).collect();
         Ok(rendered?.into_iter().filter(|argument| !argument.is_empty()).collect())
     }
 }
 
+/// The words of a text, as a shell would split it.
+///
+/// # Errors
+/// A quotation mark that is not closed, or an escape of nothing.
+pub fn split_words(text: &str) -> Result<Vec<String>, ExpressionError> {
+    let refuse = || ExpressionError::Failed {
+        expression: text.to_owned(),
+        reason: "a quotation mark is not closed, or the text ends within an escape".into(),
+    };
+    shlex::split(text).ok_or_else(refuse)
+}
+
+/// `{ when = …, args = … }` or `{ words = … }`.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WhenTable {
-    when: String,
-    args: Vec<String>,
+struct ArgvTable {
+    when: Option<String>,
+    args: Option<Vec<String>>,
+    words: Option<String>,
 }
 
 impl<'de> serde::de::Deserialize<'de> for ArgvElement {
@@ -361,7 +482,7 @@ impl<'de> Visitor<'de> for ArgvElementVisitor {
     type Value = ArgvElement;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an argument: a text, or a table with `when` and `args`")
+        f.write_str("an argument: a text, or a table with `when` and `args`, or with `words`")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<ArgvElement, E> {
@@ -369,8 +490,14 @@ impl<'de> Visitor<'de> for ArgvElementVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ArgvElement, A::Error> {
-        let table = WhenTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Ok(ArgvElement::When { when: table.when, args: table.args })
+        let table = ArgvTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        match (table.when, table.args, table.words) {
+            (None, None, Some(words)) => Ok(ArgvElement::Words(words)),
+            (Some(when), Some(args), None) => Ok(ArgvElement::When { when, args }),
+            (Some(_), _, None) => Err(de::Error::missing_field("args")),
+            (_, _, None) => Err(de::Error::missing_field("when")),
+            _ => Err(de::Error::custom("`words` stands alone: it does not go with `when` and `args`")),
+        }
     }
 }
 
@@ -473,8 +600,11 @@ fn archive_problem(document: &DefinitionDocument) -> Option<Problem> {
 fn template_problems(document: &DefinitionDocument) -> Vec<Problem> {
     let known: Vec<&str> = document.parameters.keys().map(String::as_str).chain(template_names()).collect();
     let mut texts = Vec::new();
-    for (index, argument) in document.argv.iter().enumerate() {
-        let key = format!("argv[{index}]");
+    let commands = document.commands();
+    let arguments =
+        commands.iter().flat_map(|(key, argv)| argv.iter().enumerate().map(move |(index, one)| (key, index, one)));
+    for (command, index, argument) in arguments {
+        let key = format!("{command}[{index}]");
         let rendered = argument.templates().iter().map(|text| (key.clone(), text.clone(), false));
         texts.extend(rendered);
         if let ArgvElement::When { when, .. } = argument {

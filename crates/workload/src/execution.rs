@@ -9,11 +9,12 @@ use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use perflab_model::Nanos;
+use perflab_model::resource_use::ResourceUse;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 use rustix::time::{ClockId, clock_gettime};
@@ -21,6 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::descendants::{ExecutionProcesses, MARK, new_execution_mark};
 use crate::error::WorkloadError;
 use crate::invocation::Invocation;
+use crate::reap::reap_with_resources;
 
 /// How an execution ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,8 @@ pub struct WorkloadExecution {
     pub start: Nanos,
     /// CLOCK_MONOTONIC right after it ended; descendants that were left behind do not count.
     pub end: Nanos,
+    /// What its processes used.
+    pub resources: ResourceUse,
     /// How many processes it had left behind; they were ended.
     pub left_behind: usize,
     /// When we did not run ourselves for more than a second during it, if that happened: the longest time.
@@ -88,6 +92,15 @@ impl WorkloadExecution {
         let last = output.last_lines(3).join(" | ");
         Some(if last.is_empty() { format!("{what}, without output") } else { format!("{what}: {last}") })
     }
+
+    /// The same where exit codes other than 0 may be no failure either; -1 stands for all of them.
+    pub fn failure_beyond(&self, allowed: &[i32]) -> Option<String> {
+        let is_allowed = match self.outcome {
+            ExecutionEnd::Exit { code } => allowed.iter().any(|allowed| [code, -1].contains(allowed)),
+            _ => false,
+        };
+        self.failure().filter(|_| !is_allowed)
+    }
 }
 
 /// Runs `invocation` to its end, or until `limit` has passed or `stop` is set.
@@ -121,8 +134,8 @@ pub fn execute_invocation_at<G>(
     }
     // Also when watching failed: nothing may be left running.
     let ended = running.end_processes();
-    let (stopped, (status, left_behind)) = (stopped?, ended?);
-    Ok(running.finish(stopped, status, left_behind))
+    let (stopped, ended) = (stopped?, ended?);
+    Ok(running.finish(stopped, ended))
 }
 
 /// How long a workload may take to end after SIGTERM.
@@ -139,7 +152,6 @@ const SHORT_TICK: Nanos = Nanos(2_000_000);
 
 struct RunningExecution {
     program: String,
-    child: Child,
     family: ExecutionProcesses,
     pid: Pid,
     exit: Option<OwnedFd>,
@@ -152,6 +164,15 @@ struct RunningExecution {
     /// how long we have been away since the look before
     last_absence: Option<Nanos>,
     absence: Option<WatcherAbsence>,
+}
+
+/// The processes of an execution at their end.
+struct EndedProcesses {
+    /// how the first of them ended
+    status: ExitStatus,
+    resources: ResourceUse,
+    /// how many it had left behind
+    left_behind: usize,
 }
 
 /// A pipe and what came out of it; closed at its end.
@@ -211,7 +232,6 @@ impl RunningExecution {
             exit: pidfd_open(pid, PidfdFlags::empty()).ok(),
             stdout: OutputPipe::new(child.stdout.take()),
             stderr: OutputPipe::new(child.stderr.take()),
-            child,
             start,
             end: None,
             last_awake: read_monotonic_clock(),
@@ -239,7 +259,7 @@ impl RunningExecution {
     }
 
     /// Ends whatever still lives, reaps the child, and takes what is left in the pipes.
-    fn end_processes(&mut self) -> Result<(ExitStatus, usize), WorkloadError> {
+    fn end_processes(&mut self) -> Result<EndedProcesses, WorkloadError> {
         let mut waited = Ok(());
         if self.end.is_none() {
             self.family.signal(Signal::TERM);
@@ -254,16 +274,13 @@ impl RunningExecution {
             return Err(self.running_error("end it", std::io::ErrorKind::TimedOut.into()));
         }
         while self.wait_and_read(Nanos(0))? {}
-        let status = self.child.wait().map_err(|source| self.running_error("reap it", source))?;
-        Ok((status, killed))
+        let reaped = reap_with_resources(self.pid);
+        let (status, resources) = reaped.map_err(|source| self.running_error("reap it", source))?;
+        Ok(EndedProcesses { status, resources, left_behind: killed })
     }
 
-    pub(crate) fn finish(
-        self,
-        stopped: Option<ExecutionEnd>,
-        status: ExitStatus,
-        left_behind: usize,
-    ) -> WorkloadExecution {
+    fn finish(self, stopped: Option<ExecutionEnd>, ended: EndedProcesses) -> WorkloadExecution {
+        let EndedProcesses { status, resources, left_behind } = ended;
         let natural = match (status.code(), status.signal()) {
             (Some(code), _) => ExecutionEnd::Exit { code },
             (None, signal) => ExecutionEnd::Signal { signal: signal.unwrap_or_default() },
@@ -274,6 +291,7 @@ impl RunningExecution {
             stderr: self.stderr.captured,
             start: self.start,
             end: self.end.unwrap_or_else(read_monotonic_clock),
+            resources,
             left_behind: if stopped.is_some() { 0 } else { left_behind },
             absence: self.absence,
         }

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use perflab_model::Scalar;
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 
+use crate::definition::UntimedPhase;
 use crate::{WorkloadDefinition, WorkloadError, install};
 
 /// Paths on the host that only the caller knows.
@@ -79,12 +80,40 @@ impl WorkloadDefinition {
         })
     }
 
+    /// The untimed command of a phase with its templates filled; none where the definition has none. Without a scratch
+    /// directory of an iteration (setup, cleanup), it runs where perflab does.
+    ///
+    /// # Errors
+    /// Those of [`WorkloadDefinition::build_invocation`].
+    pub fn build_phase_invocation(
+        &self,
+        phase: UntimedPhase,
+        parameters: &IndexMap<String, Scalar>,
+        scope: &ExpressionScope,
+        host: &HostPaths,
+    ) -> Result<Option<Invocation>, WorkloadError> {
+        let elements = self.phases.argv(phase);
+        if elements.is_empty() {
+            return Ok(None);
+        }
+        let scope = build_scope(parameters, scope, host);
+        let mut argv = Vec::new();
+        for (index, argument) in elements.iter().enumerate() {
+            let rendered = argument.render(&scope);
+            let key = || format!("{}[{index}]", phase.key());
+            argv.extend(rendered.map_err(|source| self.template_error(key(), source))?);
+        }
+        let directory = host.scratch.clone().filter(|_| self.needs.scratch);
+        let environment = self.render_environment(&scope)?;
+        Ok(Some(Invocation { argv, environment, directory, inherits_stdin: false }))
+    }
+
     fn script_interpreter(&self) -> Vec<String> {
         vec!["/bin/sh".into(), "-c".into()]
     }
 
     fn render_environment(&self, scope: &ExpressionScope) -> Result<Vec<(String, String)>, WorkloadError> {
-        let mut all = vec![c_locale_variable()];
+        let mut all: Vec<(String, String)> = (!self.keeps_locale).then(c_locale_variable).into_iter().collect();
         all.extend(install::program_search_path(self).map(|path| ("PATH".into(), path)));
         for (name, text) in &self.environment {
             let rendered = scope.render(text);

@@ -9,11 +9,13 @@
 //! |---|---|
 //! | [`catalogue`] | all workloads by name: the embedded ones and those of `--workloads DIR` |
 //! | [`definition`] | one TOML file: parameters, argv, needs, metrics |
+//! | `inline_definition` | a command that stands in a study, as a definition |
 //! | [`parameter`] | a parameter's kind, default and range, and how a given value is resolved |
 //! | [`requirements`] | whether a workload is installed and permitted here, and which version it is |
 //! | [`install`] | packages, or a source archive of known checksum |
 //! | [`invocation`] | argv, environment and directory with everything filled in |
 //! | [`execution`] | one execution, stopped with all its descendants at its time limit |
+//! | `reap` | the end of a process, with what it used |
 //! | `descendants`, `execution_guard` | every process of an execution; a process that ends them when perflab is killed |
 //! | `fixed_addresses` | programs that are started without randomised addresses |
 //! | [`load`] | the built-in loads behind `perflab load NAME` |
@@ -26,14 +28,16 @@ pub mod error;
 pub mod execution;
 mod execution_guard;
 mod fixed_addresses;
+mod inline_definition;
 pub mod install;
 pub mod invocation;
 pub mod load;
 pub mod parameter;
+mod reap;
 pub mod requirements;
 
 pub use catalogue::{Catalogue, CatalogueError};
-pub use definition::{Requirements, WorkloadDefinition};
+pub use definition::{Requirements, UntimedPhase, WorkloadDefinition};
 pub use descendants::{ExecutionOwner, end_process_tree, find_unknown_executions};
 pub use error::WorkloadError;
 pub use execution::{ExecutionEnd, WorkloadExecution, execute_invocation, execute_invocation_at};

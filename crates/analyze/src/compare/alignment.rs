@@ -599,8 +599,9 @@ pub(crate) fn check_sides_overlap(
 /// Workloads and metrics that any side has samples of, for whoever chose none of them.
 fn sampled_metrics(sides: &[&ComparisonSide]) -> Vec<String> {
     let mut names = IndexSet::new();
+    let without_choice = AnalysisOptions::default();
     for run in sides.iter().flat_map(|side| &side.runs) {
-        for sample in &run.samples {
+        for sample in run.samples.iter().filter(|sample| without_choice.includes_metric(sample)) {
             let workload = run.manifest.plan.case(sample.case).map(|case| case.workload.as_str());
             names.insert(format!("{} {}", workload.unwrap_or_default(), sample.metric));
         }

@@ -3,6 +3,7 @@
 //! Choices that belong into the study are not among them, such as the margin of a metric, which is fixed before the
 //! first sample.
 
+use perflab_model::resource_use::ResourceMetric;
 use perflab_model::{RunRecord, Sample};
 
 use crate::compare::noise_card::NoiseCard;
@@ -80,11 +81,16 @@ impl AnalysisOptions {
         Ok(())
     }
 
+    /// Whether a metric is looked at. What iterations used of the machine is only where it was asked for: every workload has
+    /// it, and would have nine rows more.
     pub(crate) fn includes_metric(&self, sample: &Sample) -> bool {
         self.includes_metric_named(&sample.metric, sample.primary)
     }
 
     pub(crate) fn includes_metric_named(&self, name: &str, primary: bool) -> bool {
+        if self.metrics.is_empty() {
+            return primary || !ResourceMetric::is_name(name);
+        }
         let kind = if primary { "primary" } else { "explanatory" };
         is_chosen(&self.metrics, name) || is_chosen(&self.metrics, kind)
     }

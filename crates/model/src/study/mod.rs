@@ -11,6 +11,7 @@
 //! | `factor_side` | `on`: which side of a study with targets is set |
 //! | `target` | `[target.NAME]`: where cases run |
 //! | `stopping_rule` | `until`: when a run has measured enough |
+//! | `workload_spec` | `[workload.NAME]`: a workload of the catalogue, or a command of the study's own |
 //! | `validation` | everything that the text alone can get wrong |
 
 pub(crate) mod document;
@@ -20,11 +21,12 @@ pub(crate) mod factor_side;
 pub(crate) mod stopping_rule;
 pub(crate) mod target;
 pub(crate) mod validation;
+pub(crate) mod workload_spec;
 
 pub use crate::toml_source::TomlSource;
 pub use document::{
     DiskKind, DiskModel, IoTraceSpec, LostTargetPolicy, MetricChoice, ProfileScope, ProfileSpec, RunRules,
-    ScratchDisk, SlotOrder, Study, WorkloadSpec, study_json_schema,
+    ScratchDisk, SlotOrder, Study, study_json_schema,
 };
 pub use factor::{Factor, FactorLevel};
 pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};
@@ -34,3 +36,4 @@ pub use target::{
     AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,
 };
 pub use validation::stopping_rule_problems;
+pub use workload_spec::{CommandLine, WorkloadSpec};

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::quantity::Ratio;
+use crate::quantity::{Nanos, Ratio};
 
 /// `precision 1%, at most 60` or `decided, at most 60`
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,6 +21,8 @@ pub struct StoppingRule {
     pub at_most: u32,
     /// Blocks before which it does not end: a narrow interval of few values is luck.
     pub at_least: u32,
+    /// How long it may measure: it ends with the block in which this has passed, also before `at_least`.
+    pub within: Option<Nanos>,
 }
 
 /// What a run measures until.
@@ -63,7 +65,7 @@ impl StoppingRule {
     #[must_use]
     pub fn decided(at_most: u32) -> Self {
         let at_least = StoppingRule::FEWEST_DECIDED_BLOCKS.min(at_most);
-        StoppingRule { goal: StoppingGoal::Decided, at_most, at_least }
+        StoppingRule { goal: StoppingGoal::Decided, at_most, at_least, within: None }
     }
 
     /// Whether the run is looked at for its verdicts after every block.
@@ -85,10 +87,11 @@ impl StoppingRule {
 impl FromStr for StoppingRule {
     type Err = StoppingRuleError;
 
-    /// Reads `precision 1%, at most 60`, `precision 0.5%, at least 12, at most 100`, `decided, at most 100` or `decided`.
+    /// Reads `precision 1%, at most 60`, `precision 0.5%, at least 12, at most 100`, `decided, at most 100, within 60s` or
+    /// `decided`.
     fn from_str(text: &str) -> Result<Self, StoppingRuleError> {
         let refuse = |reason: &str| StoppingRuleError { text: text.into(), reason: reason.into() };
-        let (mut goal, mut at_most, mut at_least) = (None, None, None);
+        let (mut goal, mut at_most, mut at_least, mut within) = (None, None, None, None);
         for part in text.split(',').map(str::trim) {
             let count =
                 |rest: &str| rest.trim().parse::<u32>().map_err(|_| refuse("a number of blocks is missing"));
@@ -104,9 +107,12 @@ impl FromStr for StoppingRule {
             } else if let Some(rest) = part.strip_prefix("at least ") {
                 at_least = Some(count(rest)?);
                 None
+            } else if let Some(rest) = part.strip_prefix("within ") {
+                within = Some(rest.parse::<Nanos>().map_err(|error| refuse(&error.to_string()))?);
+                None
             } else {
                 return Err(refuse(&format!(
-                    "`{part}` is none of `decided`, `precision`, `at least` and `at most`"
+                    "`{part}` is none of `decided`, `precision`, `at least`, `at most` and `within`"
                 )));
             };
             if named.is_some() && goal.is_some() {
@@ -121,7 +127,7 @@ impl FromStr for StoppingRule {
         if at_most == 0 {
             Err(refuse("at most 0 measures nothing"))
         } else {
-            Ok(StoppingRule { goal, at_most, at_least })
+            Ok(StoppingRule { goal, at_most, at_least, within })
         }
     }
 }
@@ -132,7 +138,11 @@ impl fmt::Display for StoppingRule {
             Some(percent) => write!(f, "precision {percent}%")?,
             None => f.write_str("decided")?,
         }
-        write!(f, ", at least {}, at most {}", self.at_least, self.at_most)
+        write!(f, ", at least {}, at most {}", self.at_least, self.at_most)?;
+        match self.within {
+            Some(within) => write!(f, ", within {}", within.to_study_text()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -169,7 +179,9 @@ mod tests {
     #[test]
     fn a_rule_names_its_goal_and_its_end() {
         let rule: StoppingRule = "precision 1%, at most 60".parse().unwrap();
-        assert_eq!(rule, StoppingRule { goal: StoppingGoal::Precision(0.01), at_most: 60, at_least: 10 });
+        assert_eq!(rule, StoppingRule { goal: StoppingGoal::Precision(0.01), at_most: 60, at_least: 10, within: None });
+        let capped: StoppingRule = "decided, within 90s".parse().unwrap();
+        assert_eq!((capped.within, capped.to_string().parse()), (Some(Nanos(90_000_000_000)), Ok(capped)));
         assert_eq!(rule.to_string().parse(), Ok(rule));
         let few: StoppingRule = "at most 4, precision 0.5 %".parse().unwrap();
         assert_eq!(few.at_least, 4);
@@ -194,6 +206,7 @@ mod tests {
             "precision 1%, at most many",
             "precision 1%, at most 0",
             "decided, at most 0",
+            "decided, within a while",
         ];
         for text in texts {
             let refused = text.parse::<StoppingRule>().unwrap_err();

@@ -23,6 +23,7 @@ pub(crate) fn study_problems(study: &Study) -> Vec<Problem> {
         );
     }
     for (name, workload) in &study.workload {
+        found.extend(workload.problems(name));
         for (parameter, values) in &workload.matrix {
             matrix_problems(&format!("workload.{name}.matrix.{parameter}"), values, &mut found);
             if workload.parameters.contains_key(parameter) {

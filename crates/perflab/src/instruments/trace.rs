@@ -29,6 +29,7 @@ use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::instruments::trace_summary::print_trace_summary;
 use crate::instruments::watched_process::AttachArgs;
 use crate::measure::command_study::{self, CommandStudy};
+use crate::measure::command_words;
 use crate::output_path::OutputPath;
 use crate::quantities::parse_quantile_share;
 use crate::verb::Verb;
@@ -191,13 +192,13 @@ pub fn run_trace_verb(context: &App, verb: &TraceVerb) -> Result<Exit, Failure> 
 
 /// Runs the command once, keeps its trace, and says what made its slow operations slow.
 pub fn record_trace(context: &App, args: &TraceRecordArgs) -> Result<Exit, Failure> {
-    let mut words = command_study::command_words(&args.command)?;
+    let mut words = command_words::command_words(&args.command)?;
     // Its own loads, whether or not it is on PATH.
     if let Some(first) = words.first_mut().filter(|first| *first == "perflab") {
         *first = std::env::current_exe().context("cannot find perflab's own binary")?.display().to_string();
     }
-    command_study::check_command_exists(&words)?;
-    let title = command_study::quote_toml(&format!("Operations of `{}`", words.join(" ")));
+    command_words::check_command_exists(&words)?;
+    let title = command_words::quote_toml(&format!("Operations of `{}`", words.join(" ")));
     let written = CommandStudy {
         verb: "trace run",
         workload: "command",

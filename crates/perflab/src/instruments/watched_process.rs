@@ -13,7 +13,7 @@ use clap::Args;
 use perflab_formats::kernel::process::ProcessStat;
 
 use crate::failure::{Failure, FailureContext as _, UnexpectedError};
-use crate::measure::command_study;
+use crate::measure::command_words;
 use crate::quantities::parse_slowdown;
 use perflab_model::quantity::format_quantity;
 use perflab_model::{Nanos, Ratio};
@@ -205,7 +205,7 @@ impl WatchedProcess {
         if let Some(pid) = arguments.pid {
             return Ok(Self { name: format!("process {pid}"), pid, child: None, failed: false, ended: None });
         }
-        let mut words = command_study::command_words(&arguments.command)?;
+        let mut words = command_words::command_words(&arguments.command)?;
         let name = words.join(" ");
         if let Some(first) = words.first_mut() {
             *first = find_command(OsStr::new(first.as_str()))?.display().to_string();

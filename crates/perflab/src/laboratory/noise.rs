@@ -37,11 +37,12 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
     }
     run::undo_leftovers(context);
     let stop = run::stop_on_interrupt()?;
-    let machine = run::local_machine(context, context.catalogue()?)?;
     let before = ProcessorLoad::read(context);
     let mut newest = None;
     for _ in 0..args.runs {
-        let manifest = run::prepare_manifest(context, &noise_run_args(args), use_same_variant_twice)?;
+        let (manifest, catalogue) =
+            run::prepare_manifest(context, &noise_run_args(args), use_same_variant_twice)?;
+        let machine = run::local_machine(context, catalogue)?;
         let (status, directory) =
             run::execute_study(context, &machine, &manifest, &RunPermissions::default(), &stop)?;
         newest = Some(directory.read_record()?);

@@ -62,7 +62,7 @@ fn plan_named_study(
         set.extend(first_levels(&study));
     }
     let choices = PlanChoices { set, seed: seed.unwrap_or_else(rand::random), ..PlanChoices::default() };
-    let plan = plan_study(&study, &context.catalogue()?, &facts, &choices)
+    let plan = plan_study(&study, &context.catalogue_of(&source, &study)?, &facts, &choices)
         .map_err(|found| source.place_problems(found))?;
     Ok((study, plan))
 }

@@ -84,7 +84,7 @@ fn open_guest_shell(context: &App, guest: &str) -> Result<Exit, Failure> {
 fn boot_described_guest(context: &App, args: &BootArgs) -> Result<Exit, Failure> {
     // A guest whose root is this host's has its programs; what a disk or a folder of its own holds is known there.
     if args.root == "host" {
-        crate::measure::command_study::check_command_exists(&args.command)?;
+        crate::measure::command_words::check_command_exists(&args.command)?;
     }
     let machine = machine_from_args(args)?;
     let logs = GuestLogs::new(context, args)?;

@@ -3,7 +3,7 @@
 //!
 //! What such a study measures or records is the verb's.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use perflab_archive::RunDir;
 use perflab_conduct::{LocalMachine, PlanChoices};
@@ -13,7 +13,8 @@ use perflab_observe::own_directories;
 use perflab_settings::TemporaryFolder;
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
+use crate::failure::{Exit, Failure, FailureContext as _};
+use crate::measure::command_words::{check_command_exists, command_words, escape_template, quote_toml};
 use crate::measure::run;
 
 /// A command, or a range of time, that an instrument records.
@@ -115,40 +116,6 @@ fn workload_definition(command: &[OsString], duration: Option<Nanos>) -> Result<
         }
     };
     Ok(command_definition(&words, ""))
-}
-
-/// The words of a command.
-pub fn command_words(command: &[OsString]) -> Result<Vec<String>, UsageError> {
-    command.iter().map(command_word).collect()
-}
-
-/// Whether there is such a program, before anything is done for it.
-pub fn check_command_exists(command: &[String]) -> Result<(), perflab_prefetch::PrefetchError> {
-    let program =
-        command.first().map(|first| perflab_prefetch::trace_store::find_program_path(OsStr::new(first)));
-    program.transpose().map(drop)
-}
-
-fn command_word(word: &OsString) -> Result<String, UsageError> {
-    let text = word.to_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    text.ok_or_else(|| {
-        let message = format!("the argument `{}` is empty or not UTF-8", word.display());
-        UsageError::new(message, "put the command into a script, and record the script")
-    })
-}
-
-/// A word that the catalogue's templates leave as it is.
-pub fn escape_template(word: &str) -> String {
-    if !word.contains(['{', '}']) {
-        return word.to_owned();
-    }
-    let text = word.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
-    format!("{{{{ '{text}' }}}}")
-}
-
-/// A TOML string: a JSON string is one.
-pub fn quote_toml(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 /// A study and its workload, as text: what a person could have written.

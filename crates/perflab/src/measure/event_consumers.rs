@@ -12,7 +12,9 @@ use perflab_analyze::{AnalysisOptions, AnalyzeError, DecidingRows};
 use perflab_archive::{Archive, RunDir, RunRecorder};
 use perflab_model::StopRequest;
 use perflab_model::study::{StoppingGoal, StoppingRule};
-use perflab_model::{IterationRecord, Manifest, Outcome, Overhead, Ratio, RunEvent, RunEventKind, RunRecord};
+use perflab_model::{
+    IterationRecord, Manifest, Nanos, Outcome, Overhead, Ratio, RunEvent, RunEventKind, RunRecord,
+};
 
 use crate::failure::Failure;
 use perflab_model::quantity::format_share;
@@ -103,6 +105,12 @@ pub struct StoppingWatch {
     any_primary: bool,
     /// Slots that ended in each block: in all targets, where there are several.
     ended: HashMap<u32, HashSet<u32>>,
+    /// Blocks that are complete.
+    blocks: u32,
+    /// When the first iteration that counts began.
+    begun: Option<Nanos>,
+    /// Whether the run ends because its time is over.
+    is_out_of_time: bool,
     /// What was measured so far; nothing without a rule.
     run: RunRecord,
 }
@@ -119,6 +127,9 @@ impl StoppingWatch {
             stop: stop.clone(),
             any_primary: metrics.clone().any(|metric| metric.primary),
             ended: HashMap::new(),
+            blocks: 0,
+            begun: None,
+            is_out_of_time: false,
             run: RunRecord {
                 manifest: manifest.clone(),
                 samples: Vec::new(),
@@ -136,6 +147,7 @@ impl StoppingWatch {
         if slot.warmup {
             return;
         }
+        self.begun.get_or_insert(iteration.start);
         if iteration.outcome != Outcome::Interrupted {
             self.ended.entry(slot.block).or_default().insert(iteration.slot);
         }
@@ -149,10 +161,20 @@ impl StoppingWatch {
             self.ended.iter().filter(|(_, slots)| slots.len() == cases).map(|(block, _)| *block).collect();
         for block in complete {
             self.ended.remove(&block);
+            self.blocks += 1;
             if block + 1 >= until.at_least && Self::is_look_due(block) && self.is_goal_reached(until.goal) {
+                self.stop.request_end();
+            } else if self.is_time_over(until) {
+                self.is_out_of_time = true;
                 self.stop.request_end();
             }
         }
+    }
+
+    /// Whether the rule's time has passed with the last iteration.
+    fn is_time_over(&self, until: StoppingRule) -> bool {
+        let span = self.run.iterations.last().zip(self.begun).map(|(last, begun)| last.end.since(begun));
+        span.zip(until.within).is_some_and(|(span, within)| span >= within)
     }
 
     /// Comparing takes the longer the more blocks there are, on the machine that is being measured.
@@ -192,16 +214,16 @@ impl StoppingWatch {
 
     /// What a finished run is not known well enough in, where the study says how well it should be.
     pub fn missed_goal(&self) -> Option<String> {
-        let until = self.stopping_rule.filter(|_| !self.stop.is_end_requested())?;
+        let is_reached = self.stop.is_end_requested() && !self.is_out_of_time;
+        let until = self.stopping_rule.filter(|_| !is_reached)?;
         match until.goal {
-            StoppingGoal::Precision(precision) => self.missed_precision(precision, until.at_most),
-            StoppingGoal::Decided => self.open_rows(until.at_most),
+            StoppingGoal::Precision(precision) => self.missed_precision(precision),
+            StoppingGoal::Decided => self.open_rows(),
         }
     }
 
-    fn missed_precision(&self, precision: f64, at_most: u32) -> Option<String> {
-        let label =
-            |case| self.run.manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
+    fn missed_precision(&self, precision: f64) -> Option<String> {
+        let label = |case| self.run.manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
         let vague = self.precisions().into_iter().filter(|(.., found)| !is_narrow_enough(*found, precision));
         let vague = vague.map(|(case, metric, found)| match found {
             Some(found) => format!("{} {metric} is known to ± {}", label(case), format_share(found)),
@@ -209,24 +231,33 @@ impl StoppingWatch {
         });
         let (first, others) = first_and_others(vague.collect())?;
         Some(format!(
-            "warning: the precision of {} % was not reached in {at_most} blocks: {first}{others}; raise `at most` in the \
-             study, or measure on a quieter machine",
-            Ratio(precision).percent()
+            "warning: the precision of {} % was not reached in {} blocks: {first}{others}; {}",
+            Ratio(precision).percent(),
+            self.blocks,
+            self.end_advice()
         ))
     }
 
-    fn open_rows(&self, at_most: u32) -> Option<String> {
-        let advice = "raise `at most`, or measure on a quieter machine";
+    /// What lets a run measure for longer.
+    fn end_advice(&self) -> &'static str {
+        match self.is_out_of_time {
+            true => "give it more time, or measure on a quieter machine",
+            false => "raise `at most`, or measure on a quieter machine",
+        }
+    }
+
+    fn open_rows(&self) -> Option<String> {
+        let (blocks, advice) = (self.blocks, self.end_advice());
         let deciding = match self.deciding_rows() {
             Ok(deciding) => deciding,
-            Err(error) => return Some(format!("warning: nothing was decided in {at_most} blocks: {error}")),
+            Err(error) => return Some(format!("warning: nothing was decided in {blocks} blocks: {error}")),
         };
         let open = deciding.open.iter().map(|row| {
             let verdict = row.verdict_word();
             format!("{} {} of {} is {verdict}", row.subject, row.metric, row.candidate_name)
         });
         let (first, others) = first_and_others(open.collect())?;
-        Some(format!("warning: not decided in {at_most} blocks: {first}{others}; {advice}"))
+        Some(format!("warning: not decided in {blocks} blocks: {first}{others}; {advice}"))
     }
 }
 

@@ -1,6 +1,10 @@
 //! Verbs that measure: a study, or a command made into one.
 
+pub mod bench;
 pub mod command_study;
+pub mod command_words;
 pub(crate) mod event_consumers;
 pub(crate) mod progress;
 pub mod run;
+pub mod varied_factor;
+pub mod watch;

@@ -1,5 +1,6 @@
 //! One execution of a study, `perflab run`: its manifest, its events to consumers, settings undone.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -16,21 +17,26 @@ use perflab_model::study::{StoppingRule, TomlSource};
 use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunPlan, RunStatus, Study};
 use perflab_observe::Root;
 use perflab_settings::setting_problems;
-use perflab_workload::ExecutionGuard;
+use perflab_workload::{Catalogue, ExecutionGuard};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
+use crate::measure::command_words::{check_command_exists, command_words, escape_template, quote_toml};
 use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_consumers};
 use crate::measure::progress::ProgressReporter;
+use crate::measure::varied_factor::VariedFactor;
 use crate::verb::Verb;
 use crate::{signals, study_source};
 
-/// Runs a study and shows what came out.
+/// Runs a study, or a command, and shows what came out.
 pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
     undo_leftovers(context);
-    let manifest = prepare_manifest(context, args, |_| ())?;
+    let (manifest, catalogue) = match &args.study {
+        Some(_) => prepare_manifest(context, args, |_| ())?,
+        None => prepare_written_study(context, command_run_study(args)?, args, |_| ())?,
+    };
     let stop = stop_on_interrupt()?;
-    let machine = local_machine(context, context.catalogue()?)?;
+    let machine = local_machine(context, catalogue)?;
     let permissions = RunPermissions { apply: args.apply, install: args.install };
     let (status, run) = execute_study(context, &machine, &manifest, &permissions, &stop)?;
     crate::see::report::conclude_run(context, &run, args.no_report)?;
@@ -76,26 +82,44 @@ pub fn undo_leftovers(context: &App) {
     }
 }
 
-/// The manifest of the study, as changed by the arguments and by `change`.
+/// The manifest of the study that is named, as changed by the arguments and by `change`, with the catalogue that it is run
+/// from.
 pub fn prepare_manifest(
     context: &App,
     args: &RunArgs,
     change: impl FnOnce(&mut Study),
-) -> Result<Manifest, Failure> {
-    let source = study_source::find_study(&args.study)?;
+) -> Result<(Manifest, Catalogue), Failure> {
+    let source = study_source::find_study(args.study.as_deref().unwrap_or_default())?;
+    prepare_written_study(context, source, args, change)
+}
+
+/// The same of a study that was written for the occasion.
+pub fn prepare_written_study(
+    context: &App,
+    source: TomlSource,
+    args: &RunArgs,
+    change: impl FnOnce(&mut Study),
+) -> Result<(Manifest, Catalogue), Failure> {
     let mut study = source.parse_study()?;
+    for varied in &args.vary {
+        varied.add_to(&mut study)?;
+    }
     note_study_warnings(&source, &study);
     change(&mut study);
     plan_manifest(context, &source, study, args)
 }
 
-/// The manifest of a study that was read from `source`, as changed by the arguments.
+/// The manifest of a study that was read from `source`, as changed by the arguments, with the catalogue that it is run from.
 pub fn plan_manifest(
     context: &App,
     source: &TomlSource,
     mut study: Study,
     args: &RunArgs,
-) -> Result<Manifest, Failure> {
+) -> Result<(Manifest, Catalogue), Failure> {
+    if args.no_monitors {
+        study.monitors.clear();
+        (study.profile, study.io) = (None, None);
+    }
     if let Some(iterations) = args.iterations {
         if iterations == 0 {
             let message = "`--iterations 0` would measure nothing";
@@ -110,7 +134,7 @@ pub fn plan_manifest(
     }
     study.run.until = args.until.or(study.run.until);
     let mut facts = perflab_observe::collect_facts(&context.root, study.facts.as_deref())?;
-    let catalogue = context.catalogue()?;
+    let catalogue = context.catalogue_of(source, &study)?;
     let seed = args.seed.or(study.run.seed).unwrap_or_else(rand::random);
     study.run.seed = Some(seed);
     if let Some(profile) = &mut study.profile {
@@ -134,7 +158,24 @@ pub fn plan_manifest(
     let study = perflab_conduct::plan::narrow_study(&study, &choices)
         .map_err(|found| source.place_problems(found))?;
     check_settings(context, source, &study, &plan)?;
-    Ok(build_manifest(source, study, plan, facts, args.label.clone(), &context.root))
+    let manifest = build_manifest(source, study, plan, facts, args.label.clone(), &context.root);
+    Ok((manifest, catalogue))
+}
+
+/// The study that runs a command.
+fn command_run_study(args: &RunArgs) -> Result<TomlSource, Failure> {
+    let words = command_words(&args.command)?;
+    let command = match words.as_slice() {
+        // As a shell's user would quote it.
+        [text] if text.contains(char::is_whitespace) => quote_toml(&escape_template(text)),
+        words => {
+            check_command_exists(words)?;
+            let words: Vec<String> = words.iter().map(|word| quote_toml(&escape_template(word))).collect();
+            format!("[{}]", words.join(", "))
+        }
+    };
+    let title = quote_toml(&format!("`{}`", words.join(" ")));
+    Ok(TomlSource::new("run", format!("title = {title}\n\n[workload.command]\ncommand = {command}\n")))
 }
 
 /// Says what is hardly meant, in its place.
@@ -225,7 +266,8 @@ fn start_execution_guard() -> Option<ExecutionGuard> {
     started.map_err(warn).ok()
 }
 
-fn exit_of_run(context: &App, status: RunStatus, run: &RunDir) -> Exit {
+/// How a run ended, as an exit code, with a word on it.
+pub fn exit_of_run(context: &App, status: RunStatus, run: &RunDir) -> Exit {
     match status {
         RunStatus::Finished => Exit::Fine,
         RunStatus::Failed => {
@@ -270,11 +312,20 @@ pub fn build_manifest(
     }
 }
 
-/// Run a study and show what came of it: progress, table, report
-#[derive(Debug, Args)]
+/// Run a study, or a command, and show what came of it: progress, table, report
+#[derive(Debug, Default, Args)]
+#[command(after_long_help = RUN)]
 pub struct RunArgs {
     /// A study file, or the name of a shipped study (`perflab study list`)
-    pub study: String,
+    #[arg(required_unless_present = "command", conflicts_with = "command")]
+    pub study: Option<String>,
+    /// A command in place of a study: its time decides; one argument with blanks in it is a text for the shell
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+    /// Vary something more, `KIND:KEY=LEVEL,LEVEL` with the baseline first (repeatable): sysctl:vm.swappiness=60,0,
+    /// file:/sys/…=a,b, environment:NAME=a,b, parameter:NAME=1,2, drop-caches=0,3. `NAME=` in front names the factor
+    #[arg(long, value_name = "KIND:KEY=LEVELS")]
+    pub vary: Vec<VariedFactor>,
     /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
@@ -293,6 +344,9 @@ pub struct RunArgs {
     /// End the run once this is reached: `decided`, `decided, at most 100`, `precision 1%, at most 60`
     #[arg(long, value_name = "RULE")]
     pub until: Option<StoppingRule>,
+    /// Record nothing while iterations run: no monitors, stacks and I/O
+    #[arg(long)]
+    pub no_monitors: bool,
     /// Install missing workloads first
     #[arg(long)]
     pub install: bool,
@@ -310,21 +364,16 @@ pub struct RunArgs {
 impl RunArgs {
     /// A study as it is.
     pub fn of_study(study: &str) -> Self {
-        RunArgs {
-            study: study.into(),
-            label: None,
-            set: Vec::new(),
-            only: None,
-            seed: None,
-            iterations: None,
-            until: None,
-            install: false,
-            apply: false,
-            scratch: None,
-            no_report: false,
-        }
+        RunArgs { study: Some(study.into()), ..RunArgs::default() }
     }
 }
+
+const RUN: &str = "\
+Examples:
+  perflab run quickstart                                     a shipped study
+  perflab run study.toml --label before                      a study of your own
+  perflab run --iterations 20 -- make -j4                    how long a command takes
+  perflab run --vary sysctl:vm.swappiness=60,0 -- ./load     the same command under two settings";
 
 impl Verb for RunArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {

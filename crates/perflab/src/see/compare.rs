@@ -11,6 +11,7 @@ use perflab_present::comparison::{self, OutputFormat};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
+use crate::file_runs::NamedRuns;
 use crate::gate_args::GateArgs;
 use crate::quantities::{parse_confidence, parse_margin};
 use crate::selection;
@@ -20,6 +21,8 @@ use perflab_model::Ratio;
 /// Compares runs, or the levels of a factor within one.
 pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> {
     refuse_ineffective_options(args)?;
+    let named = NamedRuns::resolve(context, &args.runs)?;
+    let args = &with_named_runs(args, &named);
     let gate = args.gate.gate();
     let gate = gate.as_ref();
     if let [first, second] = &args.by[..] {
@@ -49,6 +52,16 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
         0 => Exit::Fine,
         _ => Exit::Regression,
     })
+}
+
+/// The arguments with files of other tools replaced by the runs that they became.
+fn with_named_runs(args: &CompareArgs, named: &NamedRuns) -> CompareArgs {
+    let selector_of = |name: &String| {
+        let at = args.runs.iter().position(|run| run == name);
+        at.and_then(|at| named.selectors.get(at)).unwrap_or(name).clone()
+    };
+    let baseline = args.baseline.as_ref().map(selector_of);
+    CompareArgs { runs: named.selectors.clone(), baseline, ..args.clone() }
 }
 
 /// Lines about how evenly targets were served below a comparison.
@@ -321,11 +334,11 @@ fn comparison_options(args: &CompareArgs) -> AnalysisOptions {
 }
 
 /// Compare runs, or the levels of a factor within a run
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_long_help = COMPARE)]
 pub struct CompareArgs {
-    /// The baseline, then one or more candidates; or one run or its repetitions (default: @latest), whose factor is compared:
-    /// with several factors, name one by --by
+    /// The baseline, then one or more candidates, also files of other tools; or one run or its repetitions (default:
+    /// @latest), whose factor is compared: with several factors, name one by --by
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
     /// Compare the levels of this factor within the run, the first being the baseline; with two factors (`host,guest`),
@@ -392,6 +405,7 @@ Examples:
   perflab compare before after                      verdicts, with intervals
   perflab compare v1 v2 v3 --baseline v2            more than two, against any of them
   perflab compare @latest --by pages                the levels of a factor within one run
+  perflab compare old.json new.json                 files of other tools, such as fio's or hyperfine's
   perflab compare before after --ratio              gains and their geometric mean
   perflab compare before after --stat mean,p99,max  other statistics beside the verdict
   perflab compare @latest --by host,guest           two factors: effects and their interaction

@@ -13,18 +13,20 @@ use perflab_present::section::Section;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _};
+use crate::file_runs::NamedRuns;
 use crate::output_path::OutputPath;
 use crate::verb::Verb;
 
 /// Writes one HTML file about runs.
 pub fn report_runs(context: &App, args: &ReportArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
-    let sides = args
-        .runs
+    let named = NamedRuns::resolve(context, &args.runs)?;
+    let sides = named
+        .selectors
         .iter()
         .map(|name| crate::selection::select_side(&archive, name))
         .collect::<Result<Vec<_>, _>>()?;
-    let found = args.runs.iter().map(|name| archive.find_runs(name)).collect::<Result<Vec<_>, _>>()?;
+    let found = named.selectors.iter().map(|name| archive.find_runs(name)).collect::<Result<Vec<_>, _>>()?;
     let runs: Vec<RunDir> = found.into_iter().flatten().collect();
     let path = match (&args.output, runs.first()) {
         (Some(path), _) => path.clone(),
@@ -132,7 +134,7 @@ fn remembered_trace(program: &str) -> Option<TraceContents> {
 /// Write one HTML file that shows runs and their difference, offline
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The runs, the baseline first
+    /// The runs, the baseline first; also files of other tools
     #[arg(default_value = "@latest", value_name = "RUN")]
     pub runs: Vec<String>,
     /// The file to write (default: reports/ID.html in the archive)

@@ -68,7 +68,8 @@ fn run_page_commands(page: &Path) -> usize {
     }
     let laboratory = prepare_sandbox();
     for line in &commands {
-        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let words = shlex::split(line).unwrap();
+        let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
         let said = laboratory.run(&words);
         // A gate ends with 5 where something became worse: what beside this test was measured here decides that. The guard
         // ends with 7, as two runs are no history.

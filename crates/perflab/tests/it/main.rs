@@ -5,6 +5,7 @@ mod architecture;
 mod attach;
 mod bad_input;
 mod bad_values;
+mod bench;
 mod caches;
 mod channels;
 mod circles;

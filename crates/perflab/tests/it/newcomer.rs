@@ -118,7 +118,7 @@ fn the_readme_is_followed_by_a_user_who_has_nothing_else() {
     let newcomer = NewcomerShell::new();
     newcomer.follow_page(&read_page("README.md"));
     let archive = newcomer.path("here/perflab-archive");
-    assert_eq!(fs::read_dir(archive.join("runs")).unwrap().count(), 3);
+    assert_eq!(fs::read_dir(archive.join("runs")).unwrap().count(), 4);
     assert_eq!(fs::read_dir(newcomer.path("home/.cargo")).unwrap().count(), 1);
 }
 

@@ -1,0 +1,196 @@
+//! `[workload.NAME]`: a workload of the catalogue, or a command of the study's own, with its parameters.
+
+use std::fmt;
+
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Problem;
+use crate::scalar::Scalar;
+
+/// One workload with its parameters.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WorkloadSpec {
+    /// The workload's name in the catalogue, where it is not the name of this table.
+    #[serde(default, rename = "use")]
+    pub uses: Option<String>,
+    /// A command of your own in place of a workload of the catalogue: a text for the shell, or a list of words. It is
+    /// timed; `{{ NAME }}` stands for a parameter, `{{ scratch }}` for an empty folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandLine>,
+    /// What runs the texts among the commands: a shell such as `bash`, or `none`, which splits a text into words as a
+    /// shell would (default: /bin/sh).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+    /// A command before the first iteration of a case, not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<CommandLine>,
+    /// A command before each iteration, not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<CommandLine>,
+    /// A command after each iteration, not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conclude: Option<CommandLine>,
+    /// A command after the last iteration, however the run ends; not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<CommandLine>,
+    /// Exit codes of the command that are no failure besides 0; `[-1]` stands for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_exit: Vec<i32>,
+    /// What the command's output says, as `[[metric]]` of a workload's file; without any, the time it took decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metric: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// Parameters with one value each. A text for a number is an expression: `threads = "2 * cpus"`; a command's
+    /// parameters are texts.
+    #[serde(default)]
+    pub parameters: IndexMap<String, Scalar>,
+    /// Parameters with several values: every combination is a case.
+    #[serde(default)]
+    pub matrix: IndexMap<String, Vec<Scalar>>,
+    /// Environment variables.
+    #[serde(default)]
+    pub environment: IndexMap<String, String>,
+}
+
+/// A command: a text for a shell, or its words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum CommandLine {
+    /// `"make -j4 | tail"`
+    Text(String),
+    /// `["make", "-j4"]`
+    Words(Vec<String>),
+}
+
+impl CommandLine {
+    /// Whether there is nothing to run.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            CommandLine::Text(text) => text.trim().is_empty(),
+            CommandLine::Words(words) => words.first().is_none_or(String::is_empty),
+        }
+    }
+
+    /// All its texts, each a template.
+    pub fn templates(&self) -> &[String] {
+        match self {
+            CommandLine::Text(text) => std::slice::from_ref(text),
+            CommandLine::Words(words) => words,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CommandLine {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CommandLineVisitor)
+    }
+}
+
+/// Written by hand, because an untagged enum would answer every slip with "did not match any variant".
+struct CommandLineVisitor;
+
+impl<'de> Visitor<'de> for CommandLineVisitor {
+    type Value = CommandLine;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a command: a text for the shell, or a list of words")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<CommandLine, E> {
+        Ok(CommandLine::Text(text.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CommandLine, A::Error> {
+        let mut words = Vec::new();
+        while let Some(word) = list.next_element()? {
+            words.push(word);
+        }
+        Ok(CommandLine::Words(words))
+    }
+}
+
+impl JsonSchema for CommandLine {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CommandLine".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A command: a text for the shell, or a list of words.",
+            "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" }, "minItems": 1 }],
+        })
+    }
+}
+
+impl WorkloadSpec {
+    /// The commands besides the timed one, by their keys.
+    pub fn untimed_commands(&self) -> impl Iterator<Item = (&'static str, &CommandLine)> {
+        let all = [
+            ("setup", &self.setup),
+            ("prepare", &self.prepare),
+            ("conclude", &self.conclude),
+            ("cleanup", &self.cleanup),
+        ];
+        all.into_iter().filter_map(|(key, command)| Some((key, command.as_ref()?)))
+    }
+
+    /// What the table of the workload called `name` alone can get wrong.
+    pub(crate) fn problems(&self, name: &str) -> Vec<Problem> {
+        let key = |part: &str| format!("workload.{name}.{part}");
+        let mut found = Vec::new();
+        if let (Some(_), Some(_)) = (&self.uses, &self.command) {
+            let problem = Problem::new(key("use"), "does not go with a `command` of the study's own");
+            found.push(problem.with_hint("keep one of the two"));
+        }
+        let commands = self.command.iter().map(|command| ("command", command)).chain(self.untimed_commands());
+        for (part, _) in commands.filter(|(_, command)| command.is_empty()) {
+            found.push(Problem::new(key(part), "runs nothing").with_hint("name a program and its arguments"));
+        }
+        if self.command.is_none() {
+            let needless = [
+                ("shell", self.shell.is_some()),
+                ("allow-exit", !self.allow_exit.is_empty()),
+                ("metric", !self.metric.is_empty()),
+            ];
+            let needless = needless.into_iter().filter(|(_, given)| *given).map(|(part, _)| part);
+            for part in needless.chain(self.untimed_commands().map(|(part, _)| part)) {
+                let problem = Problem::new(key(part), "belongs to a `command` of the study's own");
+                found.push(problem.with_hint("add `command = \"…\"`, or put it into the workload's file"));
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::study::TomlSource;
+
+    fn problem_keys(workload: &str) -> Vec<String> {
+        let text = format!("title = \"t\"\n[workload.w]\n{workload}\n");
+        let found = TomlSource::new("s.toml", text).parse_study().unwrap_err();
+        found.list.into_iter().map(|problem| problem.key).collect()
+    }
+
+    #[test]
+    fn a_command_is_a_text_or_words() {
+        let text = "title = \"t\"\n[workload.a]\ncommand = \"ls | wc\"\n[workload.b]\ncommand = [\"ls\", \"-l\"]\n";
+        let study = TomlSource::new("s.toml", text).parse_study().unwrap();
+        assert_eq!(study.workload["a"].command.as_ref().unwrap().templates(), ["ls | wc"]);
+        assert_eq!(study.workload["b"].command.as_ref().unwrap().templates(), ["ls", "-l"]);
+        assert_eq!(problem_keys("command = 3"), ["workload.w.command"]);
+    }
+
+    #[test]
+    fn what_belongs_to_a_command_is_not_without_one() {
+        assert_eq!(problem_keys("use = \"fio\"\ncommand = \"ls\""), ["workload.w.use"]);
+        assert_eq!(problem_keys("command = []"), ["workload.w.command"]);
+        assert_eq!(
+            problem_keys("shell = \"bash\"\nprepare = \"sync\"\nallow-exit = [1]"),
+            ["workload.w.shell", "workload.w.allow-exit", "workload.w.prepare"]
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! `perflab watch -- COMMAND`: all monitors around any load, and what the machine did meanwhile.
+
+use std::ffi::OsString;
+use std::fs::File;
+
+use clap::Args;
+use perflab_analyze::{MachineActivity, command_times, machine_activity};
+use perflab_archive::RunDir;
+use perflab_model::{Nanos, fact_table};
+use perflab_observe::all_monitors;
+use perflab_present::command_times::command_times_grid;
+use perflab_present::comparison::OutputFormat;
+use perflab_present::machine_activity::machine_activity_grid;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::failure::{Exit, Failure};
+use crate::measure::command_study::RecordedCommand;
+use crate::verb::Verb;
+
+/// Monitors that cost too much, or say too much, to be among all of them unasked.
+const NOT_UNASKED: &[&str] = &["slab-exact", "slab-caches", "kvm"];
+
+/// Record all monitors around a command, and say what the machine did meanwhile
+#[derive(Debug, Args)]
+#[command(after_long_help = WATCH)]
+pub struct WatchArgs {
+    /// The command; without one, the system is watched until ^C, or for --duration
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+    /// Time between readings
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub every: Nanos,
+    /// How long to watch the machine at rest, before the command and after it
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub quiet_time: Nanos,
+    /// How long at most
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// A name for the run; runs that share a label are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+}
+
+const WATCH: &str = "\
+Examples:
+  perflab watch -- make -j4                what the machine did during a build
+  perflab watch --duration 10s             what it does now
+  perflab report @latest                   the same over time, as pictures
+  perflab compare a b --monitor vmstat     two such runs, by what a monitor recorded";
+
+/// The document of `--format json`.
+#[derive(Serialize)]
+struct WatchDocument<'a> {
+    version: u32,
+    run: &'a str,
+    activity: &'a [MachineActivity],
+}
+
+/// Watches, and says what happened.
+pub fn watch_command(context: &App, args: &WatchArgs) -> Result<Exit, Failure> {
+    let recorded = RecordedCommand {
+        verb: "watch",
+        title: "What the machine does",
+        command: &args.command,
+        pid: None,
+        duration: args.duration,
+        quiet_time: args.quiet_time,
+        label: args.label.as_deref(),
+        tables: &monitor_table(context, args.every),
+    };
+    let (status, found) = recorded.record(context, |_| ())?;
+    show_activity(context, args, &found)?;
+    Ok(recorded.exit_of(context, status, &found))
+}
+
+/// All that can be read here.
+fn monitor_table(context: &App, every: Nanos) -> String {
+    let every = every.to_study_text();
+    let readable = all_monitors().iter().filter(|monitor| !NOT_UNASKED.contains(&monitor.name));
+    let readable = readable.filter(|monitor| File::open(context.root.path(monitor.source)).is_ok());
+    let lines: String = readable.map(|monitor| format!("{} = \"{every}\"\n", monitor.name)).collect();
+    format!("[monitors]\n{lines}")
+}
+
+fn show_activity(context: &App, args: &WatchArgs, found: &RunDir) -> Result<(), Failure> {
+    let record = found.read_record()?;
+    let series = found.list_monitors()?;
+    let series = series.iter().map(|monitor| found.read_series(monitor)).collect::<Result<Vec<_>, _>>()?;
+    let cpus = record.manifest.facts.integer(&fact_table::CPU_ONLINE).unwrap_or(1) as f64;
+    let activity = machine_activity(&record, &series, cpus);
+    if context.format == OutputFormat::Json {
+        return context.print_json(&WatchDocument { version: 1, run: found.id(), activity: &activity });
+    }
+    if context.format == OutputFormat::Table && !args.command.is_empty() {
+        context.print_grid(&command_times_grid(&command_times(&record)))?;
+        context.print_text("")?;
+    }
+    context.print_grid(&machine_activity_grid(&activity))
+}
+
+impl Verb for WatchArgs {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
+        watch_command(app, self)
+    }
+}

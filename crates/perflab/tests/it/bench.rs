@@ -1,0 +1,150 @@
+//! `perflab bench` and `perflab run -- COMMAND`: commands timed, in a line.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::laboratory::Sandbox;
+
+/// The rows of a comparison's first document.
+fn rows(comparisons: &Value) -> &Vec<Value> {
+    comparisons[0]["rows"].as_array().unwrap()
+}
+
+#[test]
+fn commands_are_compared_in_one_line_and_exported_as_hyperfine_does() {
+    let sandbox = Sandbox::new();
+    let bench =
+        ["bench", "sleep 0.01", "sleep 0.2", "-n", "short", "-r", "6", "--export", "times.json", "--label", "b"];
+    let found = sandbox.run_json(&bench);
+    let time = rows(&found).iter().find(|row| row["metric"] == "time").unwrap();
+    assert_eq!((time["verdict"].as_str(), found[0]["by"].as_str()), (Some("worse"), Some("command")));
+
+    let times: Value = serde_json::from_slice(&std::fs::read(sandbox.path("times.json")).unwrap()).unwrap();
+    let results = times["results"].as_array().unwrap();
+    let commands: Vec<&str> = results.iter().map(|one| one["command"].as_str().unwrap()).collect();
+    assert_eq!(commands, ["sleep 0.01", "sleep 0.2"]);
+    assert!(results.iter().all(|one| one["times"].as_array().unwrap().len() == 6));
+
+    // What was written is read as what hyperfine wrote.
+    sandbox.run_successfully(&["import", "times.json", "--label", "read-back"]);
+    let again = sandbox.run_json(&["compare", "read-back", "--by", "command"]);
+    assert_eq!(again["rows"].as_array().unwrap()[0]["metric"], "time");
+}
+
+#[test]
+fn a_parameter_is_a_factor_and_commands_run_without_a_shell() {
+    let sandbox = Sandbox::new();
+    let found = sandbox.run_json(&["bench", "-N", "-L", "n", "1,2", "-r", "2", "printf '%s\\n' {n} {{x}}"]);
+    assert_eq!(found[0]["by"], "n");
+    let printed = sandbox.run_successfully(&["show", "@latest", "--output", "1"]).out;
+    let lines: BTreeSet<&str> = printed.lines().filter(|line| line.len() < 6).collect();
+    assert!(lines.contains("{{x}}") && (lines.contains("1") || lines.contains("2")), "{printed}");
+}
+
+#[test]
+fn one_command_has_its_times_and_a_failing_one_its_exit_code() {
+    let sandbox = Sandbox::new();
+    let times = sandbox.run_json(&["bench", "true", "-r", "3"]);
+    assert_eq!((times[0]["command"].as_str(), times[0]["runs"].as_u64()), (Some("true"), Some(3)));
+    assert_eq!(sandbox.run(&["bench", "exit 3", "-r", "2"]).code, Some(4));
+    assert_eq!(sandbox.run(&["bench", "-i", "exit 3", "-r", "2"]).code, Some(0));
+    for refused in [&["bench", ""][..], &["bench"], &["bench", "true", "-r", "0"], &["bench", "-N", "echo 'a"]] {
+        assert_eq!(sandbox.run(refused).code, Some(2), "{refused:?}");
+    }
+}
+
+#[test]
+fn what_surrounds_the_runs_is_carried_out() {
+    let sandbox = Sandbox::new();
+    let say = |word: &str| format!("echo {word} >> {}", sandbox.path("log").display());
+    let (setup, prepare, conclude, cleanup) = (say("setup"), say("prepare"), say("conclude"), say("cleanup"));
+    let typed =
+        ["bench", "true", "-r", "2", "-w", "0", "-s", &setup, "-p", &prepare, "-C", &conclude, "-c", &cleanup];
+    sandbox.run_successfully(&typed);
+    let log = std::fs::read_to_string(sandbox.path("log")).unwrap();
+    let order = ["setup", "prepare", "conclude", "prepare", "conclude", "cleanup"];
+    assert_eq!(log.lines().collect::<Vec<_>>(), order);
+}
+
+#[test]
+fn a_command_runs_under_any_factor() {
+    let sandbox = Sandbox::new();
+    let typed = [
+        "--format",
+        "json",
+        "run",
+        "--vary",
+        "environment:HOW=first,second",
+        "--iterations",
+        "6",
+        "--no-report",
+        "--",
+        "sh",
+        "-c",
+        "echo $HOW",
+    ];
+    let found: Value = serde_json::from_str(&sandbox.run_successfully(&typed).out).unwrap();
+    assert_eq!((found[0]["by"].as_str(), found[0]["baseline"].as_str()), (Some("HOW"), Some("first")));
+    let metrics: BTreeSet<&str> = rows(&found).iter().map(|row| row["metric"].as_str().unwrap()).collect();
+    assert!(metrics.contains("time"));
+    // All that an iteration used is there where it is asked for.
+    let used = sandbox.run_json(&["compare", "@latest", "--metric", "user", "--metric", "minor-faults"]);
+    assert_eq!(used["rows"].as_array().unwrap().len(), 2);
+
+    let both = ["run", "quickstart", "--", "true"];
+    assert_eq!(sandbox.run(&both).code, Some(2));
+    assert_eq!(sandbox.run(&["run", "--vary", "sysctl:vm.swappiness=1", "--", "true"]).code, Some(2));
+    assert_eq!(sandbox.run(&["run", "--", "no-such-program-anywhere"]).code, Some(2));
+}
+
+#[test]
+fn a_study_has_commands_of_its_own_and_mistakes_in_them_have_their_place() {
+    let sandbox = Sandbox::new();
+    let study = |rule: &str| {
+        sandbox.write_study(
+            "own.toml",
+            &format!(
+                "run = {{ iterations = 2, warmup = 0 }}\n[workload.count]\ncommand = \"seq {{{{ n }}}} | wc -l\"\n\
+                 [[workload.count.metric]]\nname = \"lines\"\nunit = \"1\"\ndirection = \"higher\"\nprimary = true\n{rule}\n\
+                 [factor.n]\nkind = \"parameter\"\nlevels = [10, 20]\n"
+            ),
+        )
+    };
+    let good = study("regex = '(?<value>\\d+)'");
+    sandbox.run_successfully(&["study", "check", &good]);
+    let found: Value = serde_json::from_str(
+        &sandbox.run_successfully(&["run", &good, "--no-report", "--format", "json"]).out,
+    )
+    .unwrap();
+    let lines = rows(&found).iter().find(|row| row["metric"] == "lines").unwrap();
+    assert_eq!((lines["baseline"]["median"].as_f64(), lines["candidate"]["median"].as_f64()), (Some(10.0), Some(20.0)));
+
+    let bad = study("regex = '('");
+    let said = sandbox.run(&["study", "check", &bad]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("workload.count.metric[0].regex"), "{}", said.err);
+}
+
+#[test]
+fn files_of_other_tools_are_compared_as_they_are() {
+    let sandbox = Sandbox::new();
+    let write = |name: &str, times: &[f64]| {
+        let results = serde_json::json!({ "results": [{
+            "command": "make", "mean": 1.0, "stddev": 0.1, "median": 1.0, "user": 0.5, "system": 0.1,
+            "min": 0.9, "max": 1.1, "times": times, "exit_codes": vec![0; times.len()],
+        }] });
+        std::fs::write(sandbox.path(name), results.to_string()).unwrap();
+    };
+    write("old.json", &[1.00, 1.01, 1.02, 1.00, 1.01, 0.99, 1.00, 1.01]);
+    write("new.json", &[2.00, 2.01, 2.02, 2.00, 2.01, 1.99, 2.00, 2.01]);
+    let found = sandbox.run_json(&["compare", "old.json", "new.json"]);
+    assert_eq!((found["baseline"].as_str(), found["candidates"][0].as_str()), (Some("old.json"), Some("new.json")));
+    assert_eq!(found["rows"][0]["verdict"], "differs");
+    let turned = sandbox.run_json(&["compare", "old.json", "new.json", "--baseline", "new.json"]);
+    assert_eq!(turned["baseline"], "new.json");
+    // Nothing is left of them.
+    assert_eq!(sandbox.run_json(&["list"]).as_array().unwrap().len(), 0);
+    std::fs::write(sandbox.path("what.txt"), "nothing that anybody knows\n").unwrap();
+    assert_eq!(sandbox.run(&["compare", "old.json", "what.txt"]).code, Some(2));
+}

@@ -1,0 +1,206 @@
+//! A command of a study, `[workload.NAME] command = …`, as a definition of the catalogue: what a person would have written
+//! into a file.
+//!
+//! It is made as text, so that an agent elsewhere reads what it reads of any other definition.
+
+use std::collections::BTreeSet;
+
+use perflab_model::study::{CommandLine, FactorKind, Study, TomlSource, WorkloadSpec};
+use perflab_model::{Problem, Scalar};
+use toml::Value;
+
+/// What runs a text where a study names no shell.
+const DEFAULT_SHELL: &str = "/bin/sh";
+
+/// The word for no shell at all.
+const NO_SHELL: &str = "none";
+
+/// The definition of the command of workload `name` in `study`, as the file that it could be; `None` for a workload of the
+/// catalogue.
+pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlSource> {
+    let spec = study.workload.get(name)?;
+    let command = spec.command.as_ref()?;
+    let mut document = toml::Table::new();
+    let mut put = |key: &str, value: Value| drop(document.insert(key.to_owned(), value));
+    put("title", "a command of the study".into());
+    put("measures", "how long it takes".into());
+    put("argv", command_elements(command, spec));
+    for (key, command) in spec.untimed_commands() {
+        put(key, command_elements(command, spec));
+    }
+    if !spec.allow_exit.is_empty() {
+        put("allow-exit", spec.allow_exit.iter().map(|code| i64::from(*code)).collect::<Vec<_>>().into());
+    }
+    if spec.metric.is_empty() {
+        put("keeps-locale", true.into());
+    }
+    if uses_scratch(command, spec) {
+        put("needs", toml::Table::from_iter([("scratch".to_owned(), true.into())]).into());
+    }
+    let parameters = parameter_names(name, spec, study).into_iter().map(|name| (name, text_parameter()));
+    put("parameter", toml::Table::from_iter(parameters).into());
+    put("metric", metric_rules(spec));
+    // Keys and values are TOML's own: there is nothing that cannot be written.
+    let text = toml::to_string(&document).unwrap_or_default();
+    Some(TomlSource::new(format!("{name}.toml"), text))
+}
+
+/// Where the study says what a key of the definition says.
+pub(crate) fn place_in_study(name: &str, problem: Problem) -> Problem {
+    let (first, rest) = match problem.key.find(['.', '[']) {
+        Some(at) => problem.key.split_at(at),
+        None => (problem.key.as_str(), ""),
+    };
+    let key = match first {
+        "argv" => format!("workload.{name}.command"),
+        "metric" => format!("workload.{name}.metric{rest}"),
+        "parameter" => format!("workload.{name}.parameters"),
+        "setup" | "prepare" | "conclude" | "cleanup" | "allow-exit" => format!("workload.{name}.{first}"),
+        _ => format!("workload.{name}"),
+    };
+    Problem { key, span: None, ..problem }
+}
+
+/// The elements of `argv` that run a command.
+fn command_elements(command: &CommandLine, spec: &WorkloadSpec) -> Value {
+    let shell = spec.shell.as_deref().unwrap_or(DEFAULT_SHELL);
+    match command {
+        CommandLine::Words(words) => words.clone().into(),
+        CommandLine::Text(text) if shell == NO_SHELL => {
+            vec![Value::from(toml::Table::from_iter([("words".to_owned(), text.as_str().into())]))].into()
+        }
+        CommandLine::Text(text) => {
+            let mut argv = shlex::split(shell).unwrap_or_else(|| vec![shell.to_owned()]);
+            argv.extend(["-c".to_owned(), text.clone()]);
+            argv.into()
+        }
+    }
+}
+
+/// Whether a folder of its own is asked for.
+fn uses_scratch(command: &CommandLine, spec: &WorkloadSpec) -> bool {
+    let others = spec.untimed_commands().map(|(_, command)| command);
+    let mut texts = others.chain([command]).flat_map(CommandLine::templates);
+    texts.any(|text| names_in_templates(text).contains("scratch"))
+}
+
+/// The words that stand between `{{` and `}}`.
+fn names_in_templates(text: &str) -> BTreeSet<&str> {
+    let inner = text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}")).map(|(inner, _)| inner);
+    inner.flat_map(|inner| inner.split(|part: char| !(part.is_alphanumeric() || part == '_'))).collect()
+}
+
+/// Everything that the study sets or varies for this workload: parameters that others may use come first.
+fn parameter_names(name: &str, spec: &WorkloadSpec, study: &Study) -> Vec<String> {
+    let ours = study.factor.iter().filter(|(_, factor)| {
+        factor.kind == FactorKind::Parameter
+            && factor.workload.as_deref().is_none_or(|workload| workload == name)
+    });
+    let commands = spec.untimed_commands().map(|(_, command)| command).chain(spec.command.as_ref());
+    let texts: Vec<&str> = commands.flat_map(CommandLine::templates).map(String::as_str).collect();
+    let levels = ours.clone().flat_map(|(_, factor)| &factor.levels).map(|level| match &level.value {
+        Scalar::Text(text) => text.as_str(),
+        _ => "",
+    });
+    let used: BTreeSet<&str> = texts.into_iter().chain(levels).flat_map(names_in_templates).collect();
+    let factors = ours.map(|(factor, found)| found.key.as_deref().unwrap_or(factor));
+    // A factor that the command does not name varies another workload.
+    let factors = factors.filter(|factor| used.contains(factor));
+    let mut names: Vec<String> = Vec::new();
+    for one in spec.parameters.keys().chain(spec.matrix.keys()).map(String::as_str).chain(factors) {
+        if !names.iter().any(|known| known == one) {
+            names.push(one.to_owned());
+        }
+    }
+    names
+}
+
+/// A parameter of which every case has a value.
+fn text_parameter() -> Value {
+    let keys = [("type", "text"), ("default", ""), ("about", "a parameter of the study")];
+    toml::Table::from_iter(keys.map(|(key, value)| (key.to_owned(), value.into()))).into()
+}
+
+/// The study's own rules, and the time: it decides where nothing else does.
+fn metric_rules(spec: &WorkloadSpec) -> Value {
+    let to_toml = |rule: &serde_json::Map<String, serde_json::Value>| {
+        toml::Value::try_from(rule).unwrap_or_else(|_| toml::Table::new().into())
+    };
+    let mut rules: Vec<Value> = spec.metric.iter().map(to_toml).collect();
+    let has_primary = spec.metric.iter().any(|rule| rule.get("primary") == Some(&true.into()));
+    if !spec.metric.iter().any(|rule| rule.get("name") == Some(&"time".into())) {
+        let mut time = toml::Table::new();
+        for (key, value) in [("name", "time"), ("unit", "s"), ("direction", "lower"), ("time", "wall")] {
+            time.insert(key.to_owned(), value.into());
+        }
+        time.insert("primary".to_owned(), (!has_primary).into());
+        rules.push(time.into());
+    }
+    rules.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Catalogue;
+    use crate::definition::ArgvElement;
+
+    fn catalogue_of(text: &str) -> Result<Catalogue, Vec<Problem>> {
+        let study = TomlSource::new("s.toml", text).parse_study().unwrap();
+        Catalogue::default().with_commands_of(&study)
+    }
+
+    #[test]
+    fn a_command_is_a_definition_with_the_parameters_that_it_names() {
+        let text = r#"title = "t"
+[workload.sort]
+command = "sort -S {{ buffer }} {{ scratch }}/in"
+prepare = ["sync"]
+parameters = { lines = 3 }
+[factor.buffer]
+kind = "parameter"
+levels = ["64M", "1G"]
+[factor.other]
+kind = "parameter"
+levels = [1, 2]
+"#;
+        let catalogue = catalogue_of(text).unwrap();
+        let found = catalogue.get("sort").unwrap();
+        assert_eq!(found.parameters.keys().collect::<Vec<_>>(), ["lines", "buffer"]);
+        assert!(found.needs.scratch);
+        assert_eq!(found.phases.prepare, [ArgvElement::Plain("sync".into())]);
+        assert_eq!(found.argv.len(), 3);
+        let metrics = found.metrics();
+        assert_eq!((metrics[0].name.as_str(), metrics[0].primary), ("time", true));
+    }
+
+    #[test]
+    fn a_rule_of_the_study_decides_in_place_of_the_time() {
+        let text = "title = \"t\"\n[workload.w]\ncommand = \"w\"\n[[workload.w.metric]]\nname = \"rate\"\n\
+                    unit = \"ops/s\"\ndirection = \"higher\"\nprimary = true\nregex = 'rate (?<value>\\d+)'\n";
+        let catalogue = catalogue_of(text).unwrap();
+        let metrics = catalogue.get("w").unwrap().metrics();
+        let primary: Vec<(&str, bool)> = metrics.iter().map(|one| (one.name.as_str(), one.primary)).collect();
+        assert_eq!(primary[..2], [("rate", true), ("time", false)]);
+    }
+
+    #[test]
+    fn mistakes_are_placed_in_the_study() {
+        let keys = |workload: &str| -> Vec<String> {
+            let text = format!("title = \"t\"\n[workload.w]\n{workload}");
+            catalogue_of(&text).unwrap_err().into_iter().map(|problem| problem.key).collect()
+        };
+        assert_eq!(keys("command = \"ls {{ nowhere }}\""), ["workload.w.command"]);
+        assert_eq!(keys("command = \"ls\"\nprepare = \"{{ a }}\""), ["workload.w.prepare"]);
+        let rule = "command = \"ls\"\n[[workload.w.metric]]\nname = \"a\"\nunit = \"s\"\ndirection = \"lower\"\nregex = '('\n";
+        assert_eq!(keys(rule), ["workload.w.metric[0].regex"]);
+    }
+
+    #[test]
+    fn without_a_shell_a_text_is_split_into_words() {
+        let catalogue = catalogue_of("title = \"t\"\n[workload.w]\nshell = \"none\"\ncommand = \"printf '%s b' a\"\n");
+        let definition = catalogue.unwrap().get("w").unwrap().clone();
+        let words = definition.argv[0].render(&Default::default()).unwrap();
+        assert_eq!(words, ["printf", "%s b", "a"]);
+    }
+}

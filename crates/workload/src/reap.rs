@@ -1,0 +1,104 @@
+//! The end of an execution's process, with what it used: wait4(2), which rustix and std lack.
+//!
+//! This is the one file of the crate with `unsafe` in it.
+
+#![allow(unsafe_code, reason = "wait4 writes into memory that is given to it")]
+
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use perflab_formats::kernel::process::find_peak_rss;
+use perflab_model::quantity::{Bytes, Nanos};
+use perflab_model::resource_use::ResourceUse;
+use rustix::process::Pid;
+
+/// Block I/O of `struct rusage` is counted in these, whatever the device's are.
+const BLOCK: u64 = 512;
+
+/// Reaps a child of this process that has ended or ends soon.
+///
+/// # Errors
+/// It is no child, or was reaped before.
+pub(crate) fn reap_with_resources(pid: Pid) -> io::Result<(ExitStatus, ResourceUse)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers are to memory of the right type that lives until the call returns, and a `rusage` of zeros is a
+        // valid one, so that it may be read whatever the kernel wrote.
+        let (reaped, usage) = unsafe {
+            let reaped = libc::wait4(pid.as_raw_nonzero().get(), &mut status, 0, usage.as_mut_ptr());
+            (reaped, usage.assume_init())
+        };
+        if reaped >= 0 {
+            return Ok((ExitStatus::from_raw(status), resources_of(&usage, read_own_peak_rss())));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Resident bytes that this process had at most: a child that was forked from it counts them as its own.
+fn read_own_peak_rss() -> Option<u64> {
+    find_peak_rss(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn resources_of(usage: &libc::rusage, own_peak: Option<u64>) -> ResourceUse {
+    // None of these is ever negative.
+    let count = |number: libc::c_long| u64::try_from(number).unwrap_or_default();
+    let time = |time: libc::timeval| Nanos(count(time.tv_sec) * 1_000_000_000 + count(time.tv_usec) * 1_000);
+    ResourceUse {
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+        max_rss: Some(Bytes(count(usage.ru_maxrss) << 10)).filter(|rss| own_peak.is_some_and(|own| rss.0 > own)),
+        minor_faults: count(usage.ru_minflt),
+        major_faults: count(usage.ru_majflt),
+        voluntary_switches: count(usage.ru_nvcsw),
+        involuntary_switches: count(usage.ru_nivcsw),
+        bytes_read: Bytes(count(usage.ru_inblock) * BLOCK),
+        bytes_written: Bytes(count(usage.ru_oublock) * BLOCK),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_child_that_writes_and_computes_has_used_what_it_did() {
+        let folder = tempfile::tempdir().unwrap();
+        // 64 MiB in one block: it holds them in memory, and dirties as many.
+        let mut command = Command::new("dd");
+        command.args(["if=/dev/zero", "of=file", "bs=64M", "count=1", "status=none"]).current_dir(folder.path());
+        let child = command.spawn().unwrap();
+        let (status, used) = reap_with_resources(Pid::from_child(&child)).unwrap();
+        assert!(status.success());
+        assert!(used.max_rss >= Some(Bytes(64 << 20)), "{used:?}");
+        assert!(used.minor_faults > 0 && used.user.0 + used.system.0 > 0, "{used:?}");
+        assert!(reap_with_resources(Pid::from_child(&child)).is_err(), "it is reaped once");
+    }
+
+    #[test]
+    fn the_memory_of_who_starts_a_program_is_not_the_programs() {
+        let held = vec![1_u8; 256 << 20];
+        let child = Command::new("true").spawn().unwrap();
+        let (_, used) = reap_with_resources(Pid::from_child(&child)).unwrap();
+        assert_eq!((used.max_rss, held.len()), (None, 256 << 20));
+    }
+
+    #[test]
+    fn how_it_ended_is_told_apart() {
+        let end = |script: &str| {
+            let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            reap_with_resources(Pid::from_child(&child)).unwrap().0
+        };
+        assert_eq!(end("exit 7").code(), Some(7));
+        assert_eq!(end("kill -9 $$").signal(), Some(9));
+    }
+}
