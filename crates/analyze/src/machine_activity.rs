@@ -115,7 +115,13 @@ pub fn machine_activity(record: &RunRecord, series: &[Series], cpus: f64) -> Vec
 
 /// Devices stand together: what is told of each in one place.
 fn rule_place(rule: &ActivityRule) -> usize {
-    RULES.iter().position(|first| first.monitor == rule.monitor && (rule.has_device() || first.column == rule.column && first.key == rule.key)).unwrap_or_default()
+    RULES
+        .iter()
+        .position(|first| {
+            first.monitor == rule.monitor
+                && (rule.has_device() || first.column == rule.column && first.key == rule.key)
+        })
+        .unwrap_or_default()
 }
 
 /// The machine before the command and after it, where it was watched for long enough: the longer of the two.

@@ -216,8 +216,7 @@ fn find_archive(here: Option<&Path>, data: Option<&Path>) -> Option<PathBuf> {
 fn is_own(path: &Path) -> bool {
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     let me = rustix::process::geteuid().as_raw();
-    std::fs::metadata(path)
-        .is_ok_and(|found| found.uid() == me || me == 0 && caller == Some(found.uid()))
+    std::fs::metadata(path).is_ok_and(|found| found.uid() == me || me == 0 && caller == Some(found.uid()))
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use perflab_observe::RealtimeGuard;
 use perflab_settings::{
     AppliedSettings, SettingChange, UndoJournal, end_delays, locate_setting, remove_tree,
 };
-use perflab_workload::execution::WatcherAbsence;
 use perflab_workload::definition::UntimedPhases;
+use perflab_workload::execution::WatcherAbsence;
 use perflab_workload::{
     ExecutionEnd, FixedAddresses, HostPaths, UntimedPhase, WorkloadDefinition, WorkloadExecution,
     execute_invocation,
@@ -231,7 +231,9 @@ impl<'a> SlotExecutor<'a> {
 
     /// Sets the case up if this is its first iteration, and carries out what its workload does before each.
     fn make_ready(&mut self, index: u32, slot: &Slot, case: &Case) -> Result<ReadyIteration, ConductError> {
-        let Some(definition) = self.host.catalogue.get(&case.uses) else { return Ok(ReadyIteration::default()) };
+        let Some(definition) = self.host.catalogue.get(&case.uses) else {
+            return Ok(ReadyIteration::default());
+        };
         let mut ready = ReadyIteration::default();
         if definition.phases == UntimedPhases::default() {
             return Ok(ready);
@@ -247,7 +249,8 @@ impl<'a> SlotExecutor<'a> {
         ready.scratch = self.scratch.as_deref().map(|base| make_fresh_folder(base, index)).transpose()?;
         if ready.failure.is_none() {
             let scratch = ready.scratch.clone();
-            ready.failure = self.run_phase(UntimedPhase::Prepare, definition, case, scratch, &self.stop.flag());
+            ready.failure =
+                self.run_phase(UntimedPhase::Prepare, definition, case, scratch, &self.stop.flag());
         }
         Ok(ready)
     }
@@ -378,7 +381,12 @@ pub(crate) fn run_iteration(
             let _ = remove_tree(&folder);
         }
         let outcome = Outcome::Failed { reason };
-        executor.stream.send(RunEventKind::IterationEnded { slot: index, outcome, start: begun, end: begun })?;
+        executor.stream.send(RunEventKind::IterationEnded {
+            slot: index,
+            outcome,
+            start: begun,
+            end: begun,
+        })?;
         return Ok(false);
     }
     let made = ready.scratch;
@@ -446,8 +454,13 @@ fn run_workload(
         let file = executor.tracer_path(index, IO_TRACER)?;
         iteration_trace::finish_io_trace(tracer, file, (index, slot.warmup), &executor.stream)?;
     }
-    let concluded =
-        executor.run_phase(UntimedPhase::Conclude, definition, case, scratch.clone(), &AtomicBool::new(false));
+    let concluded = executor.run_phase(
+        UntimedPhase::Conclude,
+        definition,
+        case,
+        scratch.clone(),
+        &AtomicBool::new(false),
+    );
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.
         let _ = remove_tree(&folder);

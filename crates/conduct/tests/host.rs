@@ -14,9 +14,7 @@ use perflab_model::event::RunPhase;
 use perflab_model::resource_use::ResourceMetric;
 use perflab_model::run::{ClockAnchor, Overhead};
 use perflab_model::study::TomlSource;
-use perflab_model::{
-    FORMAT_VERSION, Facts, Manifest, Outcome, RunEvent, RunEventKind, RunStatus, Sample,
-};
+use perflab_model::{FORMAT_VERSION, Facts, Manifest, Outcome, RunEvent, RunEventKind, RunStatus, Sample};
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
 
@@ -429,11 +427,15 @@ fn what_a_command_does_around_its_iterations_is_done_in_order() {
 #[test]
 fn an_iteration_that_cannot_be_prepared_fails_and_one_that_may_fail_counts() {
     let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
-    let told = laboratory.run_study("run = { iterations = 2, warmup = 0 }\n[workload.w]\ncommand = \"true\"\nprepare = \"exit 7\"\n");
+    let told = laboratory.run_study(
+        "run = { iterations = 2, warmup = 0 }\n[workload.w]\ncommand = \"true\"\nprepare = \"exit 7\"\n",
+    );
     assert_eq!((told.values().len(), told.outcomes().len()), (0, 2));
     assert!(told.outcomes().iter().all(|outcome| matches!(outcome, Outcome::Failed { .. })));
     let allowed = |codes: &str| {
-        let study = format!("run = {{ iterations = 2, warmup = 0 }}\n[workload.w]\ncommand = \"exit 7\"\nallow-exit = {codes}\n");
+        let study = format!(
+            "run = {{ iterations = 2, warmup = 0 }}\n[workload.w]\ncommand = \"exit 7\"\nallow-exit = {codes}\n"
+        );
         laboratory.run_study(&study).values().len()
     };
     assert_eq!((allowed("[7]"), allowed("[-1]"), allowed("[1]")), (2, 2, 0));

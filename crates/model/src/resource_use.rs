@@ -46,17 +46,29 @@ impl ResourceMetric {
     pub const ALL: &[ResourceMetric] = &[
         ResourceMetric { name: "user", unit: "s", value: |used| Some(used.user.seconds()) },
         ResourceMetric { name: "system", unit: "s", value: |used| Some(used.system.seconds()) },
-        ResourceMetric { name: "max-rss", unit: "bytes", value: |used| used.max_rss.map(|bytes| bytes.0 as f64) },
+        ResourceMetric {
+            name: "max-rss",
+            unit: "bytes",
+            value: |used| used.max_rss.map(|bytes| bytes.0 as f64),
+        },
         ResourceMetric { name: "minor-faults", unit: "1", value: |used| Some(used.minor_faults as f64) },
         ResourceMetric { name: "major-faults", unit: "1", value: |used| Some(used.major_faults as f64) },
-        ResourceMetric { name: "voluntary-switches", unit: "1", value: |used| Some(used.voluntary_switches as f64) },
+        ResourceMetric {
+            name: "voluntary-switches",
+            unit: "1",
+            value: |used| Some(used.voluntary_switches as f64),
+        },
         ResourceMetric {
             name: "involuntary-switches",
             unit: "1",
             value: |used| Some(used.involuntary_switches as f64),
         },
         ResourceMetric { name: "bytes-read", unit: "bytes", value: |used| Some(used.bytes_read.0 as f64) },
-        ResourceMetric { name: "bytes-written", unit: "bytes", value: |used| Some(used.bytes_written.0 as f64) },
+        ResourceMetric {
+            name: "bytes-written",
+            unit: "bytes",
+            value: |used| Some(used.bytes_written.0 as f64),
+        },
     ];
 
     /// Whether a metric of that name, of any run, is one of them.

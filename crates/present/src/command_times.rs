@@ -15,9 +15,8 @@ pub fn command_times_grid(all: &[CommandTimes]) -> Grid {
     let columns = columns.chain(has_failed.then_some("failed")).map(GridColumn::right);
     let mut grid = Grid::new([GridColumn::left("command")].into_iter().chain(columns));
     for one in all {
-        let seconds = |value: Option<f64>| {
-            value.map_or_else(GridCell::missing, |value| GridCell::quantity(value, "s"))
-        };
+        let seconds =
+            |value: Option<f64>| value.map_or_else(GridCell::missing, |value| GridCell::quantity(value, "s"));
         let range = one.range();
         let rss = one.max_rss.iter().copied().reduce(f64::max);
         let mut row = vec![
@@ -29,9 +28,9 @@ pub fn command_times_grid(all: &[CommandTimes]) -> Grid {
             seconds(one.user),
             seconds(one.system),
         ];
-        row.extend(has_rss.then(|| {
-            rss.map_or_else(GridCell::missing, |bytes| GridCell::quantity(bytes, "bytes"))
-        }));
+        row.extend(
+            has_rss.then(|| rss.map_or_else(GridCell::missing, |bytes| GridCell::quantity(bytes, "bytes"))),
+        );
         row.push(one.times.len().into());
         row.extend(has_failed.then(|| one.failed.into()));
         grid.add_row(row);

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use perflab_model::study::Study;
-use perflab_model::{Problem, Problems};
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::study::Study;
 use perflab_model::study::TomlSource;
+use perflab_model::{Problem, Problems};
 
 use crate::WorkloadDefinition;
 use crate::inline_definition::{place_in_study, write_inline_definition};

@@ -8,8 +8,8 @@ use std::fmt;
 use indexmap::IndexMap;
 use perflab_formats::metric_extraction::{MetricParseError, MetricValue, extract_metrics};
 use perflab_formats::metric_rules::{MetricAggregate, MetricRule, MetricRuleDocument};
-use perflab_model::resource_use::ResourceMetric;
 use perflab_model::expression::{ExpressionError, ExpressionScope};
+use perflab_model::resource_use::ResourceMetric;
 use perflab_model::study::TomlSource;
 use perflab_model::{Bytes, Facts, Metric, Nanos, Problem, Problems, Scalar};
 use serde::de::{self, MapAccess, Visitor};
@@ -601,8 +601,9 @@ fn template_problems(document: &DefinitionDocument) -> Vec<Problem> {
     let known: Vec<&str> = document.parameters.keys().map(String::as_str).chain(template_names()).collect();
     let mut texts = Vec::new();
     let commands = document.commands();
-    let arguments =
-        commands.iter().flat_map(|(key, argv)| argv.iter().enumerate().map(move |(index, one)| (key, index, one)));
+    let arguments = commands
+        .iter()
+        .flat_map(|(key, argv)| argv.iter().enumerate().map(move |(index, one)| (key, index, one)));
     for (command, index, argument) in arguments {
         let key = format!("{command}[{index}]");
         let rendered = argument.templates().iter().map(|text| (key.clone(), text.clone(), false));

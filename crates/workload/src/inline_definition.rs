@@ -198,7 +198,8 @@ levels = [1, 2]
 
     #[test]
     fn without_a_shell_a_text_is_split_into_words() {
-        let catalogue = catalogue_of("title = \"t\"\n[workload.w]\nshell = \"none\"\ncommand = \"printf '%s b' a\"\n");
+        let catalogue =
+            catalogue_of("title = \"t\"\n[workload.w]\nshell = \"none\"\ncommand = \"printf '%s b' a\"\n");
         let definition = catalogue.unwrap().get("w").unwrap().clone();
         let words = definition.argv[0].render(&Default::default()).unwrap();
         assert_eq!(words, ["printf", "%s b", "a"]);

@@ -113,7 +113,8 @@ impl WorkloadDefinition {
     }
 
     fn render_environment(&self, scope: &ExpressionScope) -> Result<Vec<(String, String)>, WorkloadError> {
-        let mut all: Vec<(String, String)> = (!self.keeps_locale).then(c_locale_variable).into_iter().collect();
+        let mut all: Vec<(String, String)> =
+            (!self.keeps_locale).then(c_locale_variable).into_iter().collect();
         all.extend(install::program_search_path(self).map(|path| ("PATH".into(), path)));
         for (name, text) in &self.environment {
             let rendered = scope.render(text);

@@ -54,7 +54,8 @@ fn resources_of(usage: &libc::rusage, own_peak: Option<u64>) -> ResourceUse {
     ResourceUse {
         user: time(usage.ru_utime),
         system: time(usage.ru_stime),
-        max_rss: Some(Bytes(count(usage.ru_maxrss) << 10)).filter(|rss| own_peak.is_some_and(|own| rss.0 > own)),
+        max_rss: Some(Bytes(count(usage.ru_maxrss) << 10))
+            .filter(|rss| own_peak.is_some_and(|own| rss.0 > own)),
         minor_faults: count(usage.ru_minflt),
         major_faults: count(usage.ru_majflt),
         voluntary_switches: count(usage.ru_nvcsw),
@@ -75,7 +76,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // 64 MiB in one block: it holds them in memory, and dirties as many.
         let mut command = Command::new("dd");
-        command.args(["if=/dev/zero", "of=file", "bs=64M", "count=1", "status=none"]).current_dir(folder.path());
+        command
+            .args(["if=/dev/zero", "of=file", "bs=64M", "count=1", "status=none"])
+            .current_dir(folder.path());
         let child = command.spawn().unwrap();
         let (status, used) = reap_with_resources(Pid::from_child(&child)).unwrap();
         assert!(status.success());

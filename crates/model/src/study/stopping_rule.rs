@@ -179,7 +179,10 @@ mod tests {
     #[test]
     fn a_rule_names_its_goal_and_its_end() {
         let rule: StoppingRule = "precision 1%, at most 60".parse().unwrap();
-        assert_eq!(rule, StoppingRule { goal: StoppingGoal::Precision(0.01), at_most: 60, at_least: 10, within: None });
+        assert_eq!(
+            rule,
+            StoppingRule { goal: StoppingGoal::Precision(0.01), at_most: 60, at_least: 10, within: None }
+        );
         let capped: StoppingRule = "decided, within 90s".parse().unwrap();
         assert_eq!((capped.within, capped.to_string().parse()), (Some(Nanos(90_000_000_000)), Ok(capped)));
         assert_eq!(rule.to_string().parse(), Ok(rule));

@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_command_is_a_text_or_words() {
-        let text = "title = \"t\"\n[workload.a]\ncommand = \"ls | wc\"\n[workload.b]\ncommand = [\"ls\", \"-l\"]\n";
+        let text =
+            "title = \"t\"\n[workload.a]\ncommand = \"ls | wc\"\n[workload.b]\ncommand = [\"ls\", \"-l\"]\n";
         let study = TomlSource::new("s.toml", text).parse_study().unwrap();
         assert_eq!(study.workload["a"].command.as_ref().unwrap().templates(), ["ls | wc"]);
         assert_eq!(study.workload["b"].command.as_ref().unwrap().templates(), ["ls", "-l"]);

@@ -127,7 +127,12 @@ pub fn bench_commands(context: &App, args: &BenchArgs) -> Result<Exit, Failure> 
 }
 
 /// The times of each command, the verdicts, and the file that was asked for.
-fn conclude_bench(context: &App, args: &BenchArgs, status: RunStatus, found: &RunDir) -> Result<Exit, Failure> {
+fn conclude_bench(
+    context: &App,
+    args: &BenchArgs,
+    status: RunStatus,
+    found: &RunDir,
+) -> Result<Exit, Failure> {
     let record = found.read_record()?;
     let times = command_times(&record);
     let side = ComparisonSide { name: found.short_id().to_owned(), runs: vec![record] };
@@ -223,7 +228,8 @@ impl<'a> BenchStudy<'a> {
             ("conclude", &args.conclude),
             ("cleanup", &args.cleanup),
         ];
-        let others = others.iter().filter_map(|(key, command)| Some((*key, self.template(command.as_ref()?))));
+        let others =
+            others.iter().filter_map(|(key, command)| Some((*key, self.template(command.as_ref()?))));
         for (key, command) in others {
             text += &format!("{key} = {}\n", quote_toml(&command));
         }
@@ -236,10 +242,8 @@ impl<'a> BenchStudy<'a> {
                 text += "command = \"{{ command }}\"\n";
                 let levels = several.iter().enumerate().map(|(index, command)| self.level(index, command));
                 let levels: Vec<String> = levels.collect();
-                text += &format!(
-                    "\n[factor.{FACTOR}]\nkind = \"parameter\"\nlevels = [\n{}]\n",
-                    levels.concat()
-                );
+                text +=
+                    &format!("\n[factor.{FACTOR}]\nkind = \"parameter\"\nlevels = [\n{}]\n", levels.concat());
             }
         }
         for parameter in &self.parameters {
@@ -337,7 +341,8 @@ mod tests {
 
     fn study_of(typed: &[&str]) -> Result<perflab_model::Study, String> {
         let command = BenchArgs::augment_args(clap::Command::new("bench"));
-        let matches = command.try_get_matches_from([&["bench"], typed].concat()).map_err(|e| e.to_string())?;
+        let matches =
+            command.try_get_matches_from([&["bench"], typed].concat()).map_err(|e| e.to_string())?;
         let args = BenchArgs::from_arg_matches(&matches).unwrap();
         let text = BenchStudy::new(&args).map_err(|error| error.to_string())?.text();
         TomlSource::new("bench", text).parse_study().map_err(|problems| problems.to_string())

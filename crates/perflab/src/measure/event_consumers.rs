@@ -223,7 +223,8 @@ impl StoppingWatch {
     }
 
     fn missed_precision(&self, precision: f64) -> Option<String> {
-        let label = |case| self.run.manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
+        let label =
+            |case| self.run.manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
         let vague = self.precisions().into_iter().filter(|(.., found)| !is_narrow_enough(*found, precision));
         let vague = vague.map(|(case, metric, found)| match found {
             Some(found) => format!("{} {metric} is known to ± {}", label(case), format_share(found)),

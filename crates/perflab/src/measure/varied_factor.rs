@@ -52,14 +52,16 @@ impl FromStr for VariedFactor {
         };
         let (given_name, kind_text, rest) = split_head(head, key_and_levels);
         let names = || KINDS.iter().map(|(kind, _)| kind.to_string()).collect::<Vec<_>>();
-        let Some((kind, has_key)) = KINDS.iter().find(|(kind, _)| kind.to_string() == kind_text).copied() else {
+        let Some((kind, has_key)) = KINDS.iter().find(|(kind, _)| kind.to_string() == kind_text).copied()
+        else {
             let names = names();
             let hint = suggest_name(kind_text, names.iter().map(String::as_str));
             return Err(refuse(format!("`{kind_text}` is no kind of factor; {hint}")));
         };
         let (key, levels) = if has_key {
             let parts = rest.and_then(|rest| rest.split_once('='));
-            let (key, levels) = parts.ok_or_else(|| refuse(format!("`{text}` names no key of kind `{kind}`")))?;
+            let (key, levels) =
+                parts.ok_or_else(|| refuse(format!("`{text}` names no key of kind `{kind}`")))?;
             (Some(key.to_owned()), levels)
         } else {
             (None, rest.ok_or_else(|| refuse(format!("`{text}` has no levels")))?)
@@ -159,7 +161,9 @@ mod tests {
 
     #[test]
     fn what_is_no_factor_is_refused() {
-        for text in ["sysctl", "sysctl:vm.swappiness", "sysctl:vm.swappiness=1", "sysctl:=1,2", "what:a=1,2", ""] {
+        for text in
+            ["sysctl", "sysctl:vm.swappiness", "sysctl:vm.swappiness=1", "sysctl:=1,2", "what:a=1,2", ""]
+        {
             assert!(text.parse::<VariedFactor>().is_err(), "{text}");
         }
     }

@@ -93,7 +93,10 @@ fn show_activity(context: &App, args: &WatchArgs, found: &RunDir) -> Result<(), 
         return context.print_json(&WatchDocument { version: 1, run: found.id(), activity: &activity });
     }
     if context.format == OutputFormat::Table && !args.command.is_empty() {
-        context.print_grid(&command_times_grid(&command_times(&record)))?;
+        let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+        let mut times = command_times(&record);
+        times.iter_mut().for_each(|one| one.name = words.join(" "));
+        context.print_grid(&command_times_grid(&times))?;
         context.print_text("")?;
     }
     context.print_grid(&machine_activity_grid(&activity))

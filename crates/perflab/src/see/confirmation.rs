@@ -41,7 +41,8 @@ pub fn confirm_alarms(
     let study = confirming_study(&newest, judged, factor, sides.until);
     let source = TomlSource::new(newest.study_file.as_str(), newest.study_text.clone());
     run::undo_leftovers(context);
-    let args = RunArgs { label: Some(CONFIRMATION.into()), no_report: true, ..RunArgs::of_study(&source.file) };
+    let args =
+        RunArgs { label: Some(CONFIRMATION.into()), no_report: true, ..RunArgs::of_study(&source.file) };
     let (manifest, catalogue) = run::plan_manifest(context, &source, study, &args)?;
     context.note(format!("{} alarm: old and new are measured again, in turn", judged.alarms().len()));
     let stop = run::stop_on_interrupt()?;

@@ -14,8 +14,19 @@ fn rows(comparisons: &Value) -> &Vec<Value> {
 #[test]
 fn commands_are_compared_in_one_line_and_exported_as_hyperfine_does() {
     let sandbox = Sandbox::new();
-    let bench =
-        ["bench", "sleep 0.01", "sleep 0.2", "-n", "short", "-r", "6", "--export", "times.json", "--label", "b"];
+    let bench = [
+        "bench",
+        "sleep 0.01",
+        "sleep 0.2",
+        "-n",
+        "short",
+        "-r",
+        "6",
+        "--export",
+        "times.json",
+        "--label",
+        "b",
+    ];
     let found = sandbox.run_json(&bench);
     let time = rows(&found).iter().find(|row| row["metric"] == "time").unwrap();
     assert_eq!((time["verdict"].as_str(), found[0]["by"].as_str()), (Some("worse"), Some("command")));
@@ -49,7 +60,9 @@ fn one_command_has_its_times_and_a_failing_one_its_exit_code() {
     assert_eq!((times[0]["command"].as_str(), times[0]["runs"].as_u64()), (Some("true"), Some(3)));
     assert_eq!(sandbox.run(&["bench", "exit 3", "-r", "2"]).code, Some(4));
     assert_eq!(sandbox.run(&["bench", "-i", "exit 3", "-r", "2"]).code, Some(0));
-    for refused in [&["bench", ""][..], &["bench"], &["bench", "true", "-r", "0"], &["bench", "-N", "echo 'a"]] {
+    for refused in
+        [&["bench", ""][..], &["bench"], &["bench", "true", "-r", "0"], &["bench", "-N", "echo 'a"]]
+    {
         assert_eq!(sandbox.run(refused).code, Some(2), "{refused:?}");
     }
 }
@@ -59,8 +72,9 @@ fn what_surrounds_the_runs_is_carried_out() {
     let sandbox = Sandbox::new();
     let say = |word: &str| format!("echo {word} >> {}", sandbox.path("log").display());
     let (setup, prepare, conclude, cleanup) = (say("setup"), say("prepare"), say("conclude"), say("cleanup"));
-    let typed =
-        ["bench", "true", "-r", "2", "-w", "0", "-s", &setup, "-p", &prepare, "-C", &conclude, "-c", &cleanup];
+    let typed = [
+        "bench", "true", "-r", "2", "-w", "0", "-s", &setup, "-p", &prepare, "-C", &conclude, "-c", &cleanup,
+    ];
     sandbox.run_successfully(&typed);
     let log = std::fs::read_to_string(sandbox.path("log")).unwrap();
     let order = ["setup", "prepare", "conclude", "prepare", "conclude", "cleanup"];
@@ -118,7 +132,10 @@ fn a_study_has_commands_of_its_own_and_mistakes_in_them_have_their_place() {
     )
     .unwrap();
     let lines = rows(&found).iter().find(|row| row["metric"] == "lines").unwrap();
-    assert_eq!((lines["baseline"]["median"].as_f64(), lines["candidate"]["median"].as_f64()), (Some(10.0), Some(20.0)));
+    assert_eq!(
+        (lines["baseline"]["median"].as_f64(), lines["candidate"]["median"].as_f64()),
+        (Some(10.0), Some(20.0))
+    );
 
     let bad = study("regex = '('");
     let said = sandbox.run(&["study", "check", &bad]);
@@ -139,7 +156,10 @@ fn files_of_other_tools_are_compared_as_they_are() {
     write("old.json", &[1.00, 1.01, 1.02, 1.00, 1.01, 0.99, 1.00, 1.01]);
     write("new.json", &[2.00, 2.01, 2.02, 2.00, 2.01, 1.99, 2.00, 2.01]);
     let found = sandbox.run_json(&["compare", "old.json", "new.json"]);
-    assert_eq!((found["baseline"].as_str(), found["candidates"][0].as_str()), (Some("old.json"), Some("new.json")));
+    assert_eq!(
+        (found["baseline"].as_str(), found["candidates"][0].as_str()),
+        (Some("old.json"), Some("new.json"))
+    );
     assert_eq!(found["rows"][0]["verdict"], "differs");
     let turned = sandbox.run_json(&["compare", "old.json", "new.json", "--baseline", "new.json"]);
     assert_eq!(turned["baseline"], "new.json");
@@ -147,4 +167,17 @@ fn files_of_other_tools_are_compared_as_they_are() {
     assert_eq!(sandbox.run_json(&["list"]).as_array().unwrap().len(), 0);
     std::fs::write(sandbox.path("what.txt"), "nothing that anybody knows\n").unwrap();
     assert_eq!(sandbox.run(&["compare", "old.json", "what.txt"]).code, Some(2));
+}
+
+#[test]
+fn the_machine_is_watched_while_a_command_runs_and_at_rest() {
+    let sandbox = Sandbox::new();
+    let typed = ["--format", "json", "watch", "--quiet-time", "200ms", "--every", "20ms", "--"];
+    let said = sandbox.run_successfully(&[&typed[..], &["sh", "-c", "seq 100000 | sort > /dev/null"]].concat());
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    let activity = found["activity"].as_array().unwrap();
+    let user = activity.iter().find(|one| one["source"] == "stat.user").unwrap();
+    assert!(user["during"].as_f64().unwrap() > 0.0 && user["at_rest"].is_number(), "{user}");
+    assert!(activity.iter().any(|one| one["source"] == "meminfo.MemAvailable"));
+    assert_eq!(sandbox.run(&["watch", "--quiet-time", "0s", "--", "sh", "-c", "exit 3"]).code, Some(4));
 }
