@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use perflab_model::event::{RunPhase, TargetStatus};
 use perflab_model::study::StoppingRule;
 use perflab_model::{
-    Manifest, Nanos, Overhead, PlannedParticipation, RunEvent, RunEventKind, Slot, StopRequest, TargetRecord,
+    EndReason, Manifest, Nanos, Overhead, PlannedParticipation, RunEvent, RunEventKind, Slot, StopRequest,
+    TargetRecord,
 };
 use perflab_observe::{Sampler, monotonic_now};
 
@@ -281,15 +282,14 @@ fn is_goal_reached(
     let (Some(slot), Some(before)) = (slot(next), next.checked_sub(1).and_then(slot)) else {
         return Ok(false);
     };
-    if slot.block == before.block || slot.warmup || !stop.is_end_requested() {
+    if slot.block == before.block || slot.warmup {
         return Ok(false);
     }
+    let Some(reason) = stop.end_reason() else { return Ok(false) };
     let (done, most) = (slot.block, manifest.study.run.max_iterations());
-    if manifest.study.run.until.is_some_and(StoppingRule::is_decided) {
-        stream.send_warning(
-            format!("every deciding row is decided: {done} of at most {most} blocks were measured"),
-            "intervals and p-values of this run hold at every look",
-        )?;
+    // A run whose time is over says what it did not reach; one that was decided is judged by intervals that hold at every look.
+    let is_decided = manifest.study.run.until.is_some_and(StoppingRule::is_decided);
+    if reason == EndReason::TimeOver || is_decided {
         return Ok(true);
     }
     let message =

@@ -92,7 +92,7 @@ pub use shared_str::SharedStr;
 pub use stack::{
     CommId, FrameId, FrameKind, NodeId, StackFrame, StackNode, StackSample, strip_compiler_suffixes,
 };
-pub use stop_request::StopRequest;
+pub use stop_request::{EndReason, StopRequest};
 pub use study::Study;
 pub use table::{SchemaMismatch, Table, TableBuilder, TypedTable, TypedTableBuilder};
 pub use untrusted_text::remove_control_characters;

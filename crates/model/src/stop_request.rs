@@ -1,12 +1,21 @@
 //! A request to end a run, shared by everything that could delay it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// Set once, by ^C or a failing consumer; read between and inside iterations. Beside it the request to end well, by whatever
 /// watches the precision; read between blocks.
 #[derive(Debug, Clone, Default)]
-pub struct StopRequest(Arc<AtomicBool>, Arc<AtomicBool>);
+pub struct StopRequest(Arc<AtomicBool>, Arc<AtomicU8>);
+
+/// Why a run ends well before it has measured all that was planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndReason {
+    /// what was to be reached is reached
+    GoalReached,
+    /// the time that it was given is over
+    TimeOver,
+}
 
 impl StopRequest {
     /// Nothing is requested yet.
@@ -25,13 +34,21 @@ impl StopRequest {
     }
 
     /// Says that there is enough: the run ends well before its next block.
-    pub fn request_end(&self) {
-        self.1.store(true, Ordering::SeqCst);
+    pub fn request_end(&self, reason: EndReason) {
+        let number = match reason {
+            EndReason::GoalReached => 1,
+            EndReason::TimeOver => 2,
+        };
+        self.1.store(number, Ordering::SeqCst);
     }
 
-    /// Whether there is enough.
-    pub fn is_end_requested(&self) -> bool {
-        self.1.load(Ordering::SeqCst)
+    /// Why there is enough, if there is.
+    pub fn end_reason(&self) -> Option<EndReason> {
+        match self.1.load(Ordering::SeqCst) {
+            1 => Some(EndReason::GoalReached),
+            2 => Some(EndReason::TimeOver),
+            _ => None,
+        }
     }
 
     /// Takes the request back: the next iteration of an agent whose last one was ended.

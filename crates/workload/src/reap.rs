@@ -66,6 +66,7 @@ fn resources_of(usage: &libc::rusage, own_peak: Option<u64>) -> ResourceUse {
 }
 
 #[cfg(test)]
+#[expect(clippy::zombie_processes, reason = "what is tested reaps them")]
 mod tests {
     use std::process::Command;
 

@@ -13,7 +13,7 @@ use perflab_archive::{Archive, RunDir, RunRecorder};
 use perflab_model::StopRequest;
 use perflab_model::study::{StoppingGoal, StoppingRule};
 use perflab_model::{
-    IterationRecord, Manifest, Nanos, Outcome, Overhead, Ratio, RunEvent, RunEventKind, RunRecord,
+    EndReason, IterationRecord, Manifest, Nanos, Outcome, Overhead, Ratio, RunEvent, RunEventKind, RunRecord,
 };
 
 use crate::failure::Failure;
@@ -109,8 +109,6 @@ pub struct StoppingWatch {
     blocks: u32,
     /// When the first iteration that counts began.
     begun: Option<Nanos>,
-    /// Whether the run ends because its time is over.
-    is_out_of_time: bool,
     /// What was measured so far; nothing without a rule.
     run: RunRecord,
 }
@@ -129,7 +127,6 @@ impl StoppingWatch {
             ended: HashMap::new(),
             blocks: 0,
             begun: None,
-            is_out_of_time: false,
             run: RunRecord {
                 manifest: manifest.clone(),
                 samples: Vec::new(),
@@ -163,10 +160,9 @@ impl StoppingWatch {
             self.ended.remove(&block);
             self.blocks += 1;
             if block + 1 >= until.at_least && Self::is_look_due(block) && self.is_goal_reached(until.goal) {
-                self.stop.request_end();
+                self.stop.request_end(EndReason::GoalReached);
             } else if self.is_time_over(until) {
-                self.is_out_of_time = true;
-                self.stop.request_end();
+                self.stop.request_end(EndReason::TimeOver);
             }
         }
     }
@@ -214,8 +210,7 @@ impl StoppingWatch {
 
     /// What a finished run is not known well enough in, where the study says how well it should be.
     pub fn missed_goal(&self) -> Option<String> {
-        let is_reached = self.stop.is_end_requested() && !self.is_out_of_time;
-        let until = self.stopping_rule.filter(|_| !is_reached)?;
+        let until = self.stopping_rule.filter(|_| self.stop.end_reason() != Some(EndReason::GoalReached))?;
         match until.goal {
             StoppingGoal::Precision(precision) => self.missed_precision(precision),
             StoppingGoal::Decided => self.open_rows(),
@@ -241,9 +236,9 @@ impl StoppingWatch {
 
     /// What lets a run measure for longer.
     fn end_advice(&self) -> &'static str {
-        match self.is_out_of_time {
-            true => "give it more time, or measure on a quieter machine",
-            false => "raise `at most`, or measure on a quieter machine",
+        match self.stop.end_reason() {
+            Some(EndReason::TimeOver) => "give it more time, or measure on a quieter machine",
+            _ => "raise `at most`, or measure on a quieter machine",
         }
     }
 
