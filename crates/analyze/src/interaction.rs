@@ -8,19 +8,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::{IndexMap, IndexSet};
-use perflab_model::{Case, Direction, Metric, RunRecord, Unit};
+use perflab_model::{Direction, Metric, RunRecord};
 use perflab_stats::{StatsError, WalshAverages, benjamini_hochberg, mean_contrast, median, signed_rank};
 use serde::Serialize;
 
 use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel};
 use crate::compare::comparison::Verdict;
-use crate::compare::failures::{FailureComparison, VerdictBasis};
+use crate::compare::failures::VerdictBasis;
 use crate::compare::pipeline::factor_levels;
-use crate::interaction_failures::{
-    FactorialIterations, ImputedEffect, bad_and_good_ends, judge_effect_failures,
+use crate::factorial_effect::{
+    FactorContrast, FactorialCell, ImputedEffect, InteractionSamples, boot_key, is_within_ratio,
+    subject_without,
 };
+use crate::interaction_failures::{FactorialIterations, bad_and_good_ends, judge_effect_failures};
 use crate::method_description::MethodDescription;
 use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
+
+pub use crate::factorial_effect::EffectRow;
 
 /// Fewest blocks (or boots) that every cell must share to be compared within them.
 const FEWEST_BLOCKS: usize = 6;
@@ -41,76 +45,6 @@ pub struct InteractionTable {
     /// How the numbers came about; who writes JSON adds them as sentences.
     #[serde(skip)]
     pub notes: Vec<MethodDescription>,
-}
-
-/// One effect or interaction.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct EffectRow {
-    /// The case without the two factors.
-    pub subject: String,
-    /// The metric.
-    pub metric: String,
-    /// Unit of its values.
-    pub unit: Unit,
-    /// Which way is good.
-    pub direction: Direction,
-    /// Whether the metric decides or explains.
-    pub primary: bool,
-    /// `guest: new against old`, or `host × guest: new, new`.
-    pub effect: String,
-    /// Whether it is an interaction.
-    pub is_interaction: bool,
-    /// Its size; absent where a cell has no value, all of its iterations having failed.
-    pub change: Option<MetricChange>,
-    /// Two-sided p-value of none.
-    pub p: Option<f64>,
-    /// The same, adjusted over all rows of the family.
-    pub q: Option<f64>,
-    /// For an effect as ever; for an interaction *same* means none that matters, and anything else is *unclear* unless
-    /// `differs` says that it is there.
-    pub verdict: Verdict,
-    /// The interval excludes none, and q is small.
-    pub differs: bool,
-    /// What was compared.
-    pub level: RepetitionLevel,
-    /// Blocks or boots that all cells share; absent where the cells were compared by their means.
-    pub blocks: Option<usize>,
-    /// Cells were measured in different boots which do not repeat: no verdict on the values.
-    pub one_boot: bool,
-    /// How often iterations failed under the first level of an effect and under the other; absent where none did, and of an
-    /// interaction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failures: Option<FailureComparison>,
-    /// What the verdict stands on.
-    #[serde(skip_serializing_if = "VerdictBasis::is_values")]
-    pub basis: VerdictBasis,
-    /// What the data would say with values for the iterations that failed.
-    #[serde(skip)]
-    pub(crate) imputed: Option<[ImputedEffect; 2]>,
-}
-
-/// Run, boot and iteration; of boots, the iteration is 0.
-pub(crate) type FactorialKey = (usize, u32, u32);
-
-/// Values of one cell.
-pub(crate) type FactorialCell = BTreeMap<FactorialKey, Vec<f64>>;
-
-/// A level of each of the two factors.
-pub(crate) type LevelPair = (String, String);
-
-/// One metric of a case without the two factors.
-#[derive(Clone)]
-pub(crate) struct InteractionSamples {
-    metric: Metric,
-    pub(crate) margin: f64,
-    pub(crate) cells: IndexMap<LevelPair, FactorialCell>,
-}
-
-/// One contrast to be estimated.
-pub(crate) struct FactorContrast {
-    effect: String,
-    is_interaction: bool,
-    pub(crate) weights: Vec<(LevelPair, f64)>,
 }
 
 /// Estimates effects and interactions within runs that are repetitions of one another.
@@ -234,12 +168,6 @@ fn add_declared_metrics(
     }
 }
 
-/// The case without two factors.
-pub(crate) fn subject_without(case: &Case, factors: [&str; 2]) -> String {
-    let others = case.levels.iter().filter(|(name, _)| !factors.contains(&name.as_str()));
-    others.fold(case.label_without_levels(), |text, (name, level)| format!("{text} {name}={level}"))
-}
-
 fn factor_contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> Vec<FactorContrast> {
     let mut all = Vec::new();
     let mut main = |name: &str, levels: &[String], others: &[String], turned: bool| {
@@ -312,11 +240,6 @@ fn contrast_units(
         level: if repeats { RepetitionLevel::Boot } else { RepetitionLevel::Iteration },
         one_boot,
     })
-}
-
-/// Which boot of the machine it was.
-pub(crate) fn boot_key(side: &ComparisonSide, run: usize, boot: u32) -> Option<(String, u32)> {
-    side.runs.get(run).map(|run| run.manifest.boot_key(boot, false))
 }
 
 impl ContrastUnits {
@@ -482,11 +405,6 @@ fn set_effect_verdicts(
     })
 }
 
-/// Whether a change is a ratio within ± the margin.
-pub(crate) fn is_within_ratio(change: &MetricChange, margin: f64) -> bool {
-    change.scale == ChangeScale::Ratio && change.is_within(margin)
-}
-
 fn set_effect_verdict(row: &mut EffectRow, margin: f64, options: &AnalysisOptions) {
     let Some(change) = row.change.filter(|_| !row.one_boot) else { return };
     if is_within_ratio(&change, margin) {
@@ -500,19 +418,6 @@ fn set_effect_verdict(row: &mut EffectRow, margin: f64, options: &AnalysisOption
             (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
             (Direction::Neither, _) => Verdict::Unclear,
         };
-    }
-}
-
-impl EffectRow {
-    /// The word that people should read.
-    #[must_use]
-    pub fn verdict_word(&self) -> &'static str {
-        match (self.verdict, self.is_interaction, self.differs) {
-            (Verdict::Same, true, _) => "none",
-            (_, true, true) => "interacts",
-            (Verdict::Unclear, false, true) => "changed",
-            (verdict, ..) => verdict.word(),
-        }
     }
 }
 

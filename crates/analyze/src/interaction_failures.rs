@@ -9,14 +9,13 @@ use indexmap::{IndexMap, IndexSet};
 use perflab_model::{Direction, Outcome, RunRecord};
 use perflab_stats::benjamini_hochberg;
 
-use crate::compare::change::MetricChange;
 use crate::compare::comparison::Verdict;
 use crate::compare::failure_verdict::adjust_changed_p;
 use crate::compare::failures::{FailureComparison, FailureCount, VerdictBasis, failure_shares};
 use crate::compare::missing_values::{bad_end, limits_beyond};
-use crate::interaction::{
-    EffectRow, FactorContrast, FactorialKey, InteractionSamples, LevelPair, boot_key, is_within_ratio,
-    subject_without,
+use crate::factorial_effect::{
+    EffectRow, FactorContrast, FactorialKey, ImputedEffect, InteractionSamples, LevelPair, boot_key,
+    is_within_ratio, subject_without,
 };
 use crate::{AnalysisOptions, ComparisonSide};
 
@@ -24,13 +23,6 @@ use crate::{AnalysisOptions, ComparisonSide};
 #[derive(Default)]
 pub(crate) struct FactorialIterations {
     cells: HashMap<String, HashMap<LevelPair, BTreeMap<FactorialKey, bool>>>,
-}
-
-/// What the data would say if iterations that failed had values.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ImputedEffect {
-    pub(crate) change: MetricChange,
-    pub(crate) p: f64,
 }
 
 impl FactorialIterations {

@@ -8,6 +8,7 @@
 //! | module | what is asked |
 //! |---|---|
 //! | [`compare`] | what changed between runs, or between the levels of a factor? |
+//! | `factorial_effect` | one effect of two factors, and what it is estimated from |
 //! | [`interaction`] | what do two factors do together? |
 //! | [`benchstat`], [`lkp`], [`mmtests`] | what would those tools print for the same data? |
 //! | [`monitor_metric`] | how does a monitor's series compare, like a metric? |
@@ -57,6 +58,7 @@ mod command_times;
 pub mod compare;
 pub mod design;
 mod error;
+mod factorial_effect;
 pub mod fairness;
 pub mod flame;
 mod guard;

@@ -10,7 +10,6 @@ use perflab_settings::TemporaryFolder;
 
 use crate::app::App;
 use crate::failure::{Failure, FailureContext as _, UsageError};
-use crate::keep::exchange::refuse_endless;
 use crate::keep::imported_runs::record_imports;
 
 /// Names of runs, where those that were files are the folders of runs made of them.
@@ -55,7 +54,9 @@ fn is_foreign_file(path: &Path) -> bool {
 /// Makes a run of a file; gives its folder.
 fn import_file(archive: &Archive, name: &str) -> Result<String, Failure> {
     let path = Path::new(name);
-    refuse_endless(path)?;
+    perflab_files::refuse_endless(path).map_err(|error| {
+        UsageError::new(format!("{name}: {error}"), "write what it gives to a file, and compare that")
+    })?;
     let results = list_importable(path)?;
     if results.len() > 1 {
         let message = format!("{name} holds {} results, and one is needed for a side", results.len());

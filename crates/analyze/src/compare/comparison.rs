@@ -15,7 +15,6 @@ use crate::compare::change::{BetweenRuns, ChangeScale, EstimationMethod, LayoutE
 use crate::compare::compared_part::PartComparison;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::failures::{FailureComparison, VerdictBasis};
-use crate::compare::options::AnalysisOptions;
 use crate::compare::run_differences::FactDifference;
 use crate::method_description::MethodDescription;
 
@@ -405,10 +404,10 @@ impl VerdictRow {
         is_same && self.change.is_some_and(|change| change.excludes_none())
     }
 
-    /// Says whether there is a change smaller than the margin.
-    pub(crate) fn set_small_change(&mut self, options: &AnalysisOptions) {
+    /// Says whether there is a change smaller than the margin. `is_significant` judges a q.
+    pub(crate) fn set_small_change(&mut self, is_significant: impl Fn(f64) -> bool) {
         self.small_change = self.is_small_change().then(|| match self.q {
-            Some(q) if options.is_significant(q) => SmallChange::There,
+            Some(q) if is_significant(q) => SmallChange::There,
             _ => SmallChange::PerhapsThere,
         });
     }

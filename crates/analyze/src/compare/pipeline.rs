@@ -110,7 +110,7 @@ fn conclude_comparison(
     judge_failures(&mut drafts, options);
     for row in drafts.iter_mut().map(|draft| &mut draft.row) {
         row.set_unseen_share();
-        row.set_small_change(options);
+        row.set_small_change(|q| options.is_significant(q));
     }
     warnings.extend(families.too_many_rows.clone());
     warnings.extend(crate::compare::checks::check_aligned_sides(&index, &ours, &theirs, &drafts));
