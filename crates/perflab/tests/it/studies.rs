@@ -99,7 +99,7 @@ fn a_study_that_wants_a_precision_ends_after_the_complete_block_that_reaches_it(
     assert!((2 + 20..=2 + 24).contains(&slots) && slots.is_multiple_of(2), "{slots}");
     let study = laboratory.write_study("never.toml", &text("precision 0.0001%, at least 2, at most 6"));
     let said = laboratory.run_successfully(&["run", &study, "--label", "never", "--quiet"]);
-    insta::assert_snapshot!(said.err_wording_of("precision"), @"warning: the precision of N % was not reached in N blocks: noisy x=a speed is known to ± N % (N more); raise `at most` in the study, or measure on a quieter machine");
+    insta::assert_snapshot!(said.err_wording_of("precision"), @"warning: the precision of N % was not reached in N blocks: noisy x=a speed is known to ± N % (N more); raise `at most`, or measure on a quieter machine");
     let slots = laboratory
         .run_successfully(&["show", "never", "--iterations", "--format", "csv"])
         .out
