@@ -65,7 +65,8 @@ fn case_times(record: &RunRecord, number: u32, case: &Case) -> CommandTimes {
     let slots = &record.manifest.plan.slots;
     let failed = record.iterations.iter().filter(|iteration| {
         let slot = slots.get(iteration.slot as usize);
-        iteration.outcome != Outcome::Ok && slot.is_some_and(|slot| slot.case == number && !slot.warmup)
+        !matches!(iteration.outcome, Outcome::Ok | Outcome::Interrupted)
+            && slot.is_some_and(|slot| slot.case == number && !slot.warmup)
     });
     let levels: Vec<&str> = case.levels.values().map(String::as_str).collect();
     let command = run_command(record, case);

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use perflab_disk::{delay_switch, scratch_disk};
@@ -454,13 +455,9 @@ fn run_workload(
         let file = executor.tracer_path(index, IO_TRACER)?;
         iteration_trace::finish_io_trace(tracer, file, (index, slot.warmup), &executor.stream)?;
     }
-    let concluded = executor.run_phase(
-        UntimedPhase::Conclude,
-        definition,
-        case,
-        scratch.clone(),
-        &AtomicBool::new(false),
-    );
+    // After an iteration that was stopped, too; a stop that comes while it runs ends it.
+    let running = if executor.stop.is_requested() { Arc::default() } else { executor.stop.flag() };
+    let concluded = executor.run_phase(UntimedPhase::Conclude, definition, case, scratch.clone(), &running);
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.
         let _ = remove_tree(&folder);

@@ -27,8 +27,14 @@ impl TomlSource {
     /// Reads and checks the study, as far as the text alone allows.
     pub fn parse_study(&self) -> Result<Study, Problems> {
         let study: Study = self.parse_requiring(&["title", "workload"])?;
-        let list = validation::study_problems(&study);
-        if list.is_empty() { Ok(study) } else { Err(self.place_problems(list)) }
+        self.check_study(&study)?;
+        Ok(study)
+    }
+
+    /// Checks a study that was read from the text and changed since, as far as it says itself what is wrong.
+    pub fn check_study(&self, study: &Study) -> Result<(), Problems> {
+        let list = validation::study_problems(study);
+        if list.is_empty() { Ok(()) } else { Err(self.place_problems(list)) }
     }
 
     /// Reads any table from the text, as its types allow: for files of other rooms, which check

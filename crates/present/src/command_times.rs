@@ -39,12 +39,12 @@ pub fn command_times_grid(all: &[CommandTimes]) -> Grid {
 }
 
 /// The document that `hyperfine --export-json` writes, of these times. Exit codes are left out: what was allowed to fail
-/// is not told apart. Source: hyperfine 1.18, `src/benchmark/benchmark_result.rs`.
+/// is not told apart. So are commands of which no run went well, of which hyperfine writes nothing either. Source: hyperfine 1.18, `src/benchmark/benchmark_result.rs`.
 pub fn hyperfine_document(all: &[CommandTimes]) -> Value {
     let result = |one: &CommandTimes| {
         let (min, max) = one.range().unzip();
         let mut document = json!({
-            "command": one.command,
+            "command": if one.parameters.is_empty() { &one.name } else { &one.command },
             "mean": one.mean(),
             "stddev": one.sd(),
             "median": one.median(),
@@ -64,5 +64,6 @@ pub fn hyperfine_document(all: &[CommandTimes]) -> Value {
         }
         document
     };
-    json!({ "results": all.iter().map(result).collect::<Vec<_>>() })
+    let measured = all.iter().filter(|one| !one.times.is_empty());
+    json!({ "results": measured.map(result).collect::<Vec<_>>() })
 }

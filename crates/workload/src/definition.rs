@@ -308,7 +308,7 @@ impl WorkloadDefinition {
     ///
     /// Sizes become integers of bytes, durations floats of seconds; a bare number is taken in that
     /// unit, so that resolving what was resolved changes nothing. A default may use `scope` and the
-    /// parameters above it. [`Problem::key`] is the parameter's name.
+    /// parameters above it, and a text that is given the other parameters. [`Problem::key`] is the parameter's name.
     pub fn resolve_parameters(
         &self,
         given: &IndexMap<String, Scalar>,
@@ -318,6 +318,7 @@ impl WorkloadDefinition {
             given.keys().filter_map(|name| self.unknown_parameter_problem(name)).collect();
         let mut known = scope.clone();
         let mut values = IndexMap::new();
+        let mut open: Vec<(&String, &WorkloadParameter)> = Vec::new();
         for (name, parameter) in &self.parameters {
             let resolved = match given.get(name) {
                 Some(text) => parameter::resolve_parameter(name, parameter, text, scope),
@@ -328,9 +329,19 @@ impl WorkloadDefinition {
                     known.set(name, value.clone());
                     values.insert(name.clone(), value);
                 }
+                Err(_) if given.get(name).is_some_and(is_template) => open.push((name, parameter)),
                 Err(problem) => problems.push(problem),
             }
         }
+        // A text that names parameters is resolved once they are.
+        for (name, parameter) in open {
+            let text = given.get(name).unwrap_or(&parameter.default);
+            match parameter::resolve_parameter(name, parameter, text, &known) {
+                Ok(value) => drop(values.insert(name.clone(), value)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        values.sort_by_cached_key(|name, _| self.parameters.get_index_of(name));
         if problems.is_empty() { Ok(values) } else { Err(problems) }
     }
 
@@ -354,6 +365,11 @@ impl WorkloadDefinition {
             .first()
             .is_some_and(|first| matches!(first, ArgvElement::Plain(text) if text.contains("perflab }}")))
     }
+}
+
+/// Whether a value is a text with a template in it.
+fn is_template(value: &Scalar) -> bool {
+    matches!(value, Scalar::Text(text) if text.contains("{{"))
 }
 
 /// What a definition holds for people, for installing it or for trying it.

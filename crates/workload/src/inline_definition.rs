@@ -84,9 +84,11 @@ fn uses_scratch(command: &CommandLine, spec: &WorkloadSpec) -> bool {
     texts.any(|text| names_in_templates(text).contains("scratch"))
 }
 
-/// The words that stand between `{{` and `}}`.
+/// The words that stand between `{{` and `}}`, those in quotation marks left out.
 fn names_in_templates(text: &str) -> BTreeSet<&str> {
-    let inner = text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}")).map(|(inner, _)| inner);
+    let inner = text.split("{{").skip(1).map(|rest| rest.split_once("}}").map_or(rest, |(inner, _)| inner));
+    let inner =
+        inner.flat_map(|inner| inner.split('\'').step_by(2)).flat_map(|part| part.split('"').step_by(2));
     inner.flat_map(|inner| inner.split(|part: char| !(part.is_alphanumeric() || part == '_'))).collect()
 }
 

@@ -15,7 +15,7 @@ use perflab_workload::definition::split_words;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
-use crate::measure::command_words::{escape_template, quote_toml};
+use crate::measure::command_words::{check_command_exists, parameter_template, quote_toml};
 use crate::measure::run::{self, RunArgs};
 use crate::output_path::OutputPath;
 use crate::verb::Verb;
@@ -32,7 +32,7 @@ const MIN_RUNS: u32 = 10;
 /// More iterations of a command are not planned where nothing else ends the run.
 const MOST_RUNS: u32 = 1_000;
 
-/// Time commands against one another, interleaved, and say which is faster
+/// Time commands against one another, in turn: which is faster
 #[derive(Debug, Args)]
 #[command(after_long_help = BENCH)]
 pub struct BenchArgs {
@@ -54,7 +54,7 @@ pub struct BenchArgs {
     /// At most so many runs of each command
     #[arg(short = 'M', long, value_name = "N", default_value_t = MOST_RUNS)]
     pub max_runs: u32,
-    /// How long all runs may take together, where their number is left open
+    /// How long all runs may take together, where their number is left open: none begins after it, also before --min-runs
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub time_cap: Nanos,
     /// A command before the first run of each command, not timed
@@ -75,7 +75,7 @@ pub struct BenchArgs {
     /// Start the commands without a shell: --shell none
     #[arg(short = 'N', conflicts_with = "shell")]
     pub no_shell: bool,
-    /// Count runs that end with an exit code other than 0, too
+    /// Count runs that end with an exit code other than 0, too; those that die of a signal have failed all the same
     #[arg(short, long)]
     pub ignore_failure: bool,
     /// Repeat everything for each value of a parameter: -L threads 1,2,4 'make -j{threads}' (repeatable)
@@ -168,43 +168,74 @@ struct BenchStudy<'a> {
 
 impl<'a> BenchStudy<'a> {
     /// Checks what clap cannot.
-    fn new(args: &'a BenchArgs) -> Result<Self, UsageError> {
+    fn new(args: &'a BenchArgs) -> Result<Self, Failure> {
         if let Some(empty) = args.commands.iter().position(|command| command.trim().is_empty()) {
             let message = format!("command {} is empty", empty + 1);
-            return Err(UsageError::new(message, "name a program and its arguments: 'sleep 0.1'"));
+            return Err(UsageError::new(message, "name a program and its arguments: 'sleep 0.1'").into());
         }
         let is_split = args.no_shell || args.shell == NO_SHELL;
         for command in args.commands.iter().filter(|_| is_split) {
             if let Err(error) = split_words(command) {
-                return Err(UsageError::new(error.to_string(), "close it, or leave -N out"));
+                return Err(UsageError::new(error.to_string(), "close it, or leave -N out").into());
             }
+        }
+        for command in args.commands.iter().filter(|_| is_split) {
+            let program = split_words(command).unwrap_or_default().into_iter().next().unwrap_or_default();
+            if !program.contains('{') {
+                check_command_exists(&[program])?;
+            }
+        }
+        for (at, command) in args.commands.iter().enumerate() {
+            let name = args.names.get(at).unwrap_or(command);
+            let is_again = |(other, text): (usize, &String)| args.names.get(other).unwrap_or(text) == name;
+            if args.commands.iter().enumerate().take(at).any(is_again) {
+                let hint = "give one of them a name of its own: -n old -n new";
+                return Err(UsageError::new(format!("two commands are called `{name}`"), hint).into());
+            }
+        }
+        if args.commands.len() == 1 && !args.names.is_empty() {
+            let hint = "name a second command, or leave -n out";
+            return Err(UsageError::new("-n tells several commands apart, and there is one", hint).into());
+        }
+        if args.time_cap == Nanos(0) {
+            return Err(UsageError::new("`--time-cap 0s` would measure nothing", "give it 1s or more").into());
         }
         if args.names.len() > args.commands.len() {
             let message = format!("{} names for {} commands", args.names.len(), args.commands.len());
-            return Err(UsageError::new(message, "give each command one -n at most, in their order"));
+            return Err(UsageError::new(message, "give each command one -n at most, in their order").into());
         }
         if let Some(0) = args.runs {
-            return Err(UsageError::new("`--runs 0` would measure nothing", "give 1 or more"));
+            return Err(UsageError::new("`--runs 0` would measure nothing", "give 1 or more").into());
         }
         if args.max_runs < args.min_runs {
             let message = format!("--max-runs {} is less than --min-runs {}", args.max_runs, args.min_runs);
-            return Err(UsageError::new(message, "raise --max-runs, or lower --min-runs"));
+            return Err(UsageError::new(message, "raise --max-runs, or lower --min-runs").into());
         }
         let lists = args.parameter_list.chunks_exact(2).filter_map(list_parameter);
         let scans = args.parameter_scan.chunks_exact(3);
         let scans = scans.map(|scan| scan_parameter(scan, args.parameter_step_size));
         let parameters: Vec<BenchParameter> = lists.map(Ok).chain(scans).collect::<Result<_, _>>()?;
-        for parameter in &parameters {
+        for (at, parameter) in parameters.iter().enumerate() {
+            if parameters.iter().take(at).any(|other| other.name == parameter.name) {
+                let message = format!("the parameter `{}` is given twice", parameter.name);
+                return Err(UsageError::new(message, "list all of its values in one -L").into());
+            }
+            if parameter.values.iter().any(String::is_empty) {
+                let message = format!("the parameter `{}` has an empty value", parameter.name);
+                return Err(UsageError::new(message, "separate values by one comma: -L threads 1,2,4").into());
+            }
             let placeholder = format!("{{{}}}", parameter.name);
             let others = [&args.setup, &args.prepare, &args.conclude, &args.cleanup];
             let mut texts = args.commands.iter().chain(others.into_iter().flatten());
             if !texts.any(|text| text.contains(&placeholder)) {
                 let message = format!("no command names the parameter `{}`", parameter.name);
-                return Err(UsageError::new(message, format!("write {placeholder} where its value belongs")));
+                return Err(
+                    UsageError::new(message, format!("write {placeholder} where its value belongs")).into()
+                );
             }
             if !parameter.name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') {
                 let message = format!("`{}` is no name of a parameter", parameter.name);
-                return Err(UsageError::new(message, "use letters, digits and _"));
+                return Err(UsageError::new(message, "use letters, digits and _").into());
             }
         }
         Ok(BenchStudy { args, parameters })
@@ -283,21 +314,9 @@ impl<'a> BenchStudy<'a> {
         }
     }
 
-    /// A command's text as a template: `{NAME}` of a parameter is one, and nothing else.
     fn template(&self, text: &str) -> String {
-        let mut template = String::new();
-        let mut rest = text;
-        loop {
-            let found = self.parameters.iter().filter_map(|parameter| {
-                Some((rest.find(&format!("{{{}}}", parameter.name))?, parameter.name.as_str()))
-            });
-            let Some((at, name)) = found.min() else { break };
-            let (before, behind) = rest.split_at(at);
-            template += &escape_template(before);
-            template += &format!("{{{{ {name} }}}}");
-            rest = behind.get(name.len() + 2..).unwrap_or_default();
-        }
-        template + &escape_template(rest)
+        let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+        parameter_template(text, &names)
     }
 }
 
@@ -344,7 +363,7 @@ mod tests {
         let matches =
             command.try_get_matches_from([&["bench"], typed].concat()).map_err(|e| e.to_string())?;
         let args = BenchArgs::from_arg_matches(&matches).unwrap();
-        let text = BenchStudy::new(&args).map_err(|error| error.to_string())?.text();
+        let text = BenchStudy::new(&args).map_err(|error| format!("{error:?}"))?.text();
         TomlSource::new("bench", text).parse_study().map_err(|problems| problems.to_string())
     }
 

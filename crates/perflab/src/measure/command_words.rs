@@ -37,3 +37,18 @@ pub fn escape_template(word: &str) -> String {
 pub fn quote_toml(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
+
+/// A command's text as a template: `{NAME}` of a parameter is one, and nothing else.
+pub fn parameter_template(text: &str, parameters: &[&str]) -> String {
+    let mut template = String::new();
+    let mut rest = text;
+    loop {
+        let found = parameters.iter().filter_map(|name| Some((rest.find(&format!("{{{name}}}"))?, *name)));
+        let Some((at, name)) = found.min() else { break };
+        let (before, behind) = rest.split_at(at);
+        template += &escape_template(before);
+        template += &format!("{{{{ {name} }}}}");
+        rest = behind.get(name.len() + 2..).unwrap_or_default();
+    }
+    template + &escape_template(rest)
+}

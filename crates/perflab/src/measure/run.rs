@@ -21,7 +21,7 @@ use perflab_workload::{Catalogue, ExecutionGuard};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
-use crate::measure::command_words::{check_command_exists, command_words, escape_template, quote_toml};
+use crate::measure::command_words::{check_command_exists, command_words, parameter_template, quote_toml};
 use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_consumers};
 use crate::measure::progress::ProgressReporter;
 use crate::measure::varied_factor::VariedFactor;
@@ -104,6 +104,7 @@ pub fn prepare_written_study(
     for varied in &args.vary {
         varied.add_to(&mut study)?;
     }
+    source.check_study(&study)?;
     note_study_warnings(&source, &study);
     change(&mut study);
     plan_manifest(context, &source, study, args)
@@ -165,12 +166,14 @@ pub fn plan_manifest(
 /// The study that runs a command.
 fn command_run_study(args: &RunArgs) -> Result<TomlSource, Failure> {
     let words = command_words(&args.command)?;
+    let parameters: Vec<&str> = args.vary.iter().filter_map(VariedFactor::parameter).collect();
     let command = match words.as_slice() {
         // As a shell's user would quote it.
-        [text] if text.contains(char::is_whitespace) => quote_toml(&escape_template(text)),
+        [text] if text.contains(char::is_whitespace) => quote_toml(&parameter_template(text, &parameters)),
         words => {
             check_command_exists(words)?;
-            let words: Vec<String> = words.iter().map(|word| quote_toml(&escape_template(word))).collect();
+            let words: Vec<String> =
+                words.iter().map(|word| quote_toml(&parameter_template(word, &parameters))).collect();
             format!("[{}]", words.join(", "))
         }
     };
@@ -312,7 +315,7 @@ pub fn build_manifest(
     }
 }
 
-/// Run a study, or a command, and show what came of it: progress, table, report
+/// Run a study or a command: progress, table, report
 #[derive(Debug, Default, Args)]
 #[command(after_long_help = RUN)]
 pub struct RunArgs {

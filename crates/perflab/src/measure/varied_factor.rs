@@ -111,6 +111,12 @@ fn factor_name(kind: FactorKind, key: Option<&str>) -> String {
 }
 
 impl VariedFactor {
+    /// The parameter that it varies, if it is one.
+    pub fn parameter(&self) -> Option<&str> {
+        let is_parameter = self.factor.kind == FactorKind::Parameter;
+        self.factor.key.as_deref().filter(|_| is_parameter)
+    }
+
     /// Adds it to a study.
     ///
     /// # Errors

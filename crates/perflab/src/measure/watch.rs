@@ -21,7 +21,7 @@ use crate::verb::Verb;
 /// Monitors that cost too much, or say too much, to be among all of them unasked.
 const NOT_UNASKED: &[&str] = &["slab-exact", "slab-caches", "kvm"];
 
-/// Record all monitors around a command, and say what the machine did meanwhile
+/// Say what the machine does while a command runs: all monitors
 #[derive(Debug, Args)]
 #[command(after_long_help = WATCH)]
 pub struct WatchArgs {

@@ -405,7 +405,7 @@ Examples:
   perflab compare before after                      verdicts, with intervals
   perflab compare v1 v2 v3 --baseline v2            more than two, against any of them
   perflab compare @latest --by pages                the levels of a factor within one run
-  perflab compare old.json new.json                 files of other tools, such as fio's or hyperfine's
+  perflab compare old.json new.json                 files of other tools: fio, hyperfine ...
   perflab compare before after --ratio              gains and their geometric mean
   perflab compare before after --stat mean,p99,max  other statistics beside the verdict
   perflab compare @latest --by host,guest           two factors: effects and their interaction

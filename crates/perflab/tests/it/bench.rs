@@ -34,7 +34,7 @@ fn commands_are_compared_in_one_line_and_exported_as_hyperfine_does() {
     let times: Value = serde_json::from_slice(&std::fs::read(sandbox.path("times.json")).unwrap()).unwrap();
     let results = times["results"].as_array().unwrap();
     let commands: Vec<&str> = results.iter().map(|one| one["command"].as_str().unwrap()).collect();
-    assert_eq!(commands, ["sleep 0.01", "sleep 0.2"]);
+    assert_eq!(commands, ["short", "sleep 0.2"]);
     assert!(results.iter().all(|one| one["times"].as_array().unwrap().len() == 6));
 
     // What was written is read as what hyperfine wrote.
@@ -60,9 +60,18 @@ fn one_command_has_its_times_and_a_failing_one_its_exit_code() {
     assert_eq!((times[0]["command"].as_str(), times[0]["runs"].as_u64()), (Some("true"), Some(3)));
     assert_eq!(sandbox.run(&["bench", "exit 3", "-r", "2"]).code, Some(4));
     assert_eq!(sandbox.run(&["bench", "-i", "exit 3", "-r", "2"]).code, Some(0));
-    for refused in
-        [&["bench", ""][..], &["bench"], &["bench", "true", "-r", "0"], &["bench", "-N", "echo 'a"]]
-    {
+    let refused = [
+        &["bench", ""][..],
+        &["bench"],
+        &["bench", "true", "-r", "0"],
+        &["bench", "-N", "echo 'a"],
+        &["bench", "-N", "/no/such/program"],
+        &["bench", "true", "true"],
+        &["bench", "true", "-n", "alone"],
+        &["bench", "true", "--time-cap", "0s"],
+        &["bench", "true {n}", "-L", "n", "1,2", "-L", "n", "3,4"],
+    ];
+    for refused in refused {
         assert_eq!(sandbox.run(refused).code, Some(2), "{refused:?}");
     }
 }
@@ -181,4 +190,33 @@ fn the_machine_is_watched_while_a_command_runs_and_at_rest() {
     assert!(user["during"].as_f64().unwrap() > 0.0 && user["at_rest"].is_number(), "{user}");
     assert!(activity.iter().any(|one| one["source"] == "meminfo.MemAvailable"));
     assert_eq!(sandbox.run(&["watch", "--quiet-time", "0s", "--", "sh", "-c", "exit 3"]).code, Some(4));
+}
+
+#[test]
+fn parameters_reach_every_command_and_what_is_varied_is_checked() {
+    let sandbox = Sandbox::new();
+    let found = sandbox.run_json(&["bench", "-L", "n", "1,2", "-r", "2", "echo a{n}", "echo b{n}"]);
+    assert_eq!(found.as_array().unwrap().len(), 2, "two factors");
+    let printed: BTreeSet<String> = (0..8)
+        .flat_map(|slot| {
+            let typed = ["show", "@latest", "--output", &slot.to_string()];
+            let said = sandbox.run(&typed).out;
+            said.lines().filter(|line| line.len() == 2).map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(printed.into_iter().collect::<Vec<_>>(), ["a1", "a2", "b1", "b2"]);
+
+    let run = |vary: &str, command: &str| {
+        let typed = ["run", "--vary", vary, "--iterations", "2", "--no-report", "--", "sh", "-c", command];
+        sandbox.run(&typed).code
+    };
+    let file = sandbox.path("file");
+    assert_eq!(run("parameter:n=1,2", &format!("echo {{n}} >> {}", file.display())), Some(0));
+    assert!(std::fs::read_to_string(&file).unwrap().lines().all(|line| ["1", "2"].contains(&line)));
+    let before = std::fs::read(&file).unwrap();
+    assert_eq!(run(&format!("file:{}=a,b", file.display()), "true"), Some(2), "not under /proc or /sys");
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert_eq!(run("parameter:n=1,2", "true"), Some(2), "nothing names it");
+    assert_eq!(run("drop-caches=0,9", "true"), Some(2));
+    assert_eq!(run("disk:filesystem=ext4,nosuchfs", "true"), Some(2));
 }

@@ -41,6 +41,8 @@ const VERBS: &[&str] = &[
     "run two.toml --label first",
     "run two.toml --label second --no-report",
     "run one.toml --label plain",
+    "bench true false -i -r 2",
+    "watch --quiet-time 0s -- true",
     "compare first second",
     "compare first --by factor",
     "compare first --by factor --style mmtests",

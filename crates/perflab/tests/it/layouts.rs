@@ -5,6 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
+use perflab_model::resource_use::ResourceMetric;
+
 use crate::laboratory::Sandbox;
 
 /// Its speed is the length of the environment's padding, as the process itself sees it.
@@ -27,9 +29,10 @@ fn every_level_meets_every_layout_equally_often_and_each_iteration_says_which() 
     let exported = laboratory.run_successfully(&["export", "--to", "csv", "--output", "-"]).out;
     let rows: Vec<Vec<&str>> = exported.lines().map(|line| line.split(',').collect()).collect();
     let column = |name: &str| rows[0].iter().position(|title| *title == name).unwrap();
-    let [code, layout, value] = ["factor.code", "layout", "value"].map(column);
+    let [code, layout, metric, value] = ["factor.code", "layout", "metric", "value"].map(column);
     let mut met: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
-    for row in &rows[1..] {
+    let decides = |row: &&Vec<&str>| !ResourceMetric::is_name(row[metric]);
+    for row in rows[1..].iter().filter(decides) {
         met.entry((row[code], row[layout].parse().unwrap())).or_default().push(row[value].parse().unwrap());
     }
     assert_eq!(met.len(), 12);

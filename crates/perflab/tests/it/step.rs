@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use perflab_model::resource_use::ResourceMetric;
+
 use crate::laboratory::{CommandOutput, Sandbox, to_command_output};
 
 fn write_step_study(laboratory: &Sandbox, rules: &str, script: &str) -> String {
@@ -26,10 +28,14 @@ fn read_events(laboratory: &Sandbox) -> Vec<Value> {
     journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// What iterations used of the machine is none of them.
 fn events_of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<(&'a Value, &'a Value)> {
     events
         .iter()
         .filter(|event| event["what"][kind].is_object())
+        .filter(|event| {
+            event["what"][kind]["metric"].as_str().is_none_or(|metric| !ResourceMetric::is_name(metric))
+        })
         .map(|event| (event, &event["what"][kind]))
         .collect()
 }
@@ -153,6 +159,10 @@ fn told_without_times(events: &[Value]) -> Vec<Value> {
         if ["began", "clock", "released", "ended"].contains(&kind.as_str()) {
             continue;
         }
+        let is_used = what[kind.as_str()]["metric"].as_str().is_some_and(ResourceMetric::is_name);
+        if is_used {
+            continue;
+        }
         for key in ["start", "end", "target", "remaining"] {
             if let Some(fields) = what[kind.as_str()].as_object_mut() {
                 fields.remove(key);
@@ -252,7 +262,8 @@ fn the_terminal_says_how_evenly_targets_were_served_and_how_well_their_starts_ar
         f64::midpoint(values[1], values[2])
     };
     let shown = laboratory.run_successfully(&["show", "--format", "json"]);
-    let rows: Vec<Value> = serde_json::from_str(&shown.out).unwrap();
+    let mut rows: Vec<Value> = serde_json::from_str(&shown.out).unwrap();
+    rows.retain(|row| row["metric"] == "speed");
     let who = [("mean of all", None), ("guest1", Some(0)), ("guest2", Some(1)), ("guest3", Some(2))];
     assert_eq!(rows.len(), who.len(), "{}", shown.out);
     for (row, (name, target)) in rows.iter().zip(who) {
@@ -431,7 +442,7 @@ fn interrupt_ends_all_agents_and_keeps_what_was_measured() {
     wait_for_named("samples", || {
         let runs = fs::read_dir(laboratory.path("archive/runs")).into_iter().flatten().flatten();
         runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok())
-            .any(|journal| journal.matches("\"sample\"").count() >= 6)
+            .any(|journal| journal.matches("\"metric\":\"speed\",\"value\"").count() >= 6)
     });
     let agents = agent_pids(child.id());
     signal_process(child.id(), Signal::INT);
