@@ -5,12 +5,11 @@
 //! repetitions of a cell.
 
 #![expect(clippy::unwrap_used, reason = "a simulation that cannot be set up must stop")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "what it prints is what it is for")]
+#![expect(clippy::print_stdout, reason = "what it prints is what it is for")]
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use fixtures::cell_simulation::{share_in_percent, simulate_cells};
 use fixtures::noise_shapes::{NOISE_SHAPES, NoiseShape, ValueProcess};
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{AnalysisOptions, ComparisonSide, DecidingRows, Verdict, VerdictRow, compare_levels};
@@ -136,32 +135,14 @@ fn simulate_all(seed: u64, tries: usize) -> BTreeMap<CellKey, CellCounts> {
         .iter()
         .flat_map(|(shape, _)| (0..CHANGES.len()).map(move |change| (*shape, change)))
         .collect();
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((shape, change)) = keys.get(at).copied() else { break };
-                    let own = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
-                    let counts = simulate_cell(shape, CHANGES[change], tries, own);
-                    found.lock().unwrap().insert((shape, change), counts);
-                    eprintln!("{} of {} cells", at + 1, keys.len());
-                }
-            });
-        }
-    });
-    found.into_inner().unwrap()
-}
-
-fn percent(count: usize, of: usize) -> f64 {
-    100.0 * count as f64 / of.max(1) as f64
+    simulate_cells(&keys, seed, |(shape, change), own| simulate_cell(shape, CHANGES[change], tries, own))
 }
 
 const WORDS: [&str; 4] = ["better", "worse", "same", "unclear"];
 
 fn shares_text(words: &BTreeMap<&'static str, usize>, tries: usize) -> String {
-    let shares = WORDS.map(|word| format!("{:.1}", percent(words.get(word).copied().unwrap_or(0), tries)));
+    let shares =
+        WORDS.map(|word| format!("{:.1}", share_in_percent(words.get(word).copied().unwrap_or(0), tries)));
     shares.join(" / ")
 }
 
@@ -187,7 +168,7 @@ fn main() {
                 shares_text(&counts.words, tries),
                 blocks(0.5),
                 blocks(0.9),
-                percent(counts.covering, counts.intervals),
+                share_in_percent(counts.covering, counts.intervals),
                 shares_text(&counts.fixed_words, tries),
             );
         }
@@ -201,12 +182,13 @@ fn main() {
     for (shape, name) in NOISE_SHAPES {
         let counts = &found[&(shape, 0)];
         let words = ["better", "worse"].iter().filter_map(|word| counts.words.get(word)).sum();
-        let own = [words, counts.alarms_without_margin].map(|count| percent(count, tries));
-        let peeking = percent(counts.peeking_alarms, counts.peeking);
+        let own = [words, counts.alarms_without_margin].map(|count| share_in_percent(count, tries));
+        let peeking = share_in_percent(counts.peeking_alarms, counts.peeking);
         println!("| {name} | {:.1} | {:.1} | {peeking:.1} |", own[0], own[1]);
         alarms.extend(own);
     }
-    let coverages: Vec<f64> = found.values().map(|one| percent(one.covering, one.intervals)).collect();
+    let coverages: Vec<f64> =
+        found.values().map(|one| share_in_percent(one.covering, one.intervals)).collect();
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let worst = alarms.iter().copied().fold(0.0, f64::max);
     println!("\nWorst cell {worst:.1} %, mean {:.1} %.", mean(&alarms));

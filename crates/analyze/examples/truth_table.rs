@@ -5,12 +5,11 @@
 //! repetitions of a cell.
 
 #![expect(clippy::unwrap_used, reason = "a simulation that cannot be set up must stop")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "what it prints is what it is for")]
+#![expect(clippy::print_stdout, reason = "what it prints is what it is for")]
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use fixtures::cell_simulation::{share_in_percent, simulate_cells};
 use fixtures::noise_shapes::{NOISE_SHAPES as SHAPES, NoiseShape, ValueProcess};
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{
@@ -243,30 +242,14 @@ fn simulate_all(seed: u64, tries: usize) -> BTreeMap<CellKey, CellCounts> {
             }
         }
     }
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(key) = keys.get(at) else { break };
-                    let (shape, design, n, change) = *key;
-                    let own = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
-                    let tries = if change == 0 { tries } else { power_tries(tries) };
-                    let counts = simulate_cell(shape, design, n, CHANGES[change], tries, own);
-                    found.lock().unwrap().insert(*key, counts);
-                    if at.is_multiple_of(50) {
-                        eprintln!("{at} of {} cells", keys.len());
-                    }
-                }
-            });
-        }
-    });
-    found.into_inner().unwrap()
+    simulate_cells(&keys, seed, |(shape, design, n, change), own| {
+        let tries = if change == 0 { tries } else { power_tries(tries) };
+        simulate_cell(shape, design, n, CHANGES[change], tries, own)
+    })
 }
 
 fn percent_text(count: usize, of: usize) -> String {
-    if of == 0 { "-".into() } else { format!("{:.1}", 100.0 * count as f64 / of as f64) }
+    if of == 0 { "-".into() } else { format!("{:.1}", share_in_percent(count, of)) }
 }
 
 /// A row a shape, a column a design, the numbers of iterations in each cell.

@@ -81,10 +81,9 @@ impl FactorialIterations {
             }
         }
         let [baseline, candidate] = [&counts[0], &counts[1]].map(|side| {
-            side.values().fold(FailureCount::default(), |sum, one| FailureCount {
-                failed: sum.failed + one.failed,
-                of: sum.of + one.of,
-            })
+            let mut sum = FailureCount::default();
+            side.values().for_each(|one| sum += *one);
+            sum
         });
         let units = failure_shares([&counts[0], &counts[1]]);
         (baseline.failed + candidate.failed > 0)

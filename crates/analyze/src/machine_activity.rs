@@ -100,8 +100,11 @@ pub fn machine_activity(record: &RunRecord, series: &[Series], cpus: f64) -> Vec
     for series in series {
         let meanwhile = summarise_span(series, during);
         let rest = summarise_rest(series, during);
-        let rules = RULES.iter().filter(|rule| rule.monitor == series.schema.monitor);
-        for (place, rule) in rules.map(|rule| (rule_place(rule), rule)) {
+        let rules = RULES.iter().enumerate().filter(|(_, rule)| rule.monitor == series.schema.monitor);
+        let first = rules.clone().next().map_or(0, |(place, _)| place);
+        // Devices stand together: what is told of each in one place.
+        let rules = rules.map(|(place, rule)| (if rule.has_device() { first } else { place }, rule));
+        for (place, rule) in rules {
             for one in meanwhile.iter().filter(|one| rule.is_about(one)) {
                 let at_rest = rest.iter().find(|rest| (&rest.column, &rest.key) == (&one.column, &one.key));
                 all.push((place, rule.activity(one, at_rest, cpus)));
@@ -111,17 +114,6 @@ pub fn machine_activity(record: &RunRecord, series: &[Series], cpus: f64) -> Vec
     all.retain(|(_, one)| one.during != 0.0 || one.at_rest.is_some_and(|rest| rest != 0.0));
     all.sort_by(|(a, first), (b, second)| (a, &first.what).cmp(&(b, &second.what)));
     all.into_iter().map(|(_, one)| one).collect()
-}
-
-/// Devices stand together: what is told of each in one place.
-fn rule_place(rule: &ActivityRule) -> usize {
-    RULES
-        .iter()
-        .position(|first| {
-            first.monitor == rule.monitor
-                && (rule.has_device() || first.column == rule.column && first.key == rule.key)
-        })
-        .unwrap_or_default()
 }
 
 /// The machine before the command and after it, where it was watched for long enough: the longer of the two.

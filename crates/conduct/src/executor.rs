@@ -274,15 +274,12 @@ impl<'a> SlotExecutor<'a> {
             Err(error) => return failed(describe_error_chain(&error)),
         };
         let built = definition.build_phase_invocation(phase, &case.parameters, &self.scope, &host);
+        let limit = self.manifest.study.run.time_limit.0;
         let finished = built.and_then(|invocation| {
-            let run = |invocation| {
-                let limit = self.manifest.study.run.time_limit.0;
-                execute_invocation(&invocation, &self.case_environment(case), limit, stop)
-            };
-            invocation.map(run).transpose()
+            execute_invocation(&invocation, &self.case_environment(case), limit, stop)
         });
         match finished {
-            Ok(finished) => finished.and_then(|finished| failed(finished.failure()?)),
+            Ok(finished) => failed(finished.failure()?),
             Err(error) => failed(describe_error_chain(&error)),
         }
     }

@@ -190,6 +190,24 @@ fn strict_environment() -> Environment<'static> {
     environment
 }
 
+/// The names that a template needs from its scope, sorted; none of a text that is no template.
+///
+/// # Errors
+/// A template that is too large or does not compile.
+pub fn template_names(template: &str) -> Result<Vec<String>, ExpressionError> {
+    if !template.contains("{{") && !template.contains("{%") {
+        return Ok(Vec::new());
+    }
+    let tags = expression_limits::check_template(template)?;
+    tags.into_iter().try_for_each(|code| ExpressionScope::default().check_factors(template, code))?;
+    let environment = strict_environment();
+    let compiled =
+        environment.template_from_str(template).map_err(|error| evaluation_error(template, &error))?;
+    let mut names: Vec<String> = compiled.undeclared_variables(false).into_iter().collect();
+    names.sort();
+    Ok(names)
+}
+
 fn find_undeclared_names(expression: &str) -> Result<Vec<String>, ExpressionError> {
     expression_limits::check_expression(expression)?;
     ExpressionScope::default().check_factors(expression, expression)?;

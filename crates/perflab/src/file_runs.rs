@@ -30,18 +30,19 @@ impl NamedRuns {
     pub fn resolve(context: &App, names: &[String]) -> Result<Self, Failure> {
         let archive = context.archive()?;
         let is_file = |name: &String| is_foreign_file(Path::new(name)) && archive.find_runs(name).is_err();
-        if !names.iter().any(is_file) {
+        let files: Vec<bool> = names.iter().map(is_file).collect();
+        if !files.contains(&true) {
             return Ok(NamedRuns { selectors: names.to_vec(), _folder: None });
         }
         let boot = perflab_observe::read_boot_id(&context.root);
         let folder = TemporaryFolder::create(&own_directories::state_directory(), &boot)
             .context("cannot make a folder for the runs that the files become")?;
         let temporary = Archive::open(folder.path())?;
-        let selector = |name: &String| match is_file(name) {
+        let selector = |(name, is_file): (&String, bool)| match is_file {
             true => import_file(&temporary, name),
             false => Ok(name.clone()),
         };
-        let selectors = names.iter().map(selector).collect::<Result<_, _>>()?;
+        let selectors = names.iter().zip(files).map(selector).collect::<Result<_, _>>()?;
         Ok(NamedRuns { selectors, _folder: Some(folder) })
     }
 }

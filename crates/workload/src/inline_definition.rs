@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use perflab_model::expression::template_names;
 use perflab_model::study::{CommandLine, FactorKind, Study, TomlSource, WorkloadSpec};
 use perflab_model::{Problem, Scalar};
 use toml::Value;
@@ -34,7 +35,7 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     if spec.metric.is_empty() {
         put("keeps-locale", true.into());
     }
-    if uses_scratch(command, spec) {
+    if needed_names(command_texts(spec)).contains("scratch") {
         put("needs", toml::Table::from_iter([("scratch".to_owned(), true.into())]).into());
     }
     let parameters = parameter_names(name, spec, study).into_iter().map(|name| (name, text_parameter()));
@@ -77,19 +78,16 @@ fn command_elements(command: &CommandLine, spec: &WorkloadSpec) -> Value {
     }
 }
 
-/// Whether a folder of its own is asked for.
-fn uses_scratch(command: &CommandLine, spec: &WorkloadSpec) -> bool {
-    let others = spec.untimed_commands().map(|(_, command)| command);
-    let mut texts = others.chain([command]).flat_map(CommandLine::templates);
-    texts.any(|text| names_in_templates(text).contains("scratch"))
+/// All texts of the commands, timed and untimed.
+fn command_texts(spec: &WorkloadSpec) -> impl Iterator<Item = &String> {
+    let commands = spec.untimed_commands().map(|(_, command)| command).chain(spec.command.as_ref());
+    commands.flat_map(CommandLine::templates)
 }
 
-/// The words that stand between `{{` and `}}`, those in quotation marks left out.
-fn names_in_templates(text: &str) -> BTreeSet<&str> {
-    let inner = text.split("{{").skip(1).map(|rest| rest.split_once("}}").map_or(rest, |(inner, _)| inner));
-    let inner =
-        inner.flat_map(|inner| inner.split('\'').step_by(2)).flat_map(|part| part.split('"').step_by(2));
-    inner.flat_map(|inner| inner.split(|part: char| !(part.is_alphanumeric() || part == '_'))).collect()
+/// The names that texts need from parameters and host. One that is no template is told with its place when the definition is
+/// read.
+fn needed_names<'a>(texts: impl IntoIterator<Item = &'a String>) -> BTreeSet<String> {
+    texts.into_iter().flat_map(|text| template_names(text).unwrap_or_default()).collect()
 }
 
 /// Everything that the study sets or varies for this workload: parameters that others may use come first.
@@ -98,16 +96,14 @@ fn parameter_names(name: &str, spec: &WorkloadSpec, study: &Study) -> Vec<String
         factor.kind == FactorKind::Parameter
             && factor.workload.as_deref().is_none_or(|workload| workload == name)
     });
-    let commands = spec.untimed_commands().map(|(_, command)| command).chain(spec.command.as_ref());
-    let texts: Vec<&str> = commands.flat_map(CommandLine::templates).map(String::as_str).collect();
-    let levels = ours.clone().flat_map(|(_, factor)| &factor.levels).map(|level| match &level.value {
-        Scalar::Text(text) => text.as_str(),
-        _ => "",
+    let levels = ours.clone().flat_map(|(_, factor)| &factor.levels).filter_map(|level| match &level.value {
+        Scalar::Text(text) => Some(text),
+        _ => None,
     });
-    let used: BTreeSet<&str> = texts.into_iter().chain(levels).flat_map(names_in_templates).collect();
+    let used = needed_names(command_texts(spec).chain(levels));
     let factors = ours.map(|(factor, found)| found.key.as_deref().unwrap_or(factor));
     // A factor that the command does not name varies another workload.
-    let factors = factors.filter(|factor| used.contains(factor));
+    let factors = factors.filter(|factor| used.contains(*factor));
     let mut names: Vec<String> = Vec::new();
     for one in spec.parameters.keys().chain(spec.matrix.keys()).map(String::as_str).chain(factors) {
         if !names.iter().any(|known| known == one) {

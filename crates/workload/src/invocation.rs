@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use perflab_model::Scalar;
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 
-use crate::definition::UntimedPhase;
+use crate::definition::{ArgvElement, UntimedPhase};
 use crate::{WorkloadDefinition, WorkloadError, install};
 
 /// Paths on the host that only the caller knows.
@@ -62,14 +62,11 @@ impl WorkloadDefinition {
             return Err(WorkloadError::NeedsScratch { workload: self.name.clone() });
         }
         let scope = build_scope(parameters, scope, host);
-        let mut argv = if self.shell { self.script_interpreter() } else { Vec::new() };
-        for (index, argument) in self.argv.iter().enumerate() {
-            let rendered = argument.render(&scope);
-            argv.extend(rendered.map_err(|source| self.template_error(format!("argv[{index}]"), source))?);
-            if index == 0 && self.shell {
-                // `$0` of the script.
-                argv.push(self.name.clone());
-            }
+        let mut argv = self.render_elements("argv", &self.argv, &scope)?;
+        if self.shell {
+            // `$0` of the script is the workload's name.
+            argv.insert(argv.len().min(1), self.name.clone());
+            argv.splice(0..0, ["/bin/sh".to_owned(), "-c".to_owned()]);
         }
         let directory = host.scratch.clone().filter(|_| self.needs.scratch);
         Ok(Invocation {
@@ -80,8 +77,8 @@ impl WorkloadDefinition {
         })
     }
 
-    /// The untimed command of a phase with its templates filled; none where the definition has none. Without a scratch
-    /// directory of an iteration (setup, cleanup), it runs where perflab does.
+    /// The untimed command of a phase with its templates filled. Without a scratch directory of an iteration (setup, cleanup),
+    /// it runs where perflab does.
     ///
     /// # Errors
     /// Those of [`WorkloadDefinition::build_invocation`].
@@ -91,25 +88,29 @@ impl WorkloadDefinition {
         parameters: &IndexMap<String, Scalar>,
         scope: &ExpressionScope,
         host: &HostPaths,
-    ) -> Result<Option<Invocation>, WorkloadError> {
-        let elements = self.phases.argv(phase);
-        if elements.is_empty() {
-            return Ok(None);
-        }
+    ) -> Result<Invocation, WorkloadError> {
         let scope = build_scope(parameters, scope, host);
-        let mut argv = Vec::new();
-        for (index, argument) in elements.iter().enumerate() {
-            let rendered = argument.render(&scope);
-            let key = || format!("{}[{index}]", phase.key());
-            argv.extend(rendered.map_err(|source| self.template_error(key(), source))?);
-        }
-        let directory = host.scratch.clone().filter(|_| self.needs.scratch);
-        let environment = self.render_environment(&scope)?;
-        Ok(Some(Invocation { argv, environment, directory, inherits_stdin: false }))
+        Ok(Invocation {
+            argv: self.render_elements(phase.key(), self.phases.argv(phase), &scope)?,
+            environment: self.render_environment(&scope)?,
+            directory: host.scratch.clone().filter(|_| self.needs.scratch),
+            inherits_stdin: false,
+        })
     }
 
-    fn script_interpreter(&self) -> Vec<String> {
-        vec!["/bin/sh".into(), "-c".into()]
+    /// The arguments of a command under `key`.
+    fn render_elements(
+        &self,
+        key: &str,
+        elements: &[ArgvElement],
+        scope: &ExpressionScope,
+    ) -> Result<Vec<String>, WorkloadError> {
+        let mut argv = Vec::new();
+        for (index, argument) in elements.iter().enumerate() {
+            let rendered = argument.render(scope);
+            argv.extend(rendered.map_err(|source| self.template_error(format!("{key}[{index}]"), source))?);
+        }
+        Ok(argv)
     }
 
     fn render_environment(&self, scope: &ExpressionScope) -> Result<Vec<(String, String)>, WorkloadError> {

@@ -400,8 +400,7 @@ impl AlignedSide {
         target.count += moved.count;
         target.failed.extend(moved.failed);
         for (place, count) in moved.by_run {
-            let sum = target.by_run.entry(place).or_default();
-            (sum.failed, sum.of) = (sum.failed + count.failed, sum.of + count.of);
+            *target.by_run.entry(place).or_default() += count;
         }
     }
 

@@ -1,6 +1,7 @@
 //! How often a case failed on both sides, and what a verdict stands on.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use perflab_stats::{EventCount, StatsError, fisher_exact, welch};
 use serde::Serialize;
@@ -21,6 +22,13 @@ impl FailureCount {
     #[must_use]
     pub fn share(self) -> f64 {
         self.failed as f64 / self.of.max(1) as f64
+    }
+}
+
+impl AddAssign for FailureCount {
+    fn add_assign(&mut self, other: Self) {
+        self.failed += other.failed;
+        self.of += other.of;
     }
 }
 
@@ -131,8 +139,7 @@ pub(crate) fn failure_shares(sides: [&BTreeMap<(u32, u32), FailureCount>; 2]) ->
     let by_boot = sides.map(|side| {
         let mut boots: BTreeMap<u32, FailureCount> = BTreeMap::new();
         for ((boot, _), count) in side {
-            let sum = boots.entry(*boot).or_default();
-            (sum.failed, sum.of) = (sum.failed + count.failed, sum.of + count.of);
+            *boots.entry(*boot).or_default() += *count;
         }
         boots.into_values().map(FailureCount::share).collect::<Vec<f64>>()
     });

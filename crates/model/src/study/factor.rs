@@ -99,8 +99,14 @@ impl<'de> Visitor<'de> for LevelVisitor {
 }
 
 impl FactorLevel {
-    fn from_scalar(value: Scalar) -> Self {
-        FactorLevel { name: value.to_string(), value, apply: Vec::new(), undo: Vec::new() }
+    /// A value under its own text.
+    pub fn from_scalar(value: Scalar) -> Self {
+        FactorLevel::named(value.to_string(), value)
+    }
+
+    /// A value under a name of its own.
+    pub fn named(name: impl Into<String>, value: Scalar) -> Self {
+        FactorLevel { name: name.into(), value, apply: Vec::new(), undo: Vec::new() }
     }
 }
 

@@ -10,7 +10,7 @@ use perflab_analyze::{AnalysisOptions, ComparisonSide, NoiseCard, compare_levels
 use perflab_conduct::RunPermissions;
 use perflab_formats::kernel::stat::{CpuTimes, parse_context_switches};
 use perflab_model::study::{Factor, FactorKind, FactorLevel};
-use perflab_model::{Manifest, Nanos, Ratio, RunRecord, RunStatus, Scalar, Study};
+use perflab_model::{Manifest, Nanos, Ratio, RunRecord, RunStatus, Study};
 use perflab_present::noise::{
     design_grid, design_notes, noise_card_grid, noise_level_notes, sample_size_grid, sample_size_notes,
 };
@@ -152,12 +152,7 @@ fn noise_run_args(args: &NoiseArgs) -> run::RunArgs {
 /// The first level of every factor, under two labels that nothing reads.
 fn use_same_variant_twice(study: &mut Study) {
     study.factor.values_mut().for_each(|factor| factor.levels.truncate(1));
-    let level = |name: &str| FactorLevel {
-        name: name.into(),
-        value: Scalar::from(name),
-        apply: Vec::new(),
-        undo: Vec::new(),
-    };
+    let level = |name: &str| FactorLevel::from_scalar(name.into());
     let (kind, key) = (FactorKind::Environment, Some("PERFLAB_NOISE".into()));
     let factor = Factor { kind, key, workload: None, on: None, levels: vec![level("a"), level("b")] };
     study.factor.insert(FACTOR.into(), factor);

@@ -3,6 +3,8 @@
 //! Its options are hyperfine's where both have the thing; what differs is what is said at the end: the commands are
 //! interleaved, and the difference has a verdict.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use perflab_analyze::{ComparisonSide, command_times};
 use perflab_archive::RunDir;
@@ -169,74 +171,15 @@ struct BenchStudy<'a> {
 impl<'a> BenchStudy<'a> {
     /// Checks what clap cannot.
     fn new(args: &'a BenchArgs) -> Result<Self, Failure> {
-        if let Some(empty) = args.commands.iter().position(|command| command.trim().is_empty()) {
-            let message = format!("command {} is empty", empty + 1);
-            return Err(UsageError::new(message, "name a program and its arguments: 'sleep 0.1'").into());
-        }
-        let is_split = args.no_shell || args.shell == NO_SHELL;
-        for command in args.commands.iter().filter(|_| is_split) {
-            if let Err(error) = split_words(command) {
-                return Err(UsageError::new(error.to_string(), "close it, or leave -N out").into());
-            }
-        }
-        for command in args.commands.iter().filter(|_| is_split) {
-            let program = split_words(command).unwrap_or_default().into_iter().next().unwrap_or_default();
-            if !program.contains('{') {
-                check_command_exists(&[program])?;
-            }
-        }
-        for (at, command) in args.commands.iter().enumerate() {
-            let name = args.names.get(at).unwrap_or(command);
-            let is_again = |(other, text): (usize, &String)| args.names.get(other).unwrap_or(text) == name;
-            if args.commands.iter().enumerate().take(at).any(is_again) {
-                let hint = "give one of them a name of its own: -n old -n new";
-                return Err(UsageError::new(format!("two commands are called `{name}`"), hint).into());
-            }
-        }
-        if args.commands.len() == 1 && !args.names.is_empty() {
-            let hint = "name a second command, or leave -n out";
-            return Err(UsageError::new("-n tells several commands apart, and there is one", hint).into());
-        }
-        if args.time_cap == Nanos(0) {
-            return Err(UsageError::new("`--time-cap 0s` would measure nothing", "give it 1s or more").into());
-        }
-        if args.names.len() > args.commands.len() {
-            let message = format!("{} names for {} commands", args.names.len(), args.commands.len());
-            return Err(UsageError::new(message, "give each command one -n at most, in their order").into());
-        }
-        if let Some(0) = args.runs {
-            return Err(UsageError::new("`--runs 0` would measure nothing", "give 1 or more").into());
-        }
-        if args.max_runs < args.min_runs {
-            let message = format!("--max-runs {} is less than --min-runs {}", args.max_runs, args.min_runs);
-            return Err(UsageError::new(message, "raise --max-runs, or lower --min-runs").into());
-        }
+        check_commands(args)?;
+        check_names(args)?;
+        check_numbers_of_runs(args)?;
         let lists = args.parameter_list.chunks_exact(2).filter_map(list_parameter);
         let scans = args.parameter_scan.chunks_exact(3);
         let scans = scans.map(|scan| scan_parameter(scan, args.parameter_step_size));
         let parameters: Vec<BenchParameter> = lists.map(Ok).chain(scans).collect::<Result<_, _>>()?;
         for (at, parameter) in parameters.iter().enumerate() {
-            if parameters.iter().take(at).any(|other| other.name == parameter.name) {
-                let message = format!("the parameter `{}` is given twice", parameter.name);
-                return Err(UsageError::new(message, "list all of its values in one -L").into());
-            }
-            if parameter.values.iter().any(String::is_empty) {
-                let message = format!("the parameter `{}` has an empty value", parameter.name);
-                return Err(UsageError::new(message, "separate values by one comma: -L threads 1,2,4").into());
-            }
-            let placeholder = format!("{{{}}}", parameter.name);
-            let others = [&args.setup, &args.prepare, &args.conclude, &args.cleanup];
-            let mut texts = args.commands.iter().chain(others.into_iter().flatten());
-            if !texts.any(|text| text.contains(&placeholder)) {
-                let message = format!("no command names the parameter `{}`", parameter.name);
-                return Err(
-                    UsageError::new(message, format!("write {placeholder} where its value belongs")).into()
-                );
-            }
-            if !parameter.name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') {
-                let message = format!("`{}` is no name of a parameter", parameter.name);
-                return Err(UsageError::new(message, "use letters, digits and _").into());
-            }
+            check_parameter(args, parameter, parameters.get(..at).unwrap_or_default())?;
         }
         Ok(BenchStudy { args, parameters })
     }
@@ -314,10 +257,97 @@ impl<'a> BenchStudy<'a> {
         }
     }
 
+    /// A command's text with its parameters as a study names them.
     fn template(&self, text: &str) -> String {
         let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
         parameter_template(text, &names)
     }
+}
+
+/// Each command runs something; without a shell, what it runs is there.
+fn check_commands(args: &BenchArgs) -> Result<(), Failure> {
+    let is_split = args.no_shell || args.shell == NO_SHELL;
+    for (at, command) in args.commands.iter().enumerate() {
+        if command.trim().is_empty() {
+            let message = format!("command {} is empty", at + 1);
+            return Err(UsageError::new(message, "name a program and its arguments: 'sleep 0.1'").into());
+        }
+        if !is_split {
+            continue;
+        }
+        let words = split_words(command)
+            .map_err(|error| UsageError::new(error.to_string(), "close it, or leave -N out"))?;
+        let is_known = words.first().is_some_and(|program| !program.contains('{'));
+        if is_known {
+            check_command_exists(&words)?;
+        }
+    }
+    Ok(())
+}
+
+/// Each command is called something that no other is.
+fn check_names(args: &BenchArgs) -> Result<(), UsageError> {
+    if args.commands.len() == 1 && !args.names.is_empty() {
+        let hint = "name a second command, or leave -n out";
+        return Err(UsageError::new("-n tells several commands apart, and there is one", hint));
+    }
+    if args.names.len() > args.commands.len() {
+        let message = format!("{} names for {} commands", args.names.len(), args.commands.len());
+        return Err(UsageError::new(message, "give each command one -n at most, in their order"));
+    }
+    let mut seen = BTreeSet::new();
+    let names = args.commands.iter().enumerate().map(|(at, command)| args.names.get(at).unwrap_or(command));
+    match names.into_iter().find(|name| !seen.insert(*name)) {
+        None => Ok(()),
+        Some(name) => {
+            let hint = "give one of them a name of its own: -n old -n new";
+            Err(UsageError::new(format!("two commands are called `{name}`"), hint))
+        }
+    }
+}
+
+/// Something is measured.
+fn check_numbers_of_runs(args: &BenchArgs) -> Result<(), UsageError> {
+    if args.time_cap == Nanos(0) {
+        return Err(UsageError::new("`--time-cap 0s` would measure nothing", "give it 1s or more"));
+    }
+    if args.runs == Some(0) {
+        return Err(UsageError::new("`--runs 0` would measure nothing", "give 1 or more"));
+    }
+    if args.max_runs < args.min_runs {
+        let message = format!("--max-runs {} is less than --min-runs {}", args.max_runs, args.min_runs);
+        return Err(UsageError::new(message, "raise --max-runs, or lower --min-runs"));
+    }
+    Ok(())
+}
+
+/// A parameter has values, a name that no `earlier` one has, and a command that names it.
+fn check_parameter(
+    args: &BenchArgs,
+    parameter: &BenchParameter,
+    earlier: &[BenchParameter],
+) -> Result<(), UsageError> {
+    let name = &parameter.name;
+    if !name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') {
+        let message = format!("`{name}` is no name of a parameter");
+        return Err(UsageError::new(message, "use letters, digits and _"));
+    }
+    if earlier.iter().any(|other| other.name == *name) {
+        let message = format!("the parameter `{name}` is given twice");
+        return Err(UsageError::new(message, "list all of its values in one -L"));
+    }
+    if parameter.values.iter().any(String::is_empty) {
+        let message = format!("the parameter `{name}` has an empty value");
+        return Err(UsageError::new(message, "separate values by one comma: -L threads 1,2,4"));
+    }
+    let placeholder = format!("{{{name}}}");
+    let others = [&args.setup, &args.prepare, &args.conclude, &args.cleanup];
+    let mut texts = args.commands.iter().chain(others.into_iter().flatten());
+    if !texts.any(|text| text.contains(&placeholder)) {
+        let message = format!("no command names the parameter `{name}`");
+        return Err(UsageError::new(message, format!("write {placeholder} where its value belongs")));
+    }
+    Ok(())
 }
 
 /// `-L NAME A,B`

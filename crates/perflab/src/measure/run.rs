@@ -104,7 +104,9 @@ pub fn prepare_written_study(
     for varied in &args.vary {
         varied.add_to(&mut study)?;
     }
-    source.check_study(&study)?;
+    if !args.vary.is_empty() {
+        source.check_study(&study)?;
+    }
     note_study_warnings(&source, &study);
     change(&mut study);
     plan_manifest(context, &source, study, args)

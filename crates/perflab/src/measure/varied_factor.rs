@@ -94,8 +94,7 @@ fn split_head<'a>(head: &'a str, behind: Option<&'a str>) -> (Option<&'a str>, &
 
 /// A number stays one, so that kinds that want numbers have them.
 fn level_of_text(text: &str) -> FactorLevel {
-    let value = text.parse().map_or_else(|_| Scalar::Text(text.into()), Scalar::Int);
-    FactorLevel { name: text.into(), value, apply: Vec::new(), undo: Vec::new() }
+    FactorLevel::named(text, text.parse().map_or_else(|_| Scalar::Text(text.into()), Scalar::Int))
 }
 
 /// What people call it: the sysctl, the last two parts of a path, the key.

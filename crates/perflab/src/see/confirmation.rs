@@ -7,7 +7,7 @@ use perflab_analyze::{AnalysisOptions, ComparisonSide, GuardReport, GuardRow, co
 use perflab_archive::{Archive, RunDir};
 use perflab_conduct::RunPermissions;
 use perflab_model::study::{Factor, FactorKind, FactorLevel, SlotOrder, StoppingRule, TomlSource};
-use perflab_model::{Facts, Manifest, RunStatus, Scalar, Study, fact_table};
+use perflab_model::{Facts, Manifest, RunStatus, Study, fact_table};
 
 use crate::app::App;
 use crate::failure::{Failure, UsageError};
@@ -80,10 +80,9 @@ fn confirming_study(newest: &Manifest, judged: &GuardReport, factor: Factor, unt
 fn factor_of_commands([old, new]: [&str; 2]) -> Factor {
     let shell = |command: &str| ["sh", "-c", command].map(str::to_owned).to_vec();
     let level = |name: &str, apply: &str, undo: &str| FactorLevel {
-        name: name.into(),
-        value: Scalar::from(name),
         apply: shell(apply),
         undo: shell(undo),
+        ..FactorLevel::from_scalar(name.into())
     };
     Factor {
         kind: FactorKind::Commands,
@@ -110,12 +109,7 @@ fn factor_of_settings(archive: &Archive, judged: &GuardReport) -> Result<Factor,
     let mut all = settings.iter();
     match (all.next(), all.next()) {
         (Some([key, old, new]), None) => {
-            let level = |value: &str| FactorLevel {
-                name: value.into(),
-                value: Scalar::from(value),
-                apply: Vec::new(),
-                undo: Vec::new(),
-            };
+            let level = |value: &str| FactorLevel::from_scalar(value.into());
             Ok(Factor {
                 kind: FactorKind::Sysctl,
                 key: Some(key.clone()),
