@@ -27,14 +27,16 @@ enum Design {
     OneRunEach,
     SeveralRuns,
     Boots,
+    UnequalBoots,
     Imports,
 }
 
-const DESIGNS: [(Design, &str); 5] = [
+const DESIGNS: [(Design, &str); 6] = [
     (Design::Interleaved, "interleaved"),
     (Design::OneRunEach, "one run each, one boot"),
     (Design::SeveralRuns, "4 runs each in turns, one boot"),
     (Design::Boots, "5 boots each"),
+    (Design::UnequalBoots, "5 unequal boots each"),
     (Design::Imports, "one import each"),
 ];
 
@@ -50,6 +52,8 @@ const ITERATIONS: [u32; 4] = [5, 10, 30, 100];
 const CHANGES: [f64; 5] = [0.0, 0.01, 0.02, 0.03, 0.05];
 const RUNS: u64 = 4;
 const BOOTS: u32 = 5;
+/// How many fifths of the usual number of iterations each unequal boot holds.
+const FIFTHS: [u32; BOOTS as usize] = [1, 3, 5, 7, 9];
 /// The luck of a run and of a boot.
 const LUCK: f64 = 0.01;
 
@@ -82,7 +86,7 @@ fn run_experiment(
     let repetitions = match design {
         Design::Interleaved | Design::OneRunEach | Design::Imports => 1,
         Design::SeveralRuns => u32::try_from(RUNS).unwrap(),
-        Design::Boots => BOOTS,
+        Design::Boots | Design::UnequalBoots => BOOTS,
     };
     let lucks: Vec<f64> = (0..2 * repetitions).map(|_| noise.lognormal_around(1.0, LUCK)).collect();
     let state = noise.normal();
@@ -118,21 +122,35 @@ fn run_experiment(
             }
             Experiment::Sides(ours, theirs)
         }
-        Design::Boots => {
+        Design::Boots | Design::UnequalBoots => {
+            let sizes = FIFTHS.map(|fifths| if design == Design::Boots { n } else { n * fifths / 5 });
             let mut side = |name: &str, centre: f64, lucks: &[f64]| {
                 let lab = RunBuilder::new(name).with(|lab| {
-                    (lab.boots, lab.iterations, lab.boot_id) = (BOOTS, n, name.into());
+                    (lab.boots, lab.boot_id) = (BOOTS, name.into());
+                    lab.iterations = sizes.into_iter().max().unwrap_or(n);
                 });
                 let mut boot = 0;
-                lab.build_run(|at| {
+                let mut run = lab.build_run(|at| {
                     if at.boot != boot {
                         // Another boot drifts and depends on nothing that was before.
                         (boot, process.state) = (at.boot, process.noise.normal());
                     }
                     process.step = at.iteration;
-                    process.steps = n;
-                    process.next_value(centre * lucks[at.boot as usize])
-                })
+                    let size = sizes[at.boot as usize];
+                    process.steps = size;
+                    if at.iteration < size {
+                        process.next_value(centre * lucks[at.boot as usize])
+                    } else {
+                        None
+                    }
+                });
+                // What a boot did not come to did not fail.
+                let mut at = 0;
+                run.iterations.retain(|one| {
+                    at += 1;
+                    one.slot < sizes[(at - 1) / lab.iterations as usize]
+                });
+                run
             };
             let (ours, theirs) = lucks.split_at(BOOTS as usize);
             Experiment::Sides(vec![side("a", 1.0, ours)], vec![side("b", after, theirs)])
@@ -317,7 +335,7 @@ fn main() {
     let flat: Vec<&CellCounts> =
         found.iter().filter(|(key, _)| key.3 == 0).map(|(_, counts)| counts).collect();
     println!(
-        "Seed {seed}, {tries} experiments a cell ({} where something changed); 5 / 10 / 30 / 100 iterations of 2 % noise; runs and boots have a luck of 1 % of their own.\n",
+        "Seed {seed}, {tries} experiments a cell ({} where something changed); 5 / 10 / 30 / 100 iterations of 2 % noise; runs and boots have a luck of 1 % of their own; unequal boots hold 1, 3, 5, 7 and 9 fifths of as many iterations.\n",
         power_tries(tries)
     );
     print_table("**Better or worse where nothing changed**, in %, with a margin of zero:", |key| {
@@ -361,10 +379,13 @@ fn main() {
     println!(
         "**Power**: the interval excludes \"no change\" where the candidate is 1 / 2 / 3 / 5 % slower, in %, at 30 iterations; behind it benchstat's rule on the same values pooled:\n"
     );
-    let [interleaved, _, several, boots, _] = DESIGNS;
-    println!("| shape | {} | {} | {} |\n|:--|:--|:--|:--|", interleaved.1, several.1, boots.1);
+    let [interleaved, _, several, boots, unequal, _] = DESIGNS;
+    println!(
+        "| shape | {} | {} | {} | {} |\n|:--|:--|:--|:--|:--|",
+        interleaved.1, several.1, boots.1, unequal.1
+    );
     for (shape, name) in SHAPES {
-        let cells = [interleaved, several, boots].map(|(design, _)| {
+        let cells = [interleaved, several, boots, unequal].map(|(design, _)| {
             let at = |change: usize| &found[&(shape, design, 30, change)];
             let ours: Vec<String> =
                 (1..5).map(|change| percent_text(at(change).excluding, power_tries(tries))).collect();

@@ -14,6 +14,8 @@ pub enum MethodDescription {
     },
     /// Rows with few boots or runs: Student's or Welch's t on their medians.
     BootMeans,
+    /// Rows whose boots or runs are of unequal size: means by a model of random effects.
+    RandomEffects,
     /// Rows of metrics that are assumed exact: any difference is a change.
     ExactValues,
     /// Warm-up iterations that were found are left out.

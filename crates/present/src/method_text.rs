@@ -25,6 +25,11 @@ pub fn describe_method(method: &MethodDescription) -> String {
              to be the other side's): two or three a side are too few for ranks"
                 .into()
         }
+        MethodDescription::RandomEffects => {
+            "change of rows whose boots or runs hold unequally many values: each side's mean by a model of random effects (REML, Kenward \
+             and Roger's error), so that each counts by what it knows; Welch's t holds the two against each other"
+                .into()
+        }
         MethodDescription::WarmUpLeftOut { values: 0 } => "warm-up: none was found, so that nothing is left out".into(),
         MethodDescription::WarmUpLeftOut { values } => {
             format!("warm-up: {values} values at the beginning of runs are left out (--warmup auto)")
@@ -78,17 +83,7 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::ShortSeries { series, fewest_runs } => {
             format!("{series} series have fewer than {fewest_runs} runs: too few to look for steps")
         }
-        MethodDescription::GuardRule { confidence, recent_runs } => format!(
-            "alarms: a step for the worse beyond the margin whose evidence reached {limit:.0}, seen with one of the last \
-             {recent_runs} runs; the chance that a series without a step ever alarms is at most {error:.0} %, however often one \
-             looks, and a step of two standard deviations takes 10 runs in the median after 20 runs (docs/statistics.md); \
-             expected: the {percent:.0} % prediction interval for one more run, from the runs since the last step; outside: q \
-             (Benjamini and Hochberg's) below {level:.2}, which alone is no alarm",
-            limit = 1.0 / (1.0 - confidence),
-            error = (1.0 - confidence) * 100.0,
-            percent = confidence * 100.0,
-            level = 1.0 - confidence
-        ),
+        MethodDescription::GuardRule { confidence, recent_runs } => guard_rule_text(*confidence, *recent_runs),
         MethodDescription::EffectContrasts => {
             "effect: averaged over the levels of the other factor; interaction: by how much (as a ratio of ratios) the effect of one \
              factor differs under the other; q: Benjamini and Hochberg's over primary and over explanatory rows"
@@ -104,6 +99,21 @@ pub fn describe_method(method: &MethodDescription) -> String {
             "unclear for want of boots: the cells were measured in different boots, which do not repeat".into()
         }
     }
+}
+
+/// When the newest run of a history alarms.
+fn guard_rule_text(confidence: f64, recent_runs: usize) -> String {
+    format!(
+        "alarms: a step for the worse beyond the margin whose evidence reached {limit:.0}, seen with one of the last \
+         {recent_runs} runs; the chance that a series without a step ever alarms is at most {error:.0} %, however often one \
+         looks, and a step of two standard deviations takes 10 runs in the median after 20 runs (docs/statistics.md); \
+         expected: the {percent:.0} % prediction interval for one more run, from the runs since the last step; outside: q \
+         (Benjamini and Hochberg's) below {level:.2}, which alone is no alarm",
+        limit = 1.0 / (1.0 - confidence),
+        error = (1.0 - confidence) * 100.0,
+        percent = confidence * 100.0,
+        level = 1.0 - confidence
+    )
 }
 
 /// All of them.

@@ -14,6 +14,7 @@
 //! | `student_t` | means: one, two, contrasts, ratios, the next value |
 //! | `false_discovery` | corrections for many metrics |
 //! | `bootstrap`, `variance_components`, `nested_components` | boots resampled; noise on several levels, of equal and of unequal size |
+//! | `random_effects` | the mean of nested groups of unequal size, by REML |
 //! | `power` | the size of the next experiment |
 //! | `sample_shape` | two modes, outliers |
 //! | `trend`, `warm_up`, `change_points` | values in time order: drift, steady state, steps |
@@ -54,6 +55,7 @@ mod median_interval;
 mod nested_components;
 mod power;
 mod quantile_shift;
+mod random_effects;
 mod rank_distribution;
 mod sample_shape;
 mod serial_dependence;
@@ -83,6 +85,7 @@ pub use median_interval::median_with_interval;
 pub use nested_components::{LevelComponent, NestedComponents};
 pub use power::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};
 pub use quantile_shift::QuantileShift;
+pub use random_effects::{NestedMean, RandomEffects};
 pub use sample_shape::{
     OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes, value_resolution,
 };

@@ -182,6 +182,9 @@ pub struct EstimationMethod {
     /// Whether interval and p-value hold at every look: the run was looked at after each block, to end once it was decided.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub always_valid: bool,
+    /// Whether boots or runs of unequal size count by what each knows: means by a model of random effects (REML), compared by t.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub random_effects: bool,
     /// Baseline values (or pairs) that were compared.
     pub baseline: usize,
     /// Candidate values (or pairs) that were compared.
@@ -253,7 +256,7 @@ fn estimate_on_scale(
     Ok(ChangeEstimate { change, p, sd: repetition_sd(x, y, method.paired) })
 }
 
-fn interval_on_scale(scale: ChangeScale, estimate: &IntervalEstimate) -> Option<ChangeInterval> {
+pub(crate) fn interval_on_scale(scale: ChangeScale, estimate: &IntervalEstimate) -> Option<ChangeInterval> {
     let found = estimate.interval?;
     Some(ChangeInterval {
         low: scale.change_of_shift(found.low),
@@ -263,7 +266,7 @@ fn interval_on_scale(scale: ChangeScale, estimate: &IntervalEstimate) -> Option<
 }
 
 /// Standard deviation of the differences, or the pooled one of both sides.
-fn repetition_sd(x: &[f64], y: &[f64], paired: bool) -> Option<f64> {
+pub(crate) fn repetition_sd(x: &[f64], y: &[f64], paired: bool) -> Option<f64> {
     if paired {
         let differences: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - x).collect();
         return sd(&differences).ok();

@@ -20,7 +20,7 @@ use crate::compare::comparison::SamplePoint;
 const FEWEST_PAIRS: usize = 6;
 
 /// Fewest boots or runs a side for an interval at 95 % by ranks.
-const FEWEST_BY_RANKS: usize = 4;
+pub(crate) const FEWEST_BY_RANKS: usize = 4;
 
 /// Most values a side: all pairs of them are looked at. More are compared as medians of equal batches of neighbours, which
 /// also keeps values that follow one another from counting as independent.
@@ -262,6 +262,7 @@ impl ComparisonUnits {
             by_means: self.uses_means(),
             pooled: self.uses_means() && self.fewest() == 1,
             always_valid: self.relation.looked_at && self.paired,
+            random_effects: false,
             baseline,
             candidate,
         }

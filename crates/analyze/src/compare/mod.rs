@@ -8,6 +8,7 @@
 //! | `same_content` | runs made of the very same files, which count once |
 //! | `edited_cases`, `twin_rows` | cases edited under one name; metrics that are one number under two names |
 //! | `experimental_unit` | boots, pairs or iterations |
+//! | `unequal_units` | boots or runs of unequal size, each counting by what it knows |
 //! | `row_estimate`, `change` | the numbers of each row |
 //! | `verdict` | test families, verdicts, the power that an unclear row lacks |
 //! | `failures`, `missing_values`, `failure_verdict` | how often a case failed, what the missing values could have been, and the verdict that follows |
@@ -51,5 +52,6 @@ pub(crate) mod same_content;
 pub(crate) mod side_values;
 pub(crate) mod tails;
 pub(crate) mod twin_rows;
+mod unequal_units;
 pub(crate) mod verdict;
 mod warm_up_values;

@@ -159,18 +159,21 @@ fn describe_methods(
     (imported, options): (bool, &AnalysisOptions),
 ) -> Vec<MethodDescription> {
     let uses = |paired: bool| {
-        let by_ranks = |method: EstimationMethod| !method.by_means && !method.always_valid;
+        let by_ranks =
+            |method: EstimationMethod| !method.by_means && !method.always_valid && !method.random_effects;
         drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && by_ranks(m)))
     };
     let always_valid = drafts.iter().any(|d| d.row.method.is_some_and(|m| m.always_valid));
     let has_exact = drafts.iter().any(|draft| draft.exact);
     let by_means = drafts.iter().any(|draft| draft.row.method.is_some_and(|method| method.by_means));
+    let random_effects = drafts.iter().any(|draft| draft.row.method.is_some_and(|m| m.random_effects));
     let mut notes = Vec::new();
     notes.extend(always_valid.then_some(MethodDescription::AlwaysValid));
     notes.extend(uses(true).then_some(MethodDescription::PairedRanks));
-    let all_unpaired = !uses(true) && !has_exact && !always_valid;
+    let all_unpaired = !uses(true) && !has_exact && !always_valid && !random_effects;
     notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: all_unpaired }));
     notes.extend(by_means.then_some(MethodDescription::BootMeans));
+    notes.extend(random_effects.then_some(MethodDescription::RandomEffects));
     notes.extend(one_run_a_side(drafts, imported));
     notes.extend(has_exact.then_some(MethodDescription::ExactValues));
     notes.push(MethodDescription::VerdictRule {

@@ -25,6 +25,7 @@ use crate::compare::missing_values::{
 use crate::compare::options::AnalysisOptions;
 use crate::compare::part_estimate::{PartContext, compare_parts};
 use crate::compare::tails::{FarFences, compare_tails, count_earlier_tails};
+use crate::compare::unequal_units::estimate_unequal_units;
 use crate::error::AnalyzeError;
 
 /// Fewest values a side that, being all equal on both, count as exact.
@@ -331,8 +332,17 @@ impl RowPosition<'_> {
         let options = context.options;
         let units = ComparisonUnits::choose(baseline, candidate, index, median)?;
         let confidences = [options.confidence, options.narrow_confidence()];
-        let method = units.estimation_method();
-        let mut found = estimate_change(&units.baseline, &units.candidate, method, confidences)?;
+        let mut method = units.estimation_method();
+        // Where iterations failed, what is missing may not be missing by chance: medians and ranks mind that less.
+        let of_unequal = match draft.row.failures {
+            None => estimate_unequal_units(baseline, candidate, &units, draft.row.margin, confidences),
+            Some(_) => None,
+        };
+        method.random_effects = of_unequal.is_some();
+        let mut found = match of_unequal {
+            Some(found) => found,
+            None => estimate_change(&units.baseline, &units.candidate, method, confidences)?,
+        };
         let relation = units.relation;
         if relation.between_runs {
             let pair = RunPair {

@@ -105,7 +105,7 @@ fn too_many_rows_diagnostic(
         .iter()
         .filter(is_judged)
         .filter_map(|draft| draft.row.method)
-        .filter(|method| !method.by_means);
+        .filter(|method| !method.by_means && !method.random_effects);
     let most = methods.max_by_key(|method| method.baseline.min(method.candidate))?;
     let repetitions = most.baseline.min(most.candidate);
     let needed = PowerPlanner::new(size, options).fewest_repetitions(most.paired);

@@ -16,4 +16,5 @@ mod run_level;
 mod shift;
 mod slab;
 mod tails;
+mod unequal_boots;
 mod word_and_interval;

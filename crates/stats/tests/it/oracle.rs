@@ -312,6 +312,42 @@ fn levels_of_nested_values() {
     assert!(compared >= 4, "{compared}");
 }
 
+/// Dense matrices and a general optimiser: the optimum is known to about 1e-6 of a variance, and where the criterion is flat.
+#[test]
+fn random_effects_of_groups_of_unequal_size() {
+    let near = |found: f64, expected: f64, name: &Value, what: &str| {
+        assert!(
+            (found - expected).abs() <= 2e-5 * expected.abs().max(1e-3),
+            "{name} {what}: {found} {expected}"
+        );
+    };
+    for row in read_table("random_effects") {
+        let name = &row["name"];
+        let pairs = row["values"].as_array().unwrap();
+        let path = |pair: &Value| -> Vec<u32> {
+            parse_numbers(&pair[0]).into_iter().map(|number| number as u32).collect()
+        };
+        let with_path = |pair: &Value| {
+            let path = path(pair);
+            // One level more, which does not repeat, changes nothing.
+            ([path[0], path.get(1).copied().unwrap_or(0)], pair[1].as_f64().unwrap())
+        };
+        let values: Vec<([u32; 2], f64)> = pairs.iter().map(with_path).collect();
+        let found = RandomEffects::from_paths(&values).unwrap();
+        let variances: Vec<f64> = found.levels.iter().copied().flatten().chain([found.values]).collect();
+        let expected = read_numbers(&row, "variances");
+        assert_eq!(variances.len(), expected.len(), "{name}");
+        for (variance, expected) in variances.iter().zip(&expected) {
+            near(*variance, *expected, name, "variance");
+        }
+        near(found.criterion, read_number(&row, "criterion"), name, "criterion");
+        near(found.mean.value, read_number(&row, "mean"), name, "mean");
+        near(found.mean.standard_error, read_number(&row, "standard_error"), name, "standard error");
+        let groups = values.iter().map(|(path, _)| path[0]).collect::<std::collections::BTreeSet<_>>().len();
+        near(found.mean.freedom, read_number(&row, "freedom").max(groups as f64 - 1.0), name, "freedom");
+    }
+}
+
 #[test]
 fn segments_as_by_trying_every_cut() {
     for row in read_table("segment_costs") {
