@@ -2,7 +2,7 @@
 //!
 //! An alarm is a step for the worse, beyond the margin, that a [`StepMonitor`] sees when it goes through the series run by
 //! run: over the whole life of a series any false alarm has a chance of at most one minus the confidence, however often
-//! anybody looks. A single run is no step. One that falls out of the prediction interval of those before it (one family,
+//! anybody looks. Where the runs of a day share its luck, a day is one value. A single run is no step. One that falls out of the prediction interval of those before it (one family,
 //! Benjamini and Hochberg's q) is *outside*, which is a reason to run it again and no alarm: on flat series that happens
 //! once in forty runs. A history that is too short to know its own noise gives no answer, and says so.
 
@@ -160,7 +160,8 @@ fn guard_row(
     };
     let (value, before) = values.split_last().map_or((0.0, &[][..]), |(value, before)| (*value, before));
     let accepted = series.baselines.last().map_or(0, |baseline| baseline.at);
-    let step = history::change_point_indexes(before).map_err(error)?.last().map_or(0, |(at, _)| *at);
+    let steps = history::change_point_indexes(series, before.len()).map_err(error)?;
+    let step = steps.last().map_or(0, |(at, _)| *at);
     let start = step.max(accepted);
     let reference = before.get(start..).unwrap_or_default();
     let mut row = GuardRow {
@@ -183,10 +184,19 @@ fn guard_row(
         alarm: None,
     };
     if reference.len() >= FEWEST_HISTORY_RUNS {
+        let of_days = one_run_a_day(series, start..before.len());
+        let reference = if of_days.len() >= FEWEST_HISTORY_RUNS { &of_days } else { reference };
         predict_newest(&mut row, reference, value, options).map_err(error)?;
     }
     watch_series(&mut row, series, history, options).map_err(error)?;
     Ok(row)
+}
+
+/// The last run of each day where a day is a level: these scatter as a run of another day does.
+fn one_run_a_day(series: &MetricHistory, range: std::ops::Range<usize>) -> Vec<f64> {
+    let points = series.points.get(range.clone()).filter(|_| series.by_day).unwrap_or_default();
+    let days = series.days().part(range);
+    days.ranges().filter_map(|day| Some(points.get(day)?.last()?.value)).collect()
 }
 
 fn predict_newest(
@@ -228,12 +238,9 @@ fn watch_series(
     history: &MetricHistories,
     options: &AnalysisOptions,
 ) -> Result<(), StatsError> {
-    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
-    let positive = values.iter().all(|value| *value > 0.0);
-    let scaled: Vec<f64> =
-        if positive { values.iter().map(|value| value.ln()).collect() } else { values.clone() };
     let accepted: Vec<usize> = series.baselines.iter().map(|baseline| baseline.at).collect();
-    let watched = StepMonitor::new(1.0 - options.confidence, LONGEST_BASELINE)?.watch(&scaled, &accepted)?;
+    let monitor = StepMonitor::new(1.0 - options.confidence, LONGEST_BASELINE)?;
+    let watched = monitor.watch_in_groups(&series.scaled_values(), &accepted, &series.days())?;
     let baseline = accepted.last().copied().unwrap_or_default();
     // What lies before an accepted step was looked at with it.
     let alarms: Vec<StepAlarm> = watched.alarms.into_iter().filter(|alarm| alarm.step > baseline).collect();
@@ -244,16 +251,19 @@ fn watch_series(
     };
     for (number, alarm) in alarms.iter().enumerate().rev() {
         let start = number.checked_sub(1).and_then(|before| alarms.get(before)).map_or(baseline, |a| a.step);
-        let end = alarms.get(number + 1).map_or(values.len(), |next| next.step);
-        let before = values.get(start..alarm.step).unwrap_or_default();
-        let after = values.get(alarm.step..end).unwrap_or_default();
-        let (Some(last), false) = (before.last(), after.is_empty()) else { continue };
-        let change = history::estimate_step_change(before, after, options)?;
-        let verdict = history::step_verdict(change, *last, series);
+        let end = alarms.get(number + 1).map_or(series.points.len(), |next| next.step);
+        let last = alarm.step.checked_sub(1).filter(|last| *last >= start);
+        let Some(last) = last.and_then(|last| series.points.get(last)) else { continue };
+        let (before, after) = (series.units_of(start..alarm.step)?, series.units_of(alarm.step..end)?);
+        if after.is_empty() {
+            continue;
+        }
+        let change = history::estimate_step_change(&before, &after, options)?;
+        let verdict = history::step_verdict(change, last.value, series);
         if !matches!(verdict, Verdict::Better | Verdict::Worse) {
             continue;
         }
-        if values.len() - alarm.seen > RECENT_STEP_RUNS {
+        if series.points.len() - alarm.seen > RECENT_STEP_RUNS {
             break;
         }
         row.verdict = verdict;

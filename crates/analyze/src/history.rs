@@ -4,6 +4,9 @@
 //! the logarithms where all values are above zero, and held against all series that were searched: q. Hunter's t-test is not used: at its usual level of 0.001 it alarms on 1 to 3.5 % of flat series, since
 //! its p-value belongs to a place chosen beforehand (`crates/stats/tests/it/hunter.rs`).
 //!
+//! Runs of one day (UTC) share its luck: where days differ by more than the runs within them explain, a day is a level like a boot.
+//! Its runs are a block of the permutations, and count as one value in the size of a step.
+//!
 //! A step lies between two runs; which change is to blame takes a new measurement. Each unit of a metric is a series of
 //! its own, and so is each machine and each version of a case.
 
@@ -12,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use indexmap::IndexMap;
 use perflab_model::{AcceptedStep, Case, Direction, Manifest, Nanos, RunRecord, Sample, Unit};
 use perflab_stats::{
-    EDivisive, PairwiseShifts, StatsError, benjamini_hochberg, median, median_with_interval,
+    EDivisive, PairwiseShifts, SeriesGroups, StatsError, benjamini_hochberg, median, median_with_interval,
 };
 use serde::Serialize;
 
@@ -66,6 +69,9 @@ pub struct MetricHistory {
     /// Where somebody accepted a step and a new baseline begins, the oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<AcceptedBaseline>,
+    /// Whether a day is a level: its runs resemble one another more than those of other days.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_day: bool,
     /// One value a run, the oldest first.
     pub points: Vec<HistoryPoint>,
     /// The steps, the oldest first.
@@ -165,7 +171,35 @@ impl MetricHistory {
     pub fn accepted_with(&self, step: &HistoryChangePoint) -> Option<&AcceptedBaseline> {
         self.baselines.iter().find(|baseline| baseline.at.abs_diff(step.at) < SHORTEST_SEGMENT)
     }
+
+    fn statistic_error(&self, source: StatsError) -> AnalyzeError {
+        AnalyzeError::Statistic { subject: self.subject.clone(), metric: self.metric.clone(), source }
+    }
+
+    /// The values, on logarithms where all are above zero.
+    pub(crate) fn scaled_values(&self) -> Vec<f64> {
+        let values = || self.points.iter().map(|point| point.value);
+        if values().all(|value| value > 0.0) { values().map(f64::ln).collect() } else { values().collect() }
+    }
+
+    /// Its runs by day.
+    pub(crate) fn days(&self) -> SeriesGroups {
+        let days: Vec<u64> = self.points.iter().map(|point| point.at.0 / NANOSECONDS_OF_A_DAY).collect();
+        SeriesGroups::from_keys(&days)
+    }
+
+    /// What counts as a value among these points: the runs, or where a day is a level, the median of each day. Of too few days for
+    /// a step between them, steps are those within days, and runs count.
+    pub(crate) fn units_of(&self, range: std::ops::Range<usize>) -> Result<Vec<f64>, StatsError> {
+        let points = self.points.get(range.clone()).unwrap_or_default();
+        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+        let days = self.days();
+        let counts = self.by_day && days.count() >= 2 * SHORTEST_SEGMENT;
+        if counts { days.part(range).medians(&values) } else { Ok(values) }
+    }
 }
+
+const NANOSECONDS_OF_A_DAY: u64 = 86_400_000_000_000;
 
 fn describe_history_methods(series: &[MetricHistory], runs: &[&RunRecord]) -> Vec<MethodDescription> {
     let mut notes = vec![MethodDescription::HistorySteps];
@@ -184,6 +218,8 @@ fn describe_history_methods(series: &[MetricHistory], runs: &[&RunRecord]) -> Ve
     let fewest_runs = 2 * SHORTEST_SEGMENT;
     let short = series.iter().filter(|one| one.points.len() < fewest_runs).count();
     notes.extend((short > 0).then_some(MethodDescription::ShortSeries { series: short, fewest_runs }));
+    let by_day = series.iter().filter(|one| one.by_day).count();
+    notes.extend((by_day > 0).then_some(MethodDescription::DaysAsLevel { series: by_day }));
     notes
 }
 
@@ -324,7 +360,7 @@ fn metric_history(
     let Sample { unit, direction, primary, .. } = found.sample;
     let (direction, primary): (Direction, bool) = (*direction, *primary);
     let margin = found.margin.unwrap_or(options.default_margin);
-    Ok(MetricHistory {
+    let mut series = MetricHistory {
         metric: metric.into(),
         unit: unit.clone(),
         subject,
@@ -333,9 +369,15 @@ fn metric_history(
         margin,
         edited: Vec::new(),
         baselines: Vec::new(),
+        by_day: false,
         points,
         steps: Vec::new(),
-    })
+    };
+    match series.days().share_luck(&series.scaled_values()) {
+        Ok(by_day) => series.by_day = by_day,
+        Err(source) => return Err(series.statistic_error(source)),
+    }
+    Ok(series)
 }
 
 fn history_point(
@@ -374,13 +416,8 @@ struct SeriesStep {
 fn significant_steps(series: &[MetricHistory], level: f64) -> Result<Vec<Vec<SeriesStep>>, AnalyzeError> {
     let mut found = Vec::with_capacity(series.len());
     for one in series {
-        let values: Vec<f64> = one.points.iter().map(|point| point.value).collect();
-        let error = |source| AnalyzeError::Statistic {
-            subject: one.subject.clone(),
-            metric: one.metric.clone(),
-            source,
-        };
-        found.push(change_point_indexes(&values).map_err(error)?);
+        let steps = change_point_indexes(one, one.points.len());
+        found.push(steps.map_err(|source| one.statistic_error(source))?);
     }
     let least = |steps: &[(usize, f64)]| steps.iter().map(|(_, p)| *p).fold(1.0, f64::min);
     let searched = |one: &MetricHistory| one.points.len() >= 2 * SHORTEST_SEGMENT;
@@ -403,34 +440,36 @@ fn describe_change_points(
     runs: &[&RunRecord],
     options: &AnalysisOptions,
 ) -> Result<Vec<HistoryChangePoint>, AnalyzeError> {
-    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
-    let ends: Vec<usize> = found.iter().map(|step| step.at).chain([values.len()]).collect();
+    let ends: Vec<usize> = found.iter().map(|step| step.at).chain([series.points.len()]).collect();
     let mut steps = Vec::new();
     let mut start = 0;
     for (step, end) in found.iter().zip(ends.iter().skip(1)) {
-        let before = values.get(start..step.at).unwrap_or_default();
-        let after = values.get(step.at..*end).unwrap_or_default();
-        let change = estimate_step_change(before, after, options).map_err(|source| {
-            AnalyzeError::Statistic { subject: series.subject.clone(), metric: series.metric.clone(), source }
-        })?;
+        let change = series
+            .units_of(start..step.at)
+            .and_then(|before| estimate_step_change(&before, &series.units_of(step.at..*end)?, options));
+        let change = change.map_err(|source| series.statistic_error(source))?;
         steps.extend(describe_change_point(series, runs, *step, change));
         start = step.at;
     }
     Ok(steps)
 }
 
-/// Index and p of each step, on logarithms where there are such.
-pub(crate) fn change_point_indexes(values: &[f64]) -> Result<Vec<(usize, f64)>, StatsError> {
-    let skipped = values.len().saturating_sub(LONGEST_HISTORY);
-    let recent = values.get(skipped..).unwrap_or_default();
-    if recent.len() < 2 * SHORTEST_SEGMENT {
+/// Index and p of each step among the first `end` points, on logarithms where there are such.
+pub(crate) fn change_point_indexes(
+    series: &MetricHistory,
+    end: usize,
+) -> Result<Vec<(usize, f64)>, StatsError> {
+    let skipped = end.saturating_sub(LONGEST_HISTORY);
+    let points = series.points.get(skipped..end).unwrap_or_default();
+    if points.len() < 2 * SHORTEST_SEGMENT {
         return Ok(Vec::new());
     }
-    let positive = recent.iter().all(|value| *value > 0.0);
+    let positive = points.iter().all(|point| point.value > 0.0);
     let scaled: Vec<f64> =
-        if positive { recent.iter().map(|value| value.ln()).collect() } else { recent.to_vec() };
+        points.iter().map(|point| if positive { point.value.ln() } else { point.value }).collect();
     let search = EDivisive { shortest: SHORTEST_SEGMENT, autocorrelated: true, ..EDivisive::default() };
-    Ok(search.find(&scaled)?.into_iter().map(|step| (step.index + skipped, step.p)).collect())
+    let found = search.find_in_groups(&scaled, &series.days().part(skipped..end))?;
+    Ok(found.into_iter().map(|step| (step.index + skipped, step.p)).collect())
 }
 
 /// From one segment to the next.
@@ -530,7 +569,7 @@ mod tests {
     use crate::guard::check_newest_run;
     use fixtures::run_builder::{RunBuilder, SplitMixNoise, primary_metric};
 
-    /// A run a value, an hour apart; four iterations around each.
+    /// A run a value, a day apart; four iterations around each.
     fn runs_of_values(values: &[f64], seed: u64) -> Vec<perflab_model::RunRecord> {
         let mut noise = SplitMixNoise(seed);
         let run = |(at, value): (usize, &f64)| {
@@ -539,7 +578,7 @@ mod tests {
                 lab.iterations = 4;
             });
             let mut run = lab.build_run(|_| Some(noise.lognormal_around(*value, 0.001)));
-            run.manifest.anchor.realtime.0 += 3_600_000_000_000 * at as u64;
+            run.manifest.anchor.realtime.0 += super::NANOSECONDS_OF_A_DAY * at as u64;
             run.manifest.facts.add(
                 fact_table::KERNEL_RELEASE,
                 format!("6.{}", usize::from(at >= 12)).as_str(),
@@ -768,6 +807,39 @@ mod tests {
         assert_eq!(shapes, [(8, &[][..]), (4, &["cpu.microcode: 0x2f -> 0x30".to_owned()][..])]);
     }
 
+    /// Four runs a day: days that differ are a level, and count as one value each; those that do not change nothing.
+    #[test]
+    fn a_day_is_a_level_where_its_runs_share_its_luck() {
+        let series = |luck: f64, step: f64, days: usize| {
+            let mut noise = SplitMixNoise(17);
+            let lucks: Vec<f64> = (0..30).map(|_| (luck * noise.normal()).exp()).collect();
+            let value =
+                |at: usize| noise.lognormal_around(lucks[at / 4] * if at >= 80 { step } else { 1.0 }, 0.01);
+            let values: Vec<f64> = (0..4 * days).map(value).collect();
+            let mut runs = runs_of_values(&values, 5);
+            for (at, run) in runs.iter_mut().enumerate() {
+                let midnight = run.manifest.anchor.realtime.0 / super::NANOSECONDS_OF_A_DAY - at as u64;
+                run.manifest.anchor.realtime.0 = (midnight + at as u64 / 4) * super::NANOSECONDS_OF_A_DAY
+                    + 3_600_000_000_000 * (at as u64 % 4);
+            }
+            let mut found = metric_histories(&runs, &AnalysisOptions::default()).unwrap();
+            let by_day = found.notes.contains(&crate::MethodDescription::DaysAsLevel { series: 1 });
+            let report = check_newest_run(&found, &AnalysisOptions::default()).unwrap();
+            (found.series.remove(0), by_day, report)
+        };
+        let (lucky, is_told, report) = series(0.03, 1.0, 30);
+        assert!(lucky.by_day && is_told && lucky.steps.is_empty() && report.alarms().is_empty(), "{lucky:?}");
+        let (stepped, _, _) = series(0.03, 1.3, 30);
+        let [step] = &stepped.steps[..] else { panic!("{:?}", stepped.steps) };
+        assert_eq!(step.at, 80);
+        assert!((22..28).any(|days| !series(0.03, 1.3, days).2.alarms().is_empty()));
+        // Days on either side, each as one value.
+        let interval = step.change.interval.unwrap();
+        assert!(interval.high - interval.low > 0.02, "{interval:?}");
+        let (plain, is_told, _) = series(0.0, 1.0, 30);
+        assert!(!plain.by_day && !is_told);
+    }
+
     /// One series of twenty steps by little, which alone would be a step.
     #[test]
     fn steps_answer_for_all_series_that_were_searched() {
@@ -800,7 +872,7 @@ mod tests {
         let judged = |spread: f64| {
             let mut all = runs_of_values(&noisy_values(3, 15, |_| 1.0), 2);
             let mut newest = runs_of_values(&[1.1], 9).remove(0);
-            newest.manifest.anchor.realtime.0 += 3_600_000_000_000 * 100;
+            newest.manifest.anchor.realtime.0 += super::NANOSECONDS_OF_A_DAY * 100;
             for (at, sample) in newest.samples.iter_mut().enumerate() {
                 sample.value = 1.1 + (at as f64 - 1.5) * spread;
             }

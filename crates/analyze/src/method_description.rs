@@ -89,6 +89,11 @@ pub enum MethodDescription {
         /// The fewest runs that it takes.
         fewest_runs: usize,
     },
+    /// Series in which the runs of a day share its luck.
+    DaysAsLevel {
+        /// How many.
+        series: usize,
+    },
     /// When the newest run of a history alarms.
     GuardRule {
         /// Confidence of the prediction interval.

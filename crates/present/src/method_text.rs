@@ -83,6 +83,10 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::ShortSeries { series, fewest_runs } => {
             format!("{series} series have fewer than {fewest_runs} runs: too few to look for steps")
         }
+        MethodDescription::DaysAsLevel { series } => format!(
+            "in {series} series the runs of a day resemble one another more than those of other days: a day is a level, whose runs are \
+             permuted as a block and count as one value; with fewer than six days, steps are looked for within days only"
+        ),
         MethodDescription::GuardRule { confidence, recent_runs } => guard_rule_text(*confidence, *recent_runs),
         MethodDescription::EffectContrasts => {
             "effect: averaged over the levels of the other factor; interaction: by how much (as a ratio of ratios) the effect of one \

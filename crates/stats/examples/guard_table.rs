@@ -7,7 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a simulation that cannot be set up must stop")]
 #![expect(clippy::print_stdout, reason = "what it prints is what it is for")]
 
-use perflab_stats::{StepMonitor, mean, quantile};
+use perflab_stats::{EDivisive, SeriesGroups, StepMonitor, mean, quantile};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -69,6 +69,52 @@ fn draw_series(noise: RunNoise, n: usize, random: &mut ChaCha8Rng) -> Vec<f64> {
     (0..n).map(value).collect()
 }
 
+/// Days and runs a day of flat series whose days have a luck of their own, in standard deviations of the runs.
+const DAYS: [(usize, usize, f64); 7] =
+    [(30, 4, 0.0), (30, 4, 0.5), (30, 4, 1.0), (30, 4, 2.0), (10, 10, 1.0), (3, 10, 1.0), (2, 10, 1.0)];
+
+/// Runs and the day of each.
+fn draw_days((days, runs, luck): (usize, usize, f64), random: &mut ChaCha8Rng) -> (Vec<f64>, SeriesGroups) {
+    let (mut values, mut keys) = (Vec::new(), Vec::new());
+    for day in 0..days {
+        let centre = luck * draw_normal(random);
+        values.extend((0..runs).map(|_| centre + draw_normal(random)));
+        keys.extend((0..runs).map(|_| day));
+    }
+    (values, SeriesGroups::from_keys(&keys))
+}
+
+/// Steps that `history` finds and alarms of the guard, where each day has a luck of its own: by runs, and with days as a level.
+fn print_day_table(seed: usize, series: usize, monitor: &StepMonitor) {
+    println!(
+        "\nFlat series of several runs a day ({series} each), whose days have a luck of their own; with any step in `history`, and with any \
+         alarm by the end of any day, in %: where every run counts, and where a day is a level.\n"
+    );
+    println!("| days | runs a day | luck of a day | history: runs | days | guard: runs | days |");
+    println!("|--:|--:|--:|--:|--:|--:|--:|");
+    let search = EDivisive { shortest: 3, autocorrelated: true, ..EDivisive::default() };
+    for cell in DAYS {
+        let mut random = ChaCha8Rng::seed_from_u64(seed as u64);
+        let mut counts = [0_usize; 4];
+        for _ in 0..series {
+            let (values, groups) = draw_days(cell, &mut random);
+            counts[0] += usize::from(!search.find(&values).unwrap().is_empty());
+            counts[1] += usize::from(!search.find_in_groups(&values, &groups).unwrap().is_empty());
+            counts[2] += usize::from(!monitor.watch(&values, &[]).unwrap().alarms.is_empty());
+            // What is the level may change with what is known of the days.
+            let ever = groups.ranges().any(|day| {
+                let known = groups.part(0..day.end);
+                let watched = monitor.watch_in_groups(&values[..day.end], &[], &known).unwrap();
+                watched.alarms.last().is_some_and(|alarm| alarm.seen >= day.start)
+            });
+            counts[3] += usize::from(ever);
+        }
+        let shares = counts.map(|count| format!("{:.1}", 100.0 * count as f64 / series as f64));
+        let (days, runs, luck) = cell;
+        println!("| {days} | {runs} | {luck} sd | {} |", shares.join(" | "));
+    }
+}
+
 fn main() {
     let numbers: Vec<usize> = std::env::args().skip(1).map(|text| text.parse().unwrap()).collect();
     let number = |at: usize, usual: usize| numbers.get(at).copied().unwrap_or(usual);
@@ -113,4 +159,5 @@ fn main() {
     }
     let worst = bounded.iter().copied().fold(0.0, f64::max);
     println!("\nWorst cell {worst:.1} %, mean {:.1} %.", mean(&bounded).unwrap());
+    print_day_table(seed, repetitions / 2, &monitor);
 }

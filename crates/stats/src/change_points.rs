@@ -10,12 +10,16 @@
 //! a "step". With [`EDivisive::autocorrelated`] the permuted innovations of an AR(1) model are filtered back into
 //! dependent series before they are searched. Source: Bühlmann, "Sieve bootstrap for time series", Bernoulli 3 (1997); the
 //! permutation of residuals is Freedman and Lane's (Journal of Business and Economic Statistics 1, 1983).
+//!
+//! Where neighbours come in groups that share their luck, as the runs of one day may, the groups are blocks of the permutation
+//! ([`EDivisive::find_in_groups`]): a level of many days' luck is no step.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::error::{StatsError, check_at_least, check_open_fraction};
+use crate::series_groups::SeriesGroups;
 
 /// How to search; see [`EDivisive::find`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +54,30 @@ impl EDivisive {
     /// Fewer than two segments' worth of values, one that is not finite, more than 10,000, a level outside (0, 1), a
     /// shortest segment or a number of permutations of zero, values whose distances overflow.
     pub fn find(&self, in_time_order: &[f64]) -> Result<Vec<ChangePoint>, StatsError> {
+        self.search(in_time_order, None)
+    }
+
+    /// The same in a series whose groups of neighbours share their luck: from two segments' worth of groups on, their means are
+    /// permuted as values otherwise are, with what lies within them; of fewer, nobody can tell a step between two groups from their
+    /// luck, and values are permuted within groups only. Groups that do not differ by more than their values
+    /// ([`SeriesGroups::share_luck`]) change nothing.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find); groups of another number of values.
+    pub fn find_in_groups(
+        &self,
+        in_time_order: &[f64],
+        groups: &SeriesGroups,
+    ) -> Result<Vec<ChangePoint>, StatsError> {
+        let shared = groups.share_luck(in_time_order)?;
+        self.search(in_time_order, shared.then_some(groups))
+    }
+
+    fn search(
+        &self,
+        in_time_order: &[f64],
+        groups: Option<&SeriesGroups>,
+    ) -> Result<Vec<ChangePoint>, StatsError> {
         let series = check_searchable(in_time_order, self.shortest)?;
         check_open_fraction("level", self.level)?;
         if self.permutations == 0 {
@@ -60,7 +88,7 @@ impl EDivisive {
         loop {
             let indexes: Vec<usize> = steps.iter().map(|(index, _)| *index).collect();
             let Some(found) = self.best_step(series, &indexes) else { break };
-            let p = self.p_value(series, &indexes, found, &mut random);
+            let p = self.p_value(series, &indexes, (found, groups), &mut random);
             if p > self.level {
                 break;
             }
@@ -81,12 +109,19 @@ impl EDivisive {
         found.max_by(|a, b| a.distance.total_cmp(&b.distance)).filter(|best| best.distance > 0.0)
     }
 
-    fn p_value(&self, series: &[f64], steps: &[usize], found: StepCandidate, random: &mut ChaCha8Rng) -> f64 {
-        let ranges = segment_ranges(steps, series.len());
-        let mut null = if self.autocorrelated {
-            DependentNull::from_series(series, steps, found.index)
-        } else {
-            DependentNull::independent(series)
+    fn p_value(
+        &self,
+        series: &[f64],
+        steps: &[usize],
+        (found, groups): (StepCandidate, Option<&SeriesGroups>),
+        random: &mut ChaCha8Rng,
+    ) -> f64 {
+        let mut null = match groups {
+            None => SeriesNull::Values {
+                ranges: segment_ranges(steps, series.len()),
+                values: self.null_of(series, steps, found.index),
+            },
+            Some(groups) => SeriesNull::Groups(self.grouped_null(series, steps, found.index, groups)),
         };
         let all = (self.permutations + 1) as f64;
         // Sums in another order differ in the last digits; equal arrangements must count as equal.
@@ -94,7 +129,7 @@ impl EDivisive {
         let mut distances = Vec::with_capacity(self.permutations);
         let mut at_least = 0;
         for _ in 0..self.permutations {
-            let shuffled = null.draw_series(&ranges, random);
+            let shuffled = null.draw_series(random);
             let distance = self.best_step(shuffled, steps).map_or(0.0, |best| best.distance);
             distances.push(distance);
             at_least += usize::from(distance >= far);
@@ -108,6 +143,115 @@ impl EDivisive {
             return counted;
         }
         exponential_tail(&mut distances, far).map_or(counted, |tail| tail.clamp(1.0 / (all * all), counted))
+    }
+
+    fn null_of(&self, series: &[f64], steps: &[usize], candidate: usize) -> DependentNull {
+        if self.autocorrelated {
+            DependentNull::from_series(series, steps, candidate)
+        } else {
+            DependentNull::independent(series)
+        }
+    }
+
+    fn grouped_null(
+        &self,
+        series: &[f64],
+        steps: &[usize],
+        candidate: usize,
+        groups: &SeriesGroups,
+    ) -> GroupedNull {
+        let pieces = groups.cut_at(steps);
+        let ranges: Vec<std::ops::Range<usize>> = pieces.ranges().collect();
+        let means: Vec<f64> = ranges.iter().map(|range| segment_mean(&series[range.clone()])).collect();
+        let mut within = series.to_vec();
+        for (range, mean) in ranges.iter().zip(&means) {
+            within[range.clone()].iter_mut().for_each(|value| *value -= mean);
+        }
+        let drawn = series.to_vec();
+        if groups.count() < 2 * self.shortest {
+            // The means stay where they are.
+            let values = self.null_of(&within, pieces.starts().get(1..).unwrap_or_default(), candidate);
+            return GroupedNull { level: GroupLevel::Fixed { values, means }, pieces: ranges, drawn };
+        }
+        let piece_of = |index: usize| ranges.partition_point(|range| range.start < index);
+        let piece_steps: Vec<usize> = steps.iter().map(|step| piece_of(*step)).collect();
+        let of_means = self.null_of(&means, &piece_steps, piece_of(candidate).clamp(1, means.len() - 1));
+        // Taking the mean out left a value of n with 1 - 1/n of its variance.
+        for range in ranges.iter().filter(|range| range.len() > 1) {
+            let n = range.len() as f64;
+            within[range.clone()].iter_mut().for_each(|value| *value *= (n / (n - 1.0)).sqrt());
+        }
+        // A value alone in its group says nothing of what lies within.
+        let alone: Vec<usize> =
+            ranges.iter().filter(|range| range.len() == 1).map(|range| range.start).collect();
+        let pool: Vec<f64> = within
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !alone.contains(at))
+            .map(|(_, value)| *value)
+            .collect();
+        let segments = segment_ranges(&piece_steps, means.len());
+        let level = GroupLevel::Drawn { means: of_means, segments, within: pool };
+        GroupedNull { level, pieces: ranges, drawn }
+    }
+}
+
+/// Series without further steps, to hold a candidate against.
+enum SeriesNull {
+    Values { ranges: Vec<std::ops::Range<usize>>, values: DependentNull },
+    Groups(GroupedNull),
+}
+
+impl SeriesNull {
+    fn draw_series(&mut self, random: &mut ChaCha8Rng) -> &[f64] {
+        match self {
+            SeriesNull::Values { ranges, values } => values.draw_series(ranges, random),
+            SeriesNull::Groups(groups) => groups.draw_series(random),
+        }
+    }
+}
+
+/// Series whose groups of neighbours share their luck.
+struct GroupedNull {
+    level: GroupLevel,
+    /// The groups, cut at the steps.
+    pieces: Vec<std::ops::Range<usize>>,
+    drawn: Vec<f64>,
+}
+
+/// What the luck of the groups is taken to be.
+enum GroupLevel {
+    /// That which they had: values are drawn within groups only.
+    Fixed { values: DependentNull, means: Vec<f64> },
+    /// Drawn like values, within segments; and what lies within groups, from all of them.
+    Drawn { means: DependentNull, segments: Vec<std::ops::Range<usize>>, within: Vec<f64> },
+}
+
+impl GroupedNull {
+    fn draw_series(&mut self, random: &mut ChaCha8Rng) -> &[f64] {
+        match &mut self.level {
+            GroupLevel::Fixed { values, means } => {
+                self.drawn.copy_from_slice(values.draw_series(&self.pieces, random));
+                for (piece, mean) in self.pieces.iter().zip(means) {
+                    self.drawn[piece.clone()].iter_mut().for_each(|value| *value += *mean);
+                }
+            }
+            GroupLevel::Drawn { means, segments, within } => {
+                within.shuffle(random);
+                let mut rest = within.iter();
+                for (piece, mean) in self.pieces.iter().zip(means.draw_series(segments, random)) {
+                    let values = &mut self.drawn[piece.clone()];
+                    if let [only] = values {
+                        *only = *mean;
+                        continue;
+                    }
+                    values.iter_mut().zip(&mut rest).for_each(|(value, within)| *value = *within);
+                    let centre = segment_mean(values);
+                    values.iter_mut().for_each(|value| *value += mean - centre);
+                }
+            }
+        }
+        &self.drawn
     }
 }
 
@@ -129,7 +273,7 @@ fn exponential_tail(distances: &mut [f64], far: f64) -> Option<f64> {
     (mean > 0.0 && far > threshold).then(|| share * (-(far - threshold) / mean).exp())
 }
 
-/// Series without further steps, to hold a candidate against: the values shuffled, or the innovations of an AR(1) model
+/// Values without further steps: the values shuffled, or the innovations of an AR(1) model
 /// shuffled and filtered back.
 #[derive(Debug)]
 struct DependentNull {

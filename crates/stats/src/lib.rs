@@ -18,6 +18,7 @@
 //! | `power` | the size of the next experiment |
 //! | `sample_shape` | two modes, outliers |
 //! | `trend`, `warm_up`, `change_points` | values in time order: drift, steady state, steps |
+//! | `series_groups` | neighbours that share their luck, as the runs of one day may |
 //! | `shift_sequence` | the shift of pairs that keep coming, with an interval that holds at every look |
 //! | `step_monitor` | a step in values that keep coming, with one bound on all looks |
 //! | `serial_dependence` | values that depend on those before them, and what that does to an interval |
@@ -59,6 +60,7 @@ mod random_effects;
 mod rank_distribution;
 mod sample_shape;
 mod serial_dependence;
+mod series_groups;
 mod shift_band;
 mod shift_sequence;
 mod signed_rank;
@@ -90,6 +92,7 @@ pub use sample_shape::{
     OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes, value_resolution,
 };
 pub use serial_dependence::{DependentShift, SerialDependence, SuccessiveDifferences, dependent_freedom};
+pub use series_groups::SeriesGroups;
 pub use shift_band::{DecileBand, shift_band};
 pub use shift_sequence::ShiftSequence;
 pub use signed_rank::{SignedRank, WalshAverages, signed_rank};

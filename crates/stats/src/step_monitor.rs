@@ -19,6 +19,7 @@ use std::sync::LazyLock;
 
 use crate::descriptive::MAD_TO_SD;
 use crate::error::{StatsError, check_open_fraction, check_sample};
+use crate::series_groups::SeriesGroups;
 
 /// Fewest values before a step, in a [`StepMonitor`]'s baseline.
 pub const FEWEST_BEFORE_STEP: usize = 5;
@@ -176,6 +177,44 @@ impl StepMonitor {
             }
         }
         Ok(WatchedSeries { alarms, baseline, evidence })
+    }
+}
+
+impl StepMonitor {
+    /// The same where groups of neighbours share their luck, as the runs of one day may ([`SeriesGroups::share_luck`]; otherwise
+    /// groups change nothing): each group is one value, its median. With as few groups as make no baseline, a step is looked for
+    /// within each, since nobody can tell one between two of them from their luck.
+    ///
+    /// # Errors
+    /// As [`watch`](Self::watch); groups of another number of values.
+    pub fn watch_in_groups(
+        &self,
+        in_time_order: &[f64],
+        restarts: &[usize],
+        groups: &SeriesGroups,
+    ) -> Result<WatchedSeries, StatsError> {
+        if !groups.share_luck(in_time_order)? {
+            return self.watch(in_time_order, restarts);
+        }
+        if groups.count() <= FEWEST_BEFORE_STEP {
+            return self.watch(in_time_order, &[restarts, groups.starts()].concat());
+        }
+        let pieces = groups.cut_at(restarts);
+        let piece_of = |at: &usize| pieces.starts().partition_point(|start| start < at);
+        let restarts: Vec<usize> = restarts.iter().map(piece_of).collect();
+        let watched = self.watch(&pieces.medians(in_time_order)?, &restarts)?;
+        let start = |piece: usize| pieces.starts().get(piece).copied().unwrap_or(in_time_order.len());
+        let alarm = |alarm: StepAlarm| StepAlarm {
+            step: start(alarm.step),
+            seen: start(alarm.seen + 1) - 1,
+            ..alarm
+        };
+        let StepEvidence { e_value, likeliest } = watched.evidence;
+        Ok(WatchedSeries {
+            alarms: watched.alarms.into_iter().map(alarm).collect(),
+            baseline: start(watched.baseline),
+            evidence: StepEvidence { e_value, likeliest: likeliest.map(start) },
+        })
     }
 }
 

@@ -37,7 +37,8 @@ impl FarFences {
         Ok(Some(FarFences { low: ours.low.min(theirs.low), high: ours.high.max(theirs.high) }))
     }
 
-    fn of_values(mut values: Vec<f64>, margin: f64) -> Result<Self, StatsError> {
+    /// Those of some values.
+    pub(crate) fn of_values(mut values: Vec<f64>, margin: f64) -> Result<Self, StatsError> {
         // What is sorted is sorted again at no cost.
         values.sort_unstable_by(f64::total_cmp);
         let fences = match TukeyFences::from_values(&values, REACH) {
@@ -55,6 +56,11 @@ impl FarFences {
     /// A value no farther off than the fences.
     pub(crate) fn bound(self, value: f64) -> f64 {
         value.clamp(self.low, self.high)
+    }
+
+    /// Whether a value lies beyond.
+    pub(crate) fn excludes(self, value: f64) -> bool {
+        self.bound(value) != value
     }
 
     /// How many values lie beyond on the bad side; none where no end is bad.

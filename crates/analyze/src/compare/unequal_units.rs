@@ -2,7 +2,8 @@
 //!
 //! Medians of all units count alike by ranks, though one stands for two values and the next for twelve. Where the values suit the
 //! model, none far from the rest and none missing, each side's mean is that of generalised least squares with variances by REML,
-//! and the two are held against each other by Student's t. Units of about equal size stay with ranks, which fear no shape.
+//! and the two are held against each other by Student's t. Units of about equal size stay with ranks, which fear no shape, and so do those
+//! of which one lies far from the others.
 //! Simulated: docs/statistics.md, and docs/decisions/random-effects.md.
 
 use std::collections::BTreeMap;
@@ -51,7 +52,15 @@ pub(crate) fn estimate_unequal_units(
     let scale = if values().all(|value| value > 0.0) { ChangeScale::Ratio } else { ChangeScale::Absolute };
     let has_ratio = units.baseline.iter().chain(&units.candidate).all(|value| *value > 0.0);
     let fences = FarFences::of_sides(baseline, candidate, margin).ok().flatten()?;
-    if (scale == ChangeScale::Ratio) != has_ratio || values().any(|value| fences.bound(value) != value) {
+    // A unit may lie far from the others, too.
+    let has_far_unit = |units: &[f64]| {
+        let fences = FarFences::of_values(units.to_vec(), margin);
+        fences.is_ok_and(|fences| units.iter().any(|unit| fences.excludes(*unit)))
+    };
+    if (scale == ChangeScale::Ratio) != has_ratio
+        || values().any(|value| fences.excludes(value))
+        || [&units.baseline, &units.candidate].into_iter().any(|side| has_far_unit(side))
+    {
         return None;
     }
     let means = sides.map(|side| fit_side(side, level, scale).map(|fit| fit.mean));

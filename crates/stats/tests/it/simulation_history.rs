@@ -215,3 +215,82 @@ fn a_monitor_sees_a_step_within_ten_values() {
         assert!(typical <= 10.0, "{typical} after {baseline}");
     }
 }
+
+/// Values of several runs a day, each day with a luck of its own; a step from some day on.
+fn values_by_day(
+    noise: &mut NormalNoise,
+    (days, runs, luck): (usize, usize, f64),
+    step: (usize, f64),
+) -> (Vec<f64>, SeriesGroups) {
+    let keys: Vec<usize> = (0..days * runs).map(|at| at / runs).collect();
+    let lucks: Vec<f64> = (0..days).map(|_| luck * noise.normal()).collect();
+    let value = |day: &usize| lucks[*day] + noise.normal() + if *day >= step.0 { step.1 } else { 0.0 };
+    (keys.iter().map(value).collect(), SeriesGroups::from_keys(&keys))
+}
+
+const FLAT: (usize, f64) = (usize::MAX, 0.0);
+
+/// The whole table: `guard_table`, in docs/statistics.md.
+#[test]
+fn the_luck_of_days_is_no_step() {
+    for (days, runs) in [(10, 4), (3, 10)] {
+        let mut noise = NormalNoise::from_seed(41);
+        let mut seed = 0;
+        let mut by_run = 0;
+        let by_day = share_of_hits(100, || {
+            seed += 1;
+            let how = EDivisive {
+                permutations: 99,
+                shortest: 3,
+                seed,
+                autocorrelated: true,
+                ..EDivisive::default()
+            };
+            let (values, groups) = values_by_day(&mut noise, (days, runs, 1.5), FLAT);
+            by_run += usize::from(!how.find(&values).unwrap().is_empty());
+            !how.find_in_groups(&values, &groups).unwrap().is_empty()
+        });
+        assert!(by_day <= 0.08 && by_run as f64 > 100.0 * by_day, "{days} days: {by_day}, by run {by_run} %");
+    }
+}
+
+/// Between days where there are enough of them, and within one in any case; one run a day changes nothing.
+#[test]
+fn steps_are_found_where_days_have_a_luck() {
+    let how = EDivisive { permutations: 99, shortest: 3, autocorrelated: true, ..EDivisive::default() };
+    let mut noise = NormalNoise::from_seed(42);
+    let between = share_of_hits(40, || {
+        let (values, groups) = values_by_day(&mut noise, (20, 4, 1.0), (10, 4.0));
+        how.find_in_groups(&values, &groups).unwrap().iter().any(|step| step.index.abs_diff(40) <= 4)
+    });
+    let within = share_of_hits(40, || {
+        let (mut values, groups) = values_by_day(&mut noise, (2, 20, 1.0), FLAT);
+        values[30..].iter_mut().for_each(|value| *value += 5.0);
+        how.find_in_groups(&values, &groups).unwrap().iter().any(|step| step.index.abs_diff(30) <= 2)
+    });
+    assert!(between >= 0.9 && within >= 0.7, "{between} {within}");
+    let (values, groups) = values_by_day(&mut noise, (40, 1, 1.0), (20, 4.0));
+    assert_eq!(how.find_in_groups(&values, &groups), how.find(&values));
+}
+
+#[test]
+fn a_monitor_takes_a_day_for_a_value_where_days_have_a_luck() {
+    let monitor = StepMonitor::new(0.05, 500).unwrap();
+    let mut noise = NormalNoise::from_seed(43);
+    let mut by_run = 0;
+    let by_day = share_of_hits(60, || {
+        let (values, groups) = values_by_day(&mut noise, (30, 4, 2.0), FLAT);
+        by_run += usize::from(!monitor.watch(&values, &[]).unwrap().alarms.is_empty());
+        !monitor.watch_in_groups(&values, &[], &groups).unwrap().alarms.is_empty()
+    });
+    assert!(by_day <= 0.05 && by_run >= 6, "{by_day}, by run {by_run} of 60");
+    let (values, groups) = values_by_day(&mut noise, (30, 4, 1.0), (20, 6.0));
+    let watched = monitor.watch_in_groups(&values, &[], &groups).unwrap();
+    let [alarm] = watched.alarms[..] else { panic!("{watched:?}") };
+    assert!(alarm.step == 80 && (84..108).contains(&alarm.seen) && alarm.seen % 4 == 3, "{alarm:?}");
+    // Somebody began a new baseline in the middle of a day.
+    let restarted = monitor.watch_in_groups(&values, &[82], &groups).unwrap();
+    assert!(restarted.alarms.iter().all(|alarm| alarm.step >= 82), "{restarted:?}");
+    let (few, groups) = values_by_day(&mut noise, (4, 10, 3.0), FLAT);
+    assert!(monitor.watch_in_groups(&few, &[], &groups).unwrap().alarms.is_empty());
+}
