@@ -69,6 +69,24 @@ pub enum AnalyzeError {
         /// What was varied.
         known: Vec<String>,
     },
+    /// A condition on something that no case has.
+    #[error("no case has a factor or parameter `{key}`{}", list_known_keys(known))]
+    UnknownConditionKey {
+        /// What was asked for.
+        key: String,
+        /// What cases have.
+        known: Vec<String>,
+    },
+    /// A condition that no case meets.
+    #[error("no case has `{key}={values}`: `{key}` is {}", known.join(", "))]
+    UnknownConditionValue {
+        /// The factor or parameter.
+        key: String,
+        /// What was asked for.
+        values: String,
+        /// What it is in the cases.
+        known: Vec<String>,
+    },
     /// `--by` names a factor that had one level only.
     #[error("factor `{factor}` has only the level `{level}` in `{side}`: compare this run with another one")]
     OneLevel {
@@ -124,6 +142,8 @@ impl Classify for AnalyzeError {
             | AnalyzeError::NoCommonMetric { .. }
             | AnalyzeError::NoCommonCase { .. }
             | AnalyzeError::UnknownFactor { .. }
+            | AnalyzeError::UnknownConditionKey { .. }
+            | AnalyzeError::UnknownConditionValue { .. }
             | AnalyzeError::OneLevel { .. }
             | AnalyzeError::UnknownLevel { .. }
             | AnalyzeError::Confidence { .. }
@@ -138,6 +158,11 @@ fn no_samples_message(filter: &str, known: &[String]) -> String {
         return ": it was stopped before its first iteration ended, or has none".into();
     }
     format!(" of {filter}: it has {}", known.join(", "))
+}
+
+/// What cases have, in the order of how much it says.
+fn list_known_keys(known: &[String]) -> String {
+    if known.is_empty() { ": cases have none".into() } else { format!(": they have {}", known.join(", ")) }
 }
 
 fn list_known_factors(known: &[String]) -> String {

@@ -297,7 +297,7 @@ fn collect_series(
         let labels: Vec<Option<(String, usize)>> = cases
             .map(|case| {
                 let version = versions.version_number(&run.manifest, case);
-                options.includes_workload(&case.workload).then(|| (case.label(), version))
+                options.includes_case(case).then(|| (case.label(), version))
             })
             .collect();
         for sample in run.samples.iter().filter(|sample| options.includes_metric(sample)) {

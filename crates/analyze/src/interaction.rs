@@ -12,6 +12,7 @@ use perflab_model::{Direction, Metric, RunRecord};
 use perflab_stats::{StatsError, WalshAverages, benjamini_hochberg, mean_contrast, median, signed_rank};
 use serde::Serialize;
 
+use crate::compare::case_condition::check_conditions;
 use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel};
 use crate::compare::comparison::Verdict;
 use crate::compare::failures::VerdictBasis;
@@ -57,6 +58,7 @@ pub fn estimate_interactions(
     options: &AnalysisOptions,
 ) -> Result<InteractionTable, AnalyzeError> {
     options.validate()?;
+    check_conditions(side.runs.iter(), &options.conditions)?;
     let [first, second] = [factor_levels(side, factors[0])?, factor_levels(side, factors[1])?];
     let mut found: IndexMap<(String, String), InteractionSamples> = IndexMap::new();
     let mut iterations = FactorialIterations::default();
@@ -114,8 +116,7 @@ fn collect_factorial_samples(
     for sample in
         run.samples.iter().filter(|sample| options.includes_metric(sample) && sample.value.is_finite())
     {
-        let Some(case) = plan.case(sample.case).filter(|case| options.includes_workload(&case.workload))
-        else {
+        let Some(case) = plan.case(sample.case).filter(|case| options.includes_case(case)) else {
             continue;
         };
         let (Some(first), Some(second)) = (case.levels.get(a), case.levels.get(b)) else { continue };
@@ -149,7 +150,7 @@ fn add_declared_metrics(
         .filter(|(_, one)| !one.cells.is_empty())
         .map(|((subject, _), _)| subject.clone())
         .collect();
-    for case in plan.cases.iter().filter(|case| options.includes_workload(&case.workload)) {
+    for case in plan.cases.iter().filter(|case| options.includes_case(case)) {
         let subject = subject_without(case, [a, b]);
         let has_factors = case.levels.contains_key(a) && case.levels.contains_key(b);
         if !has_factors || !iterations.has_failures(&subject) || !measured.insert(subject.clone()) {

@@ -13,6 +13,8 @@
 //! | [`benchstat`], [`lkp`], [`mmtests`] | what would those tools print for the same data? |
 //! | [`monitor_metric`] | how does a monitor's series compare, like a metric? |
 //! | [`statistic`] | one number about one sample, by name |
+//! | `sample_histogram` | the lines of a picture over the same bins |
+//! | [`sample_lines`] | which samples belong to which line of a picture? |
 //! | [`sample_size`] | how many boots and iterations does a precision cost? |
 //! | [`stopping_rule`] | are the samples so far precise enough? |
 //! | [`history`] | how did a metric move over the runs of an archive, and where did it step? |
@@ -77,6 +79,8 @@ mod mmtests_benchmarks;
 pub mod mmtests_notes;
 pub mod monitor_metric;
 pub mod operations;
+mod sample_histogram;
+pub mod sample_lines;
 pub mod sample_size;
 pub mod slab;
 pub mod startup;
@@ -86,6 +90,7 @@ pub mod stopping_rule;
 mod warm_up;
 
 pub use command_times::{CommandTimes, command_times};
+pub use compare::case_condition::{CaseCondition, CaseConditionError};
 pub use compare::change::{
     BetweenRuns, ChangeInterval, ChangeScale, EstimationMethod, IntervalMeaning, LayoutEffect, MetricChange,
     RepetitionLevel,
@@ -124,6 +129,9 @@ pub use io_use::{
 };
 pub use machine_activity::{MachineActivity, machine_activity};
 pub use method_description::MethodDescription;
+pub use perflab_stats::BinRule;
+pub use sample_histogram::{SampleHistogram, sample_histogram};
+pub use sample_lines::{MetricLines, SampleLine, metric_lines};
 pub use sample_size::plan_sample_sizes;
 pub use slab::notebook::{
     notebook_cache, notebook_proc_histogram, notebook_timeline, notebook_tool_histogram,

@@ -152,7 +152,7 @@ fn collect_boot_samples<'a>(
     samples.sort_by_key(|sample| sample.case);
     for sample in samples {
         let Some(case) = manifest.plan.case(sample.case) else { continue };
-        if !options.includes_workload(&case.workload) {
+        if !options.includes_case(case) {
             continue;
         }
         let one = seen.entry((case.label(), String::from(&sample.metric))).or_insert_with(|| BootSamples {

@@ -29,6 +29,7 @@ use crate::measure::run::RunArgs;
 use crate::measure::watch::WatchArgs;
 use crate::see::compare::CompareArgs;
 use crate::see::history::{GuardArgs, HistoryArgs};
+use crate::see::plot::PlotArgs;
 use crate::see::report::ReportArgs;
 use crate::see::show::{DiffArgs, ShowArgs};
 use crate::verb::VerbGroup::{Internal, Keep, Laboratory, LookInto, Measure, See};
@@ -41,6 +42,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<WatchArgs>("watch", Measure),
     VerbEntry::new::<CompareArgs>("compare", See),
     VerbEntry::new::<ReportArgs>("report", See),
+    VerbEntry::new::<PlotArgs>("plot", See),
     VerbEntry::new::<HistoryArgs>("history", See),
     VerbEntry::new::<GuardArgs>("guard", See),
     VerbEntry::new::<ShowArgs>("show", See),
@@ -103,6 +105,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
         &[
             "compare",
             "report",
+            "plot",
             "history",
             "guard",
             "plan",
@@ -137,8 +140,20 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
 ];
 
 /// Verbs that print nothing of their own which a format could change: a picture, another program's output, nothing.
-const WITHOUT_RESULT: &[&str] =
-    &["label", "rm", "vm shell", "vm stop", "flame svg", "flame export", "trace plot", "prefetch daemon"];
+const WITHOUT_RESULT: &[&str] = &[
+    "label",
+    "rm",
+    "vm shell",
+    "vm stop",
+    "flame svg",
+    "flame export",
+    "trace plot",
+    "prefetch daemon",
+    "plot strip",
+    "plot ecdf",
+    "plot histogram",
+    "plot interval",
+];
 
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[

@@ -127,6 +127,13 @@ fn side_name(selector: &str, runs: &[RunRecord]) -> String {
     label.unwrap_or_else(|| selector.to_owned())
 }
 
+/// The factors of which the runs of a side have several levels, sorted.
+pub fn varied_factors(side: &ComparisonSide) -> Vec<String> {
+    let plans = side.runs.iter().map(|run| &run.manifest.plan);
+    let factors = plans.flat_map(|plan| &plan.factors).filter(|(_, levels)| levels.len() > 1);
+    factors.map(|(name, _)| name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 /// The one run behind a selector, where a verb can only take one.
 pub fn select_run(archive: &Archive, selector: &str) -> Result<RunDir, Failure> {
     let mut runs = archive.find_runs(selector)?;

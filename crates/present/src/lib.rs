@@ -12,6 +12,7 @@
 //! | [`run_overview`], [`facts`] | one run for people; facts side by side, and what differs between two runs |
 //! | [`noise`] | the noise of a machine, and what a precision costs |
 //! | [`run_viewer`], `packed_column` | what the viewers of a report read |
+//! | [`plot`] | metrics and monitors as pictures, one file a kind |
 //! | [`chart`] | static figures as SVG and PNG |
 //! | `sentence` | sentences for people; numbers are printed by [`perflab_model::quantity`] |
 
@@ -30,6 +31,7 @@ pub mod method_text;
 pub mod noise;
 pub mod operations;
 mod packed_column;
+pub mod plot;
 pub mod report;
 pub mod run_overview;
 pub mod run_viewer;

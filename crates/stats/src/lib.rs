@@ -17,6 +17,8 @@
 //! | `random_effects` | the mean of nested groups of unequal size, by REML |
 //! | `power` | the size of the next experiment |
 //! | `sample_shape` | two modes, outliers |
+//! | `ecdf`, `histogram` | one sample as a distribution: its steps with a band, bins by a rule |
+//! | `scaling_law` | throughput over processors: Amdahl and the Universal Scalability Law |
 //! | `trend`, `warm_up`, `change_points` | values in time order: drift, steady state, steps |
 //! | `series_groups` | neighbours that share their luck, as the runs of one day may |
 //! | `shift_sequence` | the shift of pairs that keep coming, with an interval that holds at every look |
@@ -46,9 +48,11 @@
 mod bootstrap;
 mod change_points;
 mod descriptive;
+mod ecdf;
 mod error;
 mod false_discovery;
 mod fisher;
+mod histogram;
 mod interval;
 mod mann_whitney;
 mod mean_shift;
@@ -59,6 +63,7 @@ mod quantile_shift;
 mod random_effects;
 mod rank_distribution;
 mod sample_shape;
+mod scaling_law;
 mod serial_dependence;
 mod series_groups;
 mod shift_band;
@@ -77,9 +82,11 @@ pub use descriptive::{
     harmonic_mean, harmonic_sd, inter_quartile_range, mad, mean, median, quantile, robust_sd, sd,
     trimmed_mean,
 };
+pub use ecdf::{DistributionStep, EmpiricalDistribution, empirical_distribution};
 pub use error::StatsError;
 pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli, holm};
 pub use fisher::{EventCount, FisherTest, fisher_exact, rarest_visible_share};
+pub use histogram::{BinRule, MOST_BINS, count_in_bins, histogram_edges};
 pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
 pub use mann_whitney::{MannWhitney, PairwiseShifts, hodges_lehmann_ratio, mann_whitney, smallest_p};
 pub use mean_shift::{MeanScale, mean_shift, paired_mean_shift, pooled_mean_shift};
@@ -91,6 +98,7 @@ pub use random_effects::{NestedMean, RandomEffects};
 pub use sample_shape::{
     OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes, value_resolution,
 };
+pub use scaling_law::{ScalingFit, ScalingLaw, fit_scaling_law};
 pub use serial_dependence::{DependentShift, SerialDependence, SuccessiveDifferences, dependent_freedom};
 pub use series_groups::SeriesGroups;
 pub use shift_band::{DecileBand, shift_band};

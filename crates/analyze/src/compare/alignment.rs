@@ -181,7 +181,7 @@ impl SampleIndex {
     ) -> Option<usize> {
         let level = selection.level.as_ref();
         let has_level = level.is_none_or(|(factor, level)| case.levels.get(factor) == Some(level));
-        if !has_level || !options.includes_workload(&case.workload) {
+        if !has_level || !options.includes_case(case) {
             return None;
         }
         let visible: Vec<_> =
@@ -596,7 +596,7 @@ pub(crate) fn check_sides_overlap(
 }
 
 /// Workloads and metrics that any side has samples of, for whoever chose none of them.
-fn sampled_metrics(sides: &[&ComparisonSide]) -> Vec<String> {
+pub(crate) fn sampled_metrics(sides: &[&ComparisonSide]) -> Vec<String> {
     let mut names = IndexSet::new();
     let without_choice = AnalysisOptions::default();
     for run in sides.iter().flat_map(|side| &side.runs) {

@@ -3,6 +3,7 @@
 //! | module | step |
 //! |---|---|
 //! | `options` | sides, and the choices of whoever compares |
+//! | [`case_condition`] | which cases are looked at, by level and parameter |
 //! | [`pipeline`] | the sequence of the steps below: runs against runs, levels of a factor against its first |
 //! | `alignment` | samples that belong together |
 //! | `same_content` | runs made of the very same files, which count once |
@@ -23,6 +24,7 @@
 
 pub(crate) mod alignment;
 pub(crate) mod between_runs;
+pub mod case_condition;
 pub(crate) mod change;
 pub(crate) mod checks;
 pub(crate) mod compared_part;

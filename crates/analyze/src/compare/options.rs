@@ -4,8 +4,9 @@
 //! first sample.
 
 use perflab_model::resource_use::ResourceMetric;
-use perflab_model::{RunRecord, Sample};
+use perflab_model::{Case, RunRecord, Sample};
 
+use crate::compare::case_condition::{CaseCondition, matches_pattern};
 use crate::compare::noise_card::NoiseCard;
 use crate::error::AnalyzeError;
 
@@ -19,11 +20,13 @@ pub struct AnalysisOptions {
     pub confidence: f64,
     /// The relative change that matters, for metrics to which the study gives none. 0.03, which is 3 %.
     pub default_margin: f64,
-    /// Only metrics of these names, or of these kinds: `primary` for those that decide, `explanatory` for those that
-    /// explain; all where empty.
+    /// Only metrics of these names, in which `*` stands for any text, or of these kinds: `primary` for those that decide,
+    /// `explanatory` for those that explain; all where empty.
     pub metrics: Vec<String>,
-    /// Only workloads of these names in the study; all where empty.
+    /// Only workloads of these names in the study, in which `*` stands for any text; all where empty.
     pub workloads: Vec<String>,
+    /// Only cases that meet all of these.
+    pub conditions: Vec<CaseCondition>,
     /// The level that others are compared with by a factor; its first where absent.
     pub baseline: Option<String>,
     /// Whether cases of one name are judged though their commands, parameters or definitions differ.
@@ -47,6 +50,7 @@ impl Default for AnalysisOptions {
             default_margin: 0.03,
             metrics: Vec::new(),
             workloads: Vec::new(),
+            conditions: Vec::new(),
             baseline: None,
             across: false,
             boots_differ: false,
@@ -95,13 +99,15 @@ impl AnalysisOptions {
         is_chosen(&self.metrics, name) || is_chosen(&self.metrics, kind)
     }
 
-    pub(crate) fn includes_workload(&self, name: &str) -> bool {
-        is_chosen(&self.workloads, name)
+    /// Whether a case is looked at.
+    pub(crate) fn includes_case(&self, case: &Case) -> bool {
+        is_chosen(&self.workloads, &case.workload)
+            && self.conditions.iter().all(|condition| condition.is_met_by(case))
     }
 }
 
 fn is_chosen(chosen: &[String], name: &str) -> bool {
-    chosen.is_empty() || chosen.iter().any(|one| one == name)
+    chosen.is_empty() || chosen.iter().any(|one| matches_pattern(one, name))
 }
 
 /// One side of a comparison: runs that are repetitions of one another.

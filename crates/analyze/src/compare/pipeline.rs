@@ -8,6 +8,7 @@ use indexmap::IndexSet;
 
 use crate::compare::alignment::{self, AlignedSide, CaseSelection, SampleIndex};
 use crate::compare::between_runs::EarlierRuns;
+use crate::compare::case_condition::check_conditions;
 use crate::compare::change::EstimationMethod;
 use crate::compare::checks::{self, check_samples};
 use crate::compare::comparison::{COMPARISON_FORMAT, Comparison};
@@ -47,6 +48,7 @@ pub fn compare_sides(
     let (baseline, candidates) =
         sides.split_first().map_or((baseline, &[][..]), |(first, rest)| (*first, rest));
     crate::compare::alignment::check_runs_present(&sides)?;
+    check_conditions(sides.iter().flat_map(|side| &side.runs), &options.conditions)?;
     let compared = crate::compare::alignment::compared_factors(&sides);
     let hidden: Vec<String> = compared.iter().map(|factor| factor.name.clone()).collect();
     let mut index = SampleIndex::default();
@@ -221,6 +223,7 @@ pub fn compare_levels(
 ) -> Result<Comparison, AnalyzeError> {
     options.validate()?;
     alignment::check_runs_present(&[side])?;
+    check_conditions(side.runs.iter(), &options.conditions)?;
     let (counted, same_content) = count_contents_once(side, &[]);
     let side = counted.first().map_or(side, AsRef::as_ref);
     let levels = put_baseline_first(factor_levels(side, factor)?, factor, side, options)?;

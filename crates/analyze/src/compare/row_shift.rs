@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use perflab_stats::{DecileBand, TwoLevelNoise, shift_band};
 
 use crate::compare::change::{ChangeScale, RepetitionLevel};
-use crate::compare::comparison::{SideSummary, VerdictRow};
+use crate::compare::comparison::{SamplePoint, SideSummary, VerdictRow};
 
 /// Fewest values a side: a decile of fewer is the smallest value.
 const FEWEST: usize = 10;
@@ -33,7 +33,7 @@ impl RowShift {
         };
         let (x, y) = (values(ours), values(theirs));
         let dependence = row.between_runs.map_or(1.0, |runs| runs.widened.powi(2));
-        let effective = |side: &SideSummary| effective_size(side, method.level, scale) / dependence;
+        let effective = |side: &SideSummary| effective_size(&side.values, method.level, scale) / dependence;
         let mut deciles = shift_band(&x, &y, (effective(ours), effective(theirs)), confidence).ok()?;
         for decile in &mut deciles {
             decile.shift = scale.change_of_shift(decile.shift);
@@ -47,15 +47,15 @@ impl RowShift {
     }
 }
 
-/// How many independent values those of a side are worth: n / (1 + (n/k - 1) ρ) of k boots or runs whose values resemble one
+/// How many independent values some are worth: n / (1 + (n/k - 1) ρ) of k boots or runs whose values resemble one
 /// another by ρ (Kish, Survey Sampling, 1965, section 5.4). k at least, n at most.
-fn effective_size(side: &SideSummary, level: RepetitionLevel, scale: ChangeScale) -> f64 {
-    let n = side.values.len() as f64;
+pub(crate) fn effective_size(points: &[SamplePoint], level: RepetitionLevel, scale: ChangeScale) -> f64 {
+    let n = points.len() as f64;
     if level == RepetitionLevel::Iteration {
         return n;
     }
     let mut groups: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
-    for point in side.values.iter() {
+    for point in points {
         let run = if level == RepetitionLevel::Run { point.run } else { 0 };
         groups.entry((point.boot, run)).or_default().push(scale.on_scale(point.value));
     }

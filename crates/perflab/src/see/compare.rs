@@ -1,7 +1,5 @@
 //! `perflab compare`: its arguments and the style that they choose.
 
-use std::collections::BTreeSet;
-
 use clap::{Args, ValueEnum};
 use perflab_analyze::{
     AnalysisOptions, Comparison, ComparisonSide, SampleStatistic, benchstat, compare_levels, compare_sides,
@@ -289,16 +287,14 @@ fn compare_side_levels(
 
 /// The factor of which a side that stands alone has several levels, if it is the only one.
 fn only_varied_factor(side: &ComparisonSide) -> Result<String, UsageError> {
-    let plans = side.runs.iter().map(|run| &run.manifest.plan);
-    let factors = plans.flat_map(|plan| &plan.factors).filter(|(_, levels)| levels.len() > 1);
-    let mut names: BTreeSet<&str> = factors.map(|(name, _)| name.as_str()).collect();
-    match (names.pop_first(), names.is_empty()) {
-        (None, _) => Err(alone_error("name a second run, or a factor with --by")),
-        (Some(factor), true) => Ok(factor.to_owned()),
-        (Some(first), false) => {
-            let others: String = names.iter().map(|name| format!(", {name}")).collect();
-            Err(alone_error(&format!("name a second run, or one of its factors with --by: {first}{others}")))
-        }
+    let factors = selection::varied_factors(side);
+    match &factors[..] {
+        [] => Err(alone_error("name a second run, or a factor with --by")),
+        [factor] => Ok(factor.clone()),
+        several => Err(alone_error(&format!(
+            "name a second run, or one of its factors with --by: {}",
+            several.join(", ")
+        ))),
     }
 }
 

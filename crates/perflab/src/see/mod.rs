@@ -3,5 +3,7 @@
 pub mod compare;
 mod confirmation;
 pub mod history;
+pub mod plot;
+mod plot_look;
 pub mod report;
 pub mod show;

@@ -35,6 +35,7 @@ mod libvirt;
 mod newcomer;
 mod options;
 mod outputs;
+mod plot;
 mod prefetch;
 mod put_back;
 mod quickstart;

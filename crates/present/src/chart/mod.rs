@@ -1,4 +1,4 @@
-//! Static figures: time lines, stacked areas, histograms and bars, as SVG and as PNG.
+//! Static figures: time lines, curves with bands, strips of values, intervals, stacked areas, histograms and bars, as SVG and as PNG.
 //!
 //! A figure is laid out once, into a [`Scene`] of rectangles, lines and texts, and both formats draw that scene, so
 //! they cannot differ. Colours are those that colour-blind people tell apart (Okabe and Ito). Charts do not know what
@@ -20,12 +20,17 @@
 pub(crate) mod axes;
 pub(crate) mod axis_unit;
 pub(crate) mod bar_charts;
+pub(crate) mod curve_chart;
 pub(crate) mod dot_charts;
 pub(crate) mod dot_grid;
+pub(crate) mod interval_chart;
 pub(crate) mod line_charts;
+pub(crate) mod look;
 pub(crate) mod palette;
+pub(crate) mod panels;
 pub(crate) mod png;
 pub(crate) mod scene;
+pub(crate) mod strip_chart;
 pub(crate) mod svg;
 #[cfg(test)]
 mod tests;
@@ -35,9 +40,14 @@ pub(crate) mod typeface;
 pub use crate::chart::axis_unit::AxisUnit;
 pub use axes::AxisBand;
 pub use bar_charts::{BarChart, ChartBar, HistogramChart};
+pub use curve_chart::{Curve, CurveChart, CurvePoint, CurveShape};
 pub use dot_charts::{ChartDot, ChartExtent, DotChart, ExtentChart, LevelLine, RangeLine};
 pub use dot_grid::DotGrid;
+pub use interval_chart::{IntervalChart, IntervalRow};
 pub use line_charts::{ChartLayer, ChartLine, LineChart, StackedChart};
+pub use look::{AxisLook, ChartLook};
 pub use palette::{OTHERS_COLOUR, PALETTE, RgbColour};
+pub use panels::stack_panels;
 pub use png::ChartError;
 pub use scene::{MarkInk, Scene, SceneMark, ScenePoint, SceneSurface, TextAnchor};
+pub use strip_chart::{StripChart, StripRow};

@@ -408,6 +408,7 @@ fn ink_paint(ink: MarkInk) -> Paint<'static> {
         MarkInk::Grid => (RgbColour(0x1b, 0x1b, 0x1b), 38),
         MarkInk::Own(colour) => (colour, 255),
         MarkInk::Pale(colour) => (colour, 115),
+        MarkInk::Wash(colour) => (colour, 46),
     };
     let mut paint = Paint::default();
     paint.set_color_rgba8(colour.0, colour.1, colour.2, opacity);

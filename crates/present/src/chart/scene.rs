@@ -34,6 +34,8 @@ pub enum MarkInk {
     Own(RgbColour),
     /// its own, half transparent
     Pale(RgbColour),
+    /// its own, nearly transparent: an area behind lines
+    Wash(RgbColour),
 }
 
 /// Which point of a text stands at its place.

@@ -116,6 +116,7 @@ fn paint_attribute(attribute: &str, ink: MarkInk, surface: SceneSurface) -> Stri
         MarkInk::Grid => format!("{attribute}=\"{text}\" {attribute}-opacity=\"0.15\""),
         MarkInk::Own(colour) => format!("{attribute}=\"{}\"", colour.hex()),
         MarkInk::Pale(colour) => format!("{attribute}=\"{}\" {attribute}-opacity=\"0.45\"", colour.hex()),
+        MarkInk::Wash(colour) => format!("{attribute}=\"{}\" {attribute}-opacity=\"0.18\"", colour.hex()),
     }
 }
 

@@ -38,6 +38,19 @@ pub(crate) fn shorten_to_width(text: &str, size: f64, room: f64) -> String {
     String::new()
 }
 
+/// A text in lines that fit, broken between words; a word that does not fit is shortened.
+pub(crate) fn break_into_lines(text: &str, size: f64, room: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let longer = lines.last().map(|line| format!("{line} {word}"));
+        match (longer.filter(|longer| text_width(longer, size) <= room), lines.last_mut()) {
+            (Some(longer), Some(line)) => *line = longer,
+            _ => lines.push(shorten_to_width(word, size, room)),
+        }
+    }
+    lines
+}
+
 /// The outline of a text whose base line begins at the origin.
 pub(crate) fn text_outline(face: &Face<'_>, text: &str, size: f32) -> Option<Path> {
     let scale = size / f32::from(face.units_per_em());

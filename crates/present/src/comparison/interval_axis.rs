@@ -25,7 +25,7 @@ impl ChangeSpan {
         Some(ChangeSpan { point, limits, margin: row.margin })
     }
 
-    fn ends(&self) -> (f64, f64) {
+    pub(crate) fn ends(&self) -> (f64, f64) {
         self.limits.unwrap_or((self.point, self.point))
     }
 }
@@ -69,6 +69,12 @@ impl IntervalAxis {
         let room = ((to - from) * 0.05).max(1e-6);
         (axis.from, axis.to) = (from - room, to + room);
         axis
+    }
+
+    /// A linear axis with these ends.
+    pub(crate) fn between(from: f64, to: f64) -> Self {
+        let to = if to > from { to } else { from + 0.01 };
+        IntervalAxis { from, to, knee: None }
     }
 
     fn transform(&self, change: f64) -> f64 {

@@ -1,0 +1,51 @@
+//! `perflab plot`: pictures of runs, the same for the same data, and what is refused.
+
+use std::fs;
+
+use crate::laboratory::Sandbox;
+
+/// The kinds that draw metrics.
+const KINDS: &[&str] = &["strip", "ecdf", "histogram", "interval"];
+
+#[test]
+fn a_picture_is_the_same_byte_for_byte_and_goes_where_it_is_asked_for() {
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("fast", 100);
+    laboratory.run_echo("slow", 50);
+    for kind in KINDS {
+        for name in ["p.svg", "p.png"] {
+            let draw = || {
+                laboratory.run_successfully(&["plot", kind, "fast", "slow", "-o", name]);
+                fs::read(laboratory.path(name)).unwrap()
+            };
+            let first = draw();
+            assert_eq!(first, draw(), "{kind}");
+            assert!(first.starts_with(if name == "p.svg" { b"<svg" } else { b"\x89PNG" }), "{kind}");
+        }
+        let said = laboratory.run_successfully(&["plot", kind, "fast", "slow", "-o", "-"]);
+        assert_eq!(said.out, fs::read_to_string(laboratory.path("p.svg")).unwrap(), "{kind}");
+    }
+}
+
+/// Errors name what there is.
+#[test]
+fn what_cannot_be_drawn_is_refused_with_what_there_is() {
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("fast", 100);
+    laboratory.run_echo("slow", 50);
+    let errors = [
+        "plot strip fast --metric nothing -o p.svg",
+        "plot strip fast --where size=1 -o p.svg",
+        "plot strip fast --by size -o p.svg",
+        "plot strip fast -o p.gif",
+        "plot interval fast -o p.svg",
+        "plot interval fast slow --baseline none -o p.svg",
+        "plot ecdf fast --y-range 0:2 -o p.svg",
+    ]
+    .map(|words| {
+        let said = laboratory.run(&words.split(' ').collect::<Vec<_>>());
+        assert_eq!(said.code, Some(2), "{words}: {}", said.err);
+        format!("{words}\n{}", said.err)
+    });
+    insta::assert_snapshot!(errors.join("\n"));
+}
