@@ -14,6 +14,13 @@ pub enum MethodDescription {
     },
     /// Rows with few boots or runs: Student's or Welch's t on their medians.
     BootMeans,
+    /// Rows with two or three boots or runs a side whose spread earlier runs agree with.
+    PooledNoise {
+        /// Pairs of earlier runs, in the row that has fewest.
+        pairs: usize,
+        /// Whether, in some row, these are runs of the machine's noise card.
+        from_card: bool,
+    },
     /// Rows whose boots or runs are of unequal size: means by a model of random effects.
     RandomEffects,
     /// Rows of metrics that are assumed exact: any difference is a change.

@@ -69,16 +69,19 @@ fn disambiguate_names(mut sides: Vec<ComparisonSide>) -> Vec<ComparisonSide> {
     sides
 }
 
+/// So many runs of a side hardly know their own spread.
+const FEW_RUNS: usize = 3;
+
 /// From so many runs of a study its noise from run to run is known well enough.
 const MOST_EARLIER_RUNS: usize = 12;
 
-/// The newest other runs of the first side's study: what they say of run-to-run noise is needed where two sides have one run
+/// The newest other runs of the first side's study: what they say of run-to-run noise is needed where two sides have few runs
 /// each and were not measured together. None where it is not.
 pub fn earlier_runs(archive: &Archive, sides: &[ComparisonSide]) -> Vec<RunRecord> {
     let compared: BTreeSet<&str> =
         sides.iter().flat_map(|side| &side.runs).map(|run| run.manifest.id.as_str()).collect();
-    let single = |side: &ComparisonSide| side.runs.len() == 1;
-    if compared.len() < 2 || sides.iter().filter(|side| single(side)).count() < 2 {
+    let has_few = |side: &ComparisonSide| side.runs.len() <= FEW_RUNS;
+    if compared.len() < 2 || sides.iter().filter(|side| has_few(side)).count() < 2 {
         return Vec::new();
     }
     other_runs_of_study(archive, sides)

@@ -25,6 +25,7 @@ pub fn describe_method(method: &MethodDescription) -> String {
              to be the other side's): two or three a side are too few for ranks"
                 .into()
         }
+        MethodDescription::PooledNoise { pairs, from_card } => pooled_noise_text(*pairs, *from_card),
         MethodDescription::RandomEffects => {
             "change of rows whose boots or runs hold unequally many values: each side's mean by a model of random effects (REML, Kenward \
              and Roger's error), so that each counts by what it knows; Welch's t holds the two against each other"
@@ -103,6 +104,15 @@ pub fn describe_method(method: &MethodDescription) -> String {
             "unclear for want of boots: the cells were measured in different boots, which do not repeat".into()
         }
     }
+}
+
+/// What earlier runs add to two or three boots or runs a side.
+fn pooled_noise_text(pairs: usize, from_card: bool) -> String {
+    format!(
+        "+ earlier: two or three boots or runs a side scatter no more than {pairs} pairs of {} do, whose variance is pooled with \
+         theirs (Student's t); where they scatter more, they stand alone",
+        if from_card { "runs of this machine's noise card" } else { "earlier runs of the study" }
+    )
 }
 
 /// When the newest run of a history alarms.

@@ -106,8 +106,8 @@ pub use shift_sequence::ShiftSequence;
 pub use signed_rank::{SignedRank, WalshAverages, signed_rank};
 pub use step_monitor::{FEWEST_BEFORE_STEP, StepAlarm, StepEvidence, StepMonitor, WatchedSeries};
 pub use student_t::{
-    SampleMoments, WelchTest, mean_contrast, mean_with_interval, pooled_t, prediction_interval, prediction_p,
-    welch, welch_of_moments,
+    KnownVariance, SampleMoments, WelchTest, mean_contrast, mean_with_interval, pooled_t,
+    pooled_t_with_variance, prediction_interval, prediction_p, welch, welch_of_moments,
 };
 pub use trend::{
     RankCorrelation, drift_correlation, effective_size, lag_one_autocorrelation, spearman, theil_sen,

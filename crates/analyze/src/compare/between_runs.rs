@@ -2,13 +2,13 @@
 //!
 //! Iterations of one run share its luck. Their interval is that of the difference between these two runs, widened by how much
 //! they resemble their neighbours. Only what other runs of the study, else noise runs of the machine, showed from run to run makes
-//! it one of the change.
+//! it one of the change. Where a side has two or three, the same helps to know their spread: `pooled_noise`.
 
 use std::collections::HashMap;
 
 use perflab_model::RunRecord;
 use perflab_stats::{
-    ConfidenceInterval, DependentShift, SerialDependence, StatsError, SuccessiveDifferences,
+    ConfidenceInterval, DependentShift, KnownVariance, SerialDependence, StatsError, SuccessiveDifferences,
     dependent_freedom, median,
 };
 
@@ -53,6 +53,25 @@ struct RunNoise {
     from_card: bool,
     /// Most values that one of the earlier runs has; none of a card's.
     most_values: Option<usize>,
+}
+
+/// Of which boots or runs the noise is asked.
+pub(crate) struct UnitNoiseQuery<'a> {
+    pub(crate) subject: &'a str,
+    pub(crate) workload: &'a str,
+    pub(crate) metric: &'a MetricKey,
+    /// They are boots.
+    pub(crate) other_boots: bool,
+    /// How many values each of them holds.
+    pub(crate) values: usize,
+}
+
+/// What earlier runs say of the variance of boots or runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnitNoise {
+    pub(crate) variance: KnownVariance,
+    pub(crate) pairs: usize,
+    pub(crate) from_card: bool,
 }
 
 impl EarlierRuns {
@@ -120,12 +139,42 @@ impl EarlierRuns {
         Some(RunNoise { differences: found, pairs: differences.len(), from_card: false, most_values })
     }
 
+    /// The variance of medians of boots or runs: of earlier ones that hold about as many values, else what the card says of as many.
+    pub(crate) fn noise_of_units(&self, query: &UnitNoiseQuery<'_>, scale: ChangeScale) -> Option<UnitNoise> {
+        let is_as_long =
+            |noise: &RunNoise| noise.most_values.is_some_and(|most| 2 * most <= 3 * query.values);
+        let of_runs = self.noise(query.subject, query.metric, scale, query.other_boots).filter(is_as_long);
+        if let Some(RunNoise { differences, pairs, .. }) = of_runs {
+            // That of a difference is twice that of a median.
+            let variance =
+                KnownVariance { variance: differences.mean_square / 2.0, freedom: differences.freedom };
+            return Some(UnitNoise { variance, pairs, from_card: false });
+        }
+        let card = self.card.as_ref().filter(|_| scale == ChangeScale::Ratio)?;
+        let (variance, next) = card.unit_variance(&query.of_next_run(), query.values)?;
+        let variance = KnownVariance { variance, freedom: next.freedom };
+        let is_known = next.pairs >= FEWEST_DIFFERENCES;
+        is_known.then_some(UnitNoise { variance, pairs: next.pairs, from_card: true })
+    }
+
     /// What the machine's card says, which knows relative noise.
     fn noise_of_card(&self, query: &NextRunQuery<'_>, scale: ChangeScale) -> Option<RunNoise> {
         let card = self.card.as_ref().filter(|_| scale == ChangeScale::Ratio)?;
         let found = card.next_run(query).filter(|found| found.pairs >= FEWEST_DIFFERENCES)?;
         let differences = found.differences();
         Some(RunNoise { differences, pairs: found.pairs, from_card: true, most_values: None })
+    }
+}
+
+impl UnitNoiseQuery<'_> {
+    fn of_next_run(&self) -> NextRunQuery<'_> {
+        NextRunQuery {
+            subject: self.subject,
+            workload: self.workload,
+            metric: &self.metric.name,
+            unit: &self.metric.unit,
+            other_boots: self.other_boots,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use perflab_stats::{
     InferenceMethod as StatsMethod, IntervalEstimate, PairwiseShifts, ShiftSequence, StatsError,
-    WalshAverages, mann_whitney, pooled_t, sd, signed_rank, welch,
+    WalshAverages, WelchTest, mann_whitney, pooled_t, sd, signed_rank, welch,
 };
 
 use serde::Serialize;
@@ -82,6 +82,18 @@ pub struct BetweenRuns {
     /// How much of the change a steady drift within both runs would explain, on the scale of the change; absent where they lie
     /// too far apart to tell.
     pub drift: Option<f64>,
+}
+
+/// What earlier runs add to the spread of two or three boots or runs a side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PooledNoise {
+    /// Pairs of earlier runs that say how much a boot or a run differs from the next.
+    pub pairs: usize,
+    /// Whether these are runs of the machine's noise card, other runs of the study being too few.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_card: bool,
+    /// Degrees of freedom of the pooled variance.
+    pub freedom: f64,
 }
 
 /// What layouts do to a change.
@@ -256,7 +268,29 @@ fn estimate_on_scale(
     Ok(ChangeEstimate { change, p, sd: repetition_sd(x, y, method.paired) })
 }
 
-pub(crate) fn interval_on_scale(scale: ChangeScale, estimate: &IntervalEstimate) -> Option<ChangeInterval> {
+/// The change that a test by t estimates, of units that were brought on this scale.
+pub(crate) fn change_of_test(
+    scale: ChangeScale,
+    found: &WelchTest,
+    (x, y): (&[f64], &[f64]),
+    [confidence, narrow]: [f64; 2],
+) -> Result<ChangeEstimate, StatsError> {
+    let interval = |confidence| {
+        let interval = Some(found.interval(confidence)?);
+        let estimate = IntervalEstimate { value: found.difference, interval, method: StatsMethod::StudentT };
+        Ok::<_, StatsError>(interval_on_scale(scale, &estimate))
+    };
+    let change = MetricChange {
+        scale,
+        value: scale.change_of_shift(found.difference),
+        interval: interval(confidence)?,
+        narrow: interval(narrow)?,
+        covers: IntervalMeaning::Change,
+    };
+    Ok(ChangeEstimate { change, p: found.p, sd: repetition_sd(x, y, false) })
+}
+
+fn interval_on_scale(scale: ChangeScale, estimate: &IntervalEstimate) -> Option<ChangeInterval> {
     let found = estimate.interval?;
     Some(ChangeInterval {
         low: scale.change_of_shift(found.low),
@@ -266,7 +300,7 @@ pub(crate) fn interval_on_scale(scale: ChangeScale, estimate: &IntervalEstimate)
 }
 
 /// Standard deviation of the differences, or the pooled one of both sides.
-pub(crate) fn repetition_sd(x: &[f64], y: &[f64], paired: bool) -> Option<f64> {
+fn repetition_sd(x: &[f64], y: &[f64], paired: bool) -> Option<f64> {
     if paired {
         let differences: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - x).collect();
         return sd(&differences).ok();

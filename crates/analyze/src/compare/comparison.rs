@@ -11,7 +11,9 @@ use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit, fact_table};
 use perflab_stats::{EventCount, rarest_visible_share};
 use serde::{Serialize, Serializer};
 
-use crate::compare::change::{BetweenRuns, ChangeScale, EstimationMethod, LayoutEffect, MetricChange};
+use crate::compare::change::{
+    BetweenRuns, ChangeScale, EstimationMethod, LayoutEffect, MetricChange, PooledNoise,
+};
 use crate::compare::compared_part::PartComparison;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::failures::{FailureComparison, VerdictBasis};
@@ -181,6 +183,9 @@ pub struct VerdictRow {
     /// What its interval allows for where a side has one run, and the sides were not interleaved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub between_runs: Option<BetweenRuns>,
+    /// What earlier runs add to the spread of two or three boots or runs a side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pooled_noise: Option<PooledNoise>,
     /// How much of the change is where code and stack lie, where both sides ran under several layouts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layout: Option<LayoutEffect>,

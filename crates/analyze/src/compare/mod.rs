@@ -9,6 +9,7 @@
 //! | `same_content` | runs made of the very same files, which count once |
 //! | `edited_cases`, `twin_rows` | cases edited under one name; metrics that are one number under two names |
 //! | `experimental_unit` | boots, pairs or iterations |
+//! | `pooled_noise` | two or three boots or runs a side, whose spread earlier runs help to know |
 //! | `unequal_units` | boots or runs of unequal size, each counting by what it knows |
 //! | `row_estimate`, `change` | the numbers of each row |
 //! | `verdict` | test families, verdicts, the power that an unclear row lacks |
@@ -46,6 +47,7 @@ pub(crate) mod options;
 mod part_estimate;
 mod part_verdict;
 pub mod pipeline;
+mod pooled_noise;
 pub mod recap;
 pub(crate) mod row_estimate;
 pub(crate) mod row_shift;

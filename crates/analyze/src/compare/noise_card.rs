@@ -1,16 +1,17 @@
 //! A machine's noise card: what a run of one variant under two labels (A/A) showed, and how comparisons use it.
 //!
-//! A card never changes a verdict: a change smaller than what this machine shows without any is flagged, not hidden.
+//! A change smaller than what this machine shows without any is flagged, not hidden. Where a side has so few boots or runs that their
+//! spread is hardly known, the card helps to know it: `between_runs`, `pooled_noise`.
 
 use perflab_model::fact_table;
 use perflab_model::{Manifest, Nanos, Unit};
-use perflab_stats::{PowerRules, SamplePairing, StatsError, mann_whitney, sd, signed_rank};
+use perflab_stats::{PowerRules, SamplePairing, StatsError, TwoLevelNoise, mann_whitney, sd, signed_rank};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::change::ChangeScale;
 use crate::compare::comparison::{Comparison, SideSummary, VerdictRow};
 use crate::compare::diagnostic::NoiseCardDoubt;
-use crate::compare::noise_levels::{NextRun, NoiseLevels};
+use crate::compare::noise_levels::{LevelNoise, NextRun, NoiseLevels};
 
 /// Version of a stored card.
 pub const NOISE_CARD_FORMAT: u32 = 1;
@@ -119,6 +120,25 @@ impl NoiseCard {
         let rows = || self.rows.iter().filter(is_of_metric);
         let own = rows().find(|row| row.subject == wanted.subject).and_then(found);
         own.or_else(|| rows().filter_map(found).max_by(|a, b| a.mean_square.total_cmp(&b.mean_square)))
+    }
+
+    /// The variance of the logarithm of the median of a boot or run of so many values, by what each level adds, and the differences
+    /// that it rests on: of the case itself.
+    pub(crate) fn unit_variance(&self, wanted: &NextRunQuery<'_>, values: usize) -> Option<(f64, NextRun)> {
+        let is_own = |row: &&NoiseRow| {
+            (row.subject.as_str(), row.metric.as_str()) == (wanted.subject, wanted.metric)
+                && row.unit == *wanted.unit
+        };
+        let levels = self.rows.iter().find(is_own)?.levels?;
+        let variance = |level: LevelNoise| level.sd.unwrap_or(0.0).powi(2);
+        let (between, next) = if wanted.other_boots {
+            (levels.boots.sd?.powi(2) + variance(levels.runs), levels.next_boot?)
+        } else {
+            (levels.runs.sd?.powi(2), levels.next_run?)
+        };
+        let within = variance(levels.blocks) + variance(levels.iterations);
+        let noise = TwoLevelNoise { between: between.sqrt(), within: within.sqrt() };
+        Some((noise.boot_median_sd(values).powi(2), next))
     }
 
     /// The largest change that this machine shows for a metric of a workload without any.

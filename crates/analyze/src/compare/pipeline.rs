@@ -175,6 +175,7 @@ fn describe_methods(
     let all_unpaired = !uses(true) && !has_exact && !always_valid && !random_effects;
     notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: all_unpaired }));
     notes.extend(by_means.then_some(MethodDescription::BootMeans));
+    notes.extend(pooled_noise(drafts));
     notes.extend(random_effects.then_some(MethodDescription::RandomEffects));
     notes.extend(one_run_a_side(drafts, imported));
     notes.extend(has_exact.then_some(MethodDescription::ExactValues));
@@ -188,6 +189,13 @@ fn describe_methods(
         explanatory: families.explanatory,
     });
     notes
+}
+
+/// What earlier runs add to rows with two or three boots or runs a side: by fewest of them.
+fn pooled_noise(drafts: &[RowEstimate]) -> Option<MethodDescription> {
+    let found = || drafts.iter().filter_map(|draft| draft.row.pooled_noise);
+    let pairs = found().map(|noise| noise.pairs).min()?;
+    Some(MethodDescription::PooledNoise { pairs, from_card: found().any(|noise| noise.from_card) })
 }
 
 /// What the intervals of rows with one run a side allow for: the most that any does, and what fewest earlier runs say.

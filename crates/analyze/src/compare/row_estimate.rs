@@ -11,8 +11,8 @@ use perflab_model::study::StoppingRule;
 use perflab_stats::{StatsError, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
-use crate::compare::between_runs::{EarlierRuns, RunPair};
-use crate::compare::change::{ChangeEstimate, ChangeScale, estimate_change};
+use crate::compare::between_runs::{EarlierRuns, RunPair, UnitNoiseQuery};
+use crate::compare::change::{ChangeEstimate, ChangeScale, RepetitionLevel, estimate_change};
 use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::exact_values::exact_change;
@@ -24,6 +24,7 @@ use crate::compare::missing_values::{
 };
 use crate::compare::options::AnalysisOptions;
 use crate::compare::part_estimate::{PartContext, compare_parts};
+use crate::compare::pooled_noise::pool_earlier_noise;
 use crate::compare::tails::{FarFences, compare_tails, count_earlier_tails};
 use crate::compare::unequal_units::estimate_unequal_units;
 use crate::error::AnalyzeError;
@@ -235,6 +236,7 @@ impl RowPosition<'_> {
             no_larger_than: None,
             detectable: None,
             between_runs: None,
+            pooled_noise: None,
             layout: None,
         })
     }
@@ -339,11 +341,26 @@ impl RowPosition<'_> {
             Some(_) => None,
         };
         method.random_effects = of_unequal.is_some();
-        let mut found = match of_unequal {
+        let relation = units.relation;
+        let pooled = match draft.row.failures {
+            None => {
+                let each = |side: &MetricSamples, units: &[f64]| side.points.len() / units.len().max(1);
+                let query = UnitNoiseQuery {
+                    subject: self.name,
+                    workload: &self.identity.workload,
+                    metric: self.metric,
+                    other_boots: units.level == RepetitionLevel::Boot || relation.unknown_boot,
+                    values: each(baseline, &units.baseline).min(each(candidate, &units.candidate)),
+                };
+                pool_earlier_noise(&units, method, &query, context.earlier, confidences)?
+            }
+            Some(_) => None,
+        };
+        draft.row.pooled_noise = pooled.map(|(_, noise)| noise);
+        let mut found = match of_unequal.or(pooled.map(|(found, _)| found)) {
             Some(found) => found,
             None => estimate_change(&units.baseline, &units.candidate, method, confidences)?,
         };
-        let relation = units.relation;
         if relation.between_runs {
             let pair = RunPair {
                 subject: self.name,

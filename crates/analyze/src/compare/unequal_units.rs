@@ -8,13 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use perflab_stats::{InferenceMethod, IntervalEstimate, RandomEffects, StatsError};
+use perflab_stats::{RandomEffects, StatsError};
 
 use crate::compare::alignment::{IterationKey, MetricSamples};
-use crate::compare::change::{
-    ChangeEstimate, ChangeScale, IntervalMeaning, MetricChange, RepetitionLevel, interval_on_scale,
-    repetition_sd,
-};
+use crate::compare::change::{ChangeEstimate, ChangeScale, RepetitionLevel, change_of_test};
 use crate::compare::comparison::SamplePoint;
 use crate::compare::experimental_unit::{ComparisonUnits, FEWEST_BY_RANKS};
 use crate::compare::tails::FarFences;
@@ -66,21 +63,9 @@ pub(crate) fn estimate_unequal_units(
     let means = sides.map(|side| fit_side(side, level, scale).map(|fit| fit.mean));
     let [Ok(ours), Ok(theirs)] = means else { return None };
     let found = ours.compare(&theirs).ok()?;
-    let estimate = |confidence| {
-        let interval = Some(found.interval(confidence).ok()?);
-        let value = found.difference;
-        interval_on_scale(scale, &IntervalEstimate { value, interval, method: InferenceMethod::StudentT })
-    };
-    let change = MetricChange {
-        scale,
-        value: scale.change_of_shift(found.difference),
-        interval: Some(estimate(confidences[0])?),
-        narrow: Some(estimate(confidences[1])?),
-        covers: IntervalMeaning::Change,
-    };
     let on_scale = |units: &[f64]| units.iter().map(|value| scale.on_scale(*value)).collect::<Vec<f64>>();
-    let sd = repetition_sd(&on_scale(&units.baseline), &on_scale(&units.candidate), false);
-    Some(ChangeEstimate { change, p: found.p, sd })
+    let (x, y) = (on_scale(&units.baseline), on_scale(&units.candidate));
+    change_of_test(scale, &found, (&x, &y), confidences).ok()
 }
 
 /// The unit of a value: its boot, or its run within that.

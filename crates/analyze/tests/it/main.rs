@@ -12,6 +12,7 @@ mod gate;
 mod interaction;
 mod layouts;
 mod plan_power;
+mod pooled_noise;
 mod run_level;
 mod shift;
 mod slab;

@@ -67,7 +67,7 @@ fn boots_of_unequal_size_keep_their_coverage_and_find_more() {
 
 #[test]
 fn boots_of_about_equal_size_and_few_boots_are_compared_as_before() {
-    let mut noise = SplitMixNoise(3);
+    let mut noise = SplitMixNoise(6);
     let mut pair = |sizes: &[u32]| {
         let (ours, theirs) =
             (run_of_boots("a", sizes, 1.0, &mut noise), run_of_boots("b", sizes, 1.1, &mut noise));

@@ -1,6 +1,6 @@
 //! Histories, the guard, plans and the noise card, from the outside.
 
-use crate::laboratory::Sandbox;
+use crate::laboratory::{Sandbox, is_root, skip_test};
 
 /// Nightly runs of the echo workload with these speeds.
 fn nightly_runs(speeds: &[u32]) -> Sandbox {
@@ -105,6 +105,58 @@ fn an_alarm_counts_once_old_and_new_were_measured_again() {
     for arguments in [&["--old", "true", "--new", "true"][..], &["--confirm", "--old", "true"]] {
         assert_eq!(laboratory.run(&[&["guard"], arguments].concat()).code, Some(2), "{arguments:?}");
     }
+}
+
+/// The runs before the step are said to have had another setting: that one is chosen, set for old and for new in turn, and put back.
+/// Nothing depends on it, so that the alarm is not confirmed.
+#[test]
+fn the_setting_that_changed_is_what_old_and_new_differ_in() {
+    let test = "the_setting_that_changed_is_what_old_and_new_differ_in";
+    if !is_root() {
+        return skip_test(test, "others cannot set it");
+    }
+    // Without effect while memory may be overcommitted by rule of thumb.
+    let (key, file) = ("vm.overcommit_ratio", "/proc/sys/vm/overcommit_ratio");
+    let found = std::fs::read_to_string(file).unwrap();
+    let old: u32 = found.trim().parse::<u32>().unwrap() + 1;
+    let laboratory =
+        nightly_runs(&[1000, 1003, 998, 1001, 997, 1002, 850, 852, 849, 851, 850, 853, 848, 851]);
+    let mut runs: Vec<_> = std::fs::read_dir(laboratory.path("archive/runs"))
+        .unwrap()
+        .map(|run| run.unwrap().path().join("run.json"))
+        .collect();
+    runs.sort();
+    for run in &runs[..6] {
+        let mut manifest: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(run).unwrap()).unwrap();
+        let fact = &mut manifest["facts"][format!("sysctl.{key}")];
+        assert!(fact.is_object(), "{fact}");
+        fact["value"] = old.into();
+        std::fs::write(run, manifest.to_string()).unwrap();
+    }
+    let said = laboratory.run(&[
+        "guard",
+        "--confirm",
+        "--until",
+        "precision 50%, at least 7, at most 7",
+        "--format",
+        "json",
+    ]);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let confirmation = &json["rows"][0]["alarm"]["confirmation"];
+    assert_eq!(
+        (said.code, &confirmation["verdict"], &confirmation["iterations"]),
+        (Some(0), &"same".into(), &7.into()),
+        "{}",
+        said.err
+    );
+    let confirming = confirmation["run"].as_str().unwrap();
+    let shown =
+        std::fs::read_to_string(laboratory.path("archive/runs").join(confirming).join("run.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let factor = &manifest["study"]["factor"]["confirm"];
+    assert_eq!((&factor["kind"], &factor["key"]), (&"sysctl".into(), &key.into()), "{factor}");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), found, "put back");
 }
 
 #[test]

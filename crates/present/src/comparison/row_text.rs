@@ -250,6 +250,7 @@ pub(crate) fn round_repetitions(n: usize) -> String {
 }
 
 /// What was compared, which decides: `30` iterations, `30 pairs` of them, `4 runs × 8` values of each; both sides where they differ.
+/// `2 boots × 10 + 7 earlier` where pairs of earlier runs help to know the spread.
 pub(crate) fn repetitions_text(row: &VerdictRow) -> String {
     let values = [&row.baseline, &row.candidate].map(|side| side.as_ref().map_or(0, |side| side.n));
     let both = |[ours, theirs]: [String; 2]| if ours == theirs { ours } else { format!("{ours}|{theirs}") };
@@ -267,7 +268,9 @@ pub(crate) fn repetitions_text(row: &VerdictRow) -> String {
         (level, false) => format!(" {}", level.noun()),
     };
     // Values that belong to no pair are no second one of it.
-    if each == [1, 1] { format!("{units}{noun}") } else { format!("{units}{noun} × {each_text}") }
+    let text =
+        if each == [1, 1] { format!("{units}{noun}") } else { format!("{units}{noun} × {each_text}") };
+    row.pooled_noise.map_or(text.clone(), |noise| format!("{text} + {} earlier", noise.pairs))
 }
 
 /// What is compared with what, in one line.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::row_text::{
     UNBOUNDED, failures_text, format_size, layout_text, no_larger_than_text, part_text, repetitions_text,
-    tail_text, verdict_symbol, verdict_words,
+    round_repetitions, tail_text, verdict_symbol, verdict_words,
 };
 use crate::diagnostics::flag_footnote;
 
@@ -218,6 +218,6 @@ fn row_advice(row: &VerdictRow, comparison: &Comparison) -> String {
         _ => return part_text(row).unwrap_or_default(),
     }
     let level = row.method.map_or(RepetitionLevel::Iteration, |method| method.level).noun();
-    let needed = row.needed.map(|needed| format!("needs about {needed} {level} a side"));
+    let needed = row.needed.map(|needed| format!("needs about {} {level} a side", round_repetitions(needed)));
     needed.into_iter().chain(layout_text(row)).collect::<Vec<_>>().join("; ")
 }
