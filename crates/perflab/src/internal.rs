@@ -96,7 +96,8 @@ pub fn run_disk_server(args: &DiskServerArgs) -> Result<Exit, Failure> {
 /// Run a built-in load (what the catalogue's own workloads call)
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Loads: context-switches, drv_rand_ops, memory-bandwidth, memory-sweep, page-faults, small-files;
+Loads: context-switches, drv_rand_ops, memory-bandwidth, memory-sweep, net, page-faults, scaling,
+small-files, wakeups;
 `perflab load NAME --help` lists the options of one.")]
 pub struct BuiltInLoadArgs {
     /// The load's name and its options

@@ -16,6 +16,7 @@
 //! | [`invocation`] | argv, environment and directory with everything filled in |
 //! | [`execution`] | one execution, stopped with all its descendants at its time limit |
 //! | `reap` | the end of a process, with what it used |
+//! | `system_calls` | what the kernel does for us and no library offers as safe: the one file with `unsafe` |
 //! | `descendants`, `execution_guard` | every process of an execution; a process that ends them when perflab is killed |
 //! | `fixed_addresses` | programs that are started without randomised addresses |
 //! | [`load`] | the built-in loads behind `perflab load NAME` |
@@ -35,6 +36,7 @@ pub mod load;
 pub mod parameter;
 mod reap;
 pub mod requirements;
+mod system_calls;
 
 pub use catalogue::{Catalogue, CatalogueError};
 pub use definition::{Requirements, UntimedPhase, WorkloadDefinition};

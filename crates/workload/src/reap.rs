@@ -1,19 +1,15 @@
-//! The end of an execution's process, with what it used: wait4(2), which rustix and std lack.
-//!
-//! This is the one file of the crate with `unsafe` in it.
-
-#![allow(unsafe_code, reason = "wait4 writes into memory that is given to it")]
+//! The end of an execution's process, with what it used.
 
 use std::fs;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
 use perflab_formats::kernel::process::find_peak_rss;
 use perflab_model::quantity::{Bytes, Nanos};
 use perflab_model::resource_use::ResourceUse;
 use rustix::process::Pid;
+
+use crate::system_calls::wait_with_usage;
 
 /// Block I/O of `struct rusage` is counted in these, whatever the device's are.
 const BLOCK: u64 = 512;
@@ -23,23 +19,8 @@ const BLOCK: u64 = 512;
 /// # Errors
 /// It is no child, or was reaped before.
 pub(crate) fn reap_with_resources(pid: Pid) -> io::Result<(ExitStatus, ResourceUse)> {
-    let mut status = 0;
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    loop {
-        // SAFETY: both pointers are to memory of the right type that lives until the call returns, and a `rusage` of zeros is a
-        // valid one, so that it may be read whatever the kernel wrote.
-        let (reaped, usage) = unsafe {
-            let reaped = libc::wait4(pid.as_raw_nonzero().get(), &mut status, 0, usage.as_mut_ptr());
-            (reaped, usage.assume_init())
-        };
-        if reaped >= 0 {
-            return Ok((ExitStatus::from_raw(status), resources_of(&usage, read_own_peak_rss())));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+    let (status, usage) = wait_with_usage(pid)?;
+    Ok((status, resources_of(&usage, read_own_peak_rss())))
 }
 
 /// Resident bytes that this process had at most: a child that was forked from it counts them as its own.
@@ -68,6 +49,7 @@ fn resources_of(usage: &libc::rusage, own_peak: Option<u64>) -> ResourceUse {
 #[cfg(test)]
 #[expect(clippy::zombie_processes, reason = "what is tested reaps them")]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
     use std::process::Command;
 
     use super::*;
@@ -91,8 +73,7 @@ mod tests {
 
     #[test]
     fn a_peak_counts_where_it_is_above_that_of_who_started_the_program() {
-        // SAFETY: a `rusage` of zeros is a valid one.
-        let mut usage = unsafe { MaybeUninit::<libc::rusage>::zeroed().assume_init() };
+        let mut usage = crate::system_calls::zeroed_usage();
         usage.ru_maxrss = 3 << 10;
         let peak = |own: Option<u64>| resources_of(&usage, own).max_rss;
         assert_eq!(

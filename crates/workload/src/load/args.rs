@@ -5,10 +5,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
-use perflab_model::Bytes;
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::{Bytes, Nanos};
 
 /// Why a load did not measure.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +42,17 @@ pub enum LoadError {
         /// the system's reason
         source: std::io::Error,
     },
+    /// A task of several could not do what all do.
+    #[error("task {task}: {reason}")]
+    Task {
+        /// which, from 0 on
+        task: usize,
+        /// why
+        reason: String,
+    },
+    /// A signal asked for its end.
+    #[error("stopped by a signal")]
+    Stopped,
     /// The result of the computation is not what arithmetic says: the machine or this code is broken.
     #[error("{what}: expected {expected}, found {found}; this machine computes wrongly")]
     WrongResult {
@@ -56,7 +69,10 @@ impl Classify for LoadError {
     fn class(&self) -> ErrorClass {
         match self {
             LoadError::Help(_) | LoadError::Unknown { .. } | LoadError::Argument { .. } => ErrorClass::Usage,
-            LoadError::Refused { .. } | LoadError::WrongResult { .. } => ErrorClass::Unexpected,
+            LoadError::Refused { .. } | LoadError::Task { .. } | LoadError::WrongResult { .. } => {
+                ErrorClass::Unexpected
+            }
+            LoadError::Stopped => ErrorClass::WorkloadFailed,
         }
     }
 }
@@ -158,6 +174,35 @@ impl BuiltinLoadArgs {
             return Err(invalid_value_error(key, &format!("{count} is too few; at least {least}")));
         }
         Ok(count)
+    }
+
+    /// The same of at most `most`.
+    pub(crate) fn count_within(
+        &mut self,
+        key: &'static str,
+        default: usize,
+        range: RangeInclusive<usize>,
+    ) -> Result<usize, LoadError> {
+        let count = self.count(key, default, *range.start())?;
+        if count > *range.end() {
+            return Err(invalid_value_error(key, &format!("{count} is too many; at most {}", range.end())));
+        }
+        Ok(count)
+    }
+
+    /// A time: a bare number of seconds, or one with a unit.
+    pub(crate) fn duration(&mut self, key: &'static str, default: Duration) -> Result<Duration, LoadError> {
+        self.add_help_line(|| {
+            let default = Nanos(u64::try_from(default.as_nanos()).unwrap_or(u64::MAX));
+            format!("  --{key} <TIME>  [default: {default}]")
+        });
+        let Some(text) = self.remove_text(key) else { return Ok(default) };
+        if let Ok(seconds) = text.parse() {
+            return Duration::try_from_secs_f64(seconds)
+                .map_err(|error| invalid_value_error(key, &format!("`{text}`: {error}")));
+        }
+        let time = Nanos::parse(&text).map_err(|error| invalid_value_error(key, &error.to_string()))?;
+        Ok(Duration::from_nanos(time.0))
     }
 
     /// Bytes: a bare number, or one with a unit.

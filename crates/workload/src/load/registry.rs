@@ -3,8 +3,13 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
+use perflab_model::error_class::{Classify as _, ErrorClass};
+
 use crate::load::args::{BuiltinLoadArgs, LoadError};
-use crate::load::{context_switches, drv_rand_ops, memory_bandwidth, memory_sweep, page_faults, small_files};
+use crate::load::{
+    context_switches, drv_rand_ops, memory_bandwidth, memory_sweep, net, page_faults, scaling, small_files,
+    wakeups,
+};
 
 type LoadFunction = fn(&mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError>;
 
@@ -13,8 +18,11 @@ const LOADS: &[(&str, LoadFunction)] = &[
     ("drv_rand_ops", drv_rand_ops::measure_drv_rand_ops),
     ("memory-bandwidth", memory_bandwidth::measure_memory_bandwidth),
     ("memory-sweep", memory_sweep::measure_memory_sweep),
+    ("net", net::measure_net),
     ("page-faults", page_faults::measure_page_faults),
+    ("scaling", scaling::measure_scaling),
     ("small-files", small_files::measure_small_files),
+    ("wakeups", wakeups::measure_wakeups),
 ];
 
 /// Runs the load that `arguments` name (`NAME --key value …`), prints its JSON object on stdout, and
@@ -34,7 +42,7 @@ pub fn run_load(arguments: &[OsString]) -> u8 {
             // The exit code says it too.
             let _ =
                 std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("perflab load: {error}\n"));
-            if matches!(error, LoadError::Refused { .. } | LoadError::WrongResult { .. }) { 1 } else { 2 }
+            if error.class() == ErrorClass::Usage { 2 } else { 1 }
         }
     }
 }
