@@ -107,6 +107,7 @@ pub use compare::noise_card::NoiseCard;
 pub use compare::options::{AnalysisOptions, ComparisonSide};
 pub use compare::pipeline::{compare_levels, compare_sides};
 pub use compare::recap::{ComparisonRecap, recap_comparison};
+pub use compare::row_order::RowOrder;
 pub use compare::row_shift::RowShift;
 pub use compare::run_differences::{FactDifference, PlanDifference, run_differences};
 pub use error::AnalyzeError;

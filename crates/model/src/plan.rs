@@ -36,6 +36,11 @@ pub struct Case {
 }
 
 impl Case {
+    /// Whether it has a factor or a parameter of that name.
+    pub fn has_key(&self, key: &str) -> bool {
+        self.levels.contains_key(key) || self.point.contains_key(key) || self.parameters.contains_key(key)
+    }
+
     /// Workload and point, without factors: what stays the same when levels are compared.
     pub fn label_without_levels(&self) -> String {
         append_pairs(

@@ -40,7 +40,8 @@ pub struct GlobalArgs {
     /// Directory with further workload definitions (repeatable)
     #[arg(long, global = true, value_name = "DIR", help_heading = EVERYWHERE)]
     pub workloads: Vec<PathBuf>,
-    /// How results are printed: table (for people), json (every number), csv, markdown
+    /// How results are printed: table (for people), json (every number), csv, markdown; of `compare` also short (one line a
+    /// row)
     #[arg(
         long,
         global = true,
@@ -164,7 +165,7 @@ impl App {
     pub fn print_conclusion(&self, sentence: &str) -> Result<(), Failure> {
         match self.format {
             OutputFormat::Table | OutputFormat::Markdown => self.print_text(sentence),
-            OutputFormat::Json | OutputFormat::Csv => {
+            OutputFormat::Json | OutputFormat::Csv | OutputFormat::Short => {
                 self.note(sentence);
                 Ok(())
             }

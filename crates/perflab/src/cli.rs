@@ -155,6 +155,9 @@ const WITHOUT_RESULT: &[&str] = &[
     "plot interval",
 ];
 
+/// Verbs whose rows have a form of one line each.
+const WITH_SHORT: &[&str] = &["compare"];
+
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[
     "report",
@@ -288,6 +291,9 @@ fn format_without_effect(verb: &str, format: OutputFormat) -> Option<String> {
     let shown = format.name();
     match format {
         OutputFormat::Table => None,
+        OutputFormat::Short if !WITH_SHORT.contains(&verb) => {
+            Some(format!("`perflab {verb}` has no short form: leave --format short out"))
+        }
         _ if WITHOUT_RESULT.contains(&verb) => Some(format!(
             "`perflab {verb}` prints no result that --format {shown} would change: leave it out"
         )),

@@ -7,7 +7,7 @@ use std::thread;
 
 use perflab_analyze::monitor_metric::{kernel_averages, monitor_readings, summarise_monitor};
 use perflab_analyze::{
-    AnalysisOptions, AnalyzeError, Comparison, ComparisonSide, MethodDescription, VerdictRow,
+    AnalysisOptions, AnalyzeError, CaseCondition, Comparison, ComparisonSide, MethodDescription, VerdictRow,
 };
 use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{Archive, ArchiveError, RunDir};
@@ -135,6 +135,44 @@ pub fn varied_factors(side: &ComparisonSide) -> Vec<String> {
     let plans = side.runs.iter().map(|run| &run.manifest.plan);
     let factors = plans.flat_map(|plan| &plan.factors).filter(|(_, levels)| levels.len() > 1);
     factors.map(|(name, _)| name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Leaves of each side the runs whose facts meet the conditions that are about facts; gives those that are about cases. A key that a
+/// case has as a factor or parameter is about cases.
+///
+/// # Errors
+/// A fact that no run of a side has so, naming what its runs have.
+pub fn keep_runs_with_facts(
+    sides: &mut [ComparisonSide],
+    conditions: &[CaseCondition],
+) -> Result<Vec<CaseCondition>, UsageError> {
+    let is_of_facts = |key: &str, sides: &[ComparisonSide]| {
+        let runs = || sides.iter().flat_map(|side| &side.runs);
+        let mut cases = runs().flat_map(|run| &run.manifest.plan.cases);
+        runs().any(|run| run.manifest.facts.stored(key).is_some()) && !cases.any(|case| case.has_key(key))
+    };
+    let mut of_cases = Vec::new();
+    for condition in conditions {
+        if !is_of_facts(&condition.key, sides) {
+            of_cases.push(condition.clone());
+            continue;
+        }
+        for side in sides.iter_mut() {
+            let value = |run: &RunRecord| {
+                run.manifest.facts.stored(&condition.key).map(|fact| fact.value.to_string())
+            };
+            let known: BTreeSet<String> = side.runs.iter().filter_map(value).collect();
+            side.runs.retain(|run| value(run).is_some_and(|value| condition.allows(&value)));
+            if side.runs.is_empty() {
+                let known: Vec<String> = known.into_iter().collect();
+                return Err(UsageError::new(
+                    format!("no run of `{}` has {}={}", side.name, condition.key, condition.values.join(",")),
+                    format!("its runs have {}", known.join(", ")),
+                ));
+            }
+        }
+    }
+    Ok(of_cases)
 }
 
 /// The one run behind a selector, where a verb can only take one.

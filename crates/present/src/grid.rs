@@ -166,7 +166,7 @@ impl Grid {
         colour: bool,
     ) -> Result<String, GridError> {
         match format {
-            OutputFormat::Table => Ok(self.terminal_table(width, colour)),
+            OutputFormat::Table | OutputFormat::Short => Ok(self.terminal_table(width, colour)),
             OutputFormat::Json => self.to_json(),
             OutputFormat::Csv => {
                 let rows = self.rows.iter().map(|row| self.pad_cells(row, GridCell::csv_text));
@@ -356,6 +356,8 @@ pub enum OutputFormat {
     Csv,
     /// a table for an issue or a page
     Markdown,
+    /// one line a row, of a comparison: for a commit message; any other table is the one for a terminal
+    Short,
 }
 
 impl Named for OutputFormat {
@@ -364,6 +366,7 @@ impl Named for OutputFormat {
         (OutputFormat::Json, "json", "every number, versioned"),
         (OutputFormat::Csv, "csv", "for spreadsheets"),
         (OutputFormat::Markdown, "markdown", "for mails and issues"),
+        (OutputFormat::Short, "short", "one line a row, for a commit message"),
     ];
 }
 

@@ -20,6 +20,7 @@
 //! | [`noise_card`] | what this machine shows where nothing changed |
 //! | [`run_differences`], `side_values` | facts and parts of the plan that differ, over all runs of both sides |
 //! | [`comparison`] | the answer |
+//! | `row_order` | which rows come first |
 //! | `row_shift` | how far each decile of a row moved |
 //! | [`recap`], [`gate`] | all rows together; which rows fail |
 
@@ -50,6 +51,7 @@ pub mod pipeline;
 mod pooled_noise;
 pub mod recap;
 pub(crate) mod row_estimate;
+pub(crate) mod row_order;
 pub(crate) mod row_shift;
 pub mod run_differences;
 pub(crate) mod same_content;

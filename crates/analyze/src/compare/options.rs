@@ -29,6 +29,8 @@ pub struct AnalysisOptions {
     pub conditions: Vec<CaseCondition>,
     /// The level that others are compared with by a factor; its first where absent.
     pub baseline: Option<String>,
+    /// Only these levels of the factor are compared with it; all others where empty.
+    pub versus: Vec<String>,
     /// Whether cases of one name are judged though their commands, parameters or definitions differ.
     pub across: bool,
     /// Whether runs of which nobody knows the boot are of boots of their own: the user says so.
@@ -52,6 +54,7 @@ impl Default for AnalysisOptions {
             workloads: Vec::new(),
             conditions: Vec::new(),
             baseline: None,
+            versus: Vec::new(),
             across: false,
             boots_differ: false,
             merge_twins: false,

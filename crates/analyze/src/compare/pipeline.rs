@@ -235,6 +235,7 @@ pub fn compare_levels(
     let (counted, same_content) = count_contents_once(side, &[]);
     let side = counted.first().map_or(side, AsRef::as_ref);
     let levels = put_baseline_first(factor_levels(side, factor)?, factor, side, options)?;
+    let levels = choose_candidates(levels, factor, side, options)?;
     let mut index = SampleIndex::default();
     let mut tables = levels.iter().map(|level| {
         let selection =
@@ -286,6 +287,32 @@ fn put_baseline_first(
         })?;
     levels.get_mut(..=at).unwrap_or_default().rotate_right(1);
     Ok(levels)
+}
+
+/// The baseline, and those levels that are compared with it.
+fn choose_candidates(
+    levels: Vec<String>,
+    factor: &str,
+    side: &ComparisonSide,
+    options: &AnalysisOptions,
+) -> Result<Vec<String>, AnalyzeError> {
+    if let Some(unknown) = options.versus.iter().find(|level| !levels.contains(level)) {
+        let (factor, side, level) = (factor.into(), side.name.clone(), unknown.clone());
+        return Err(AnalyzeError::UnknownLevel { factor, level, side, known: levels });
+    }
+    let is_chosen = |(at, level): (usize, &String)| {
+        at == 0 || options.versus.is_empty() || options.versus.contains(level)
+    };
+    let chosen: Vec<String> = levels
+        .iter()
+        .enumerate()
+        .filter(|(at, level)| is_chosen((*at, level)))
+        .map(|(_, level)| level.clone())
+        .collect();
+    match chosen.as_slice() {
+        [baseline] => Err(AnalyzeError::NoCandidate { baseline: baseline.clone() }),
+        _ => Ok(chosen),
+    }
 }
 
 /// Its levels that were run, in the order of the study.

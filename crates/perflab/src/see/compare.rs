@@ -2,31 +2,37 @@
 
 use clap::{Args, ValueEnum};
 use perflab_analyze::{
-    AnalysisOptions, Comparison, ComparisonSide, SampleStatistic, benchstat, compare_levels, compare_sides,
-    estimate_interactions, lkp, mmtests, recap_comparison,
+    AnalysisOptions, CaseCondition, Comparison, ComparisonSide, RowOrder, SampleStatistic, benchstat,
+    compare_levels, compare_sides, estimate_interactions, lkp, mmtests, recap_comparison,
 };
 use perflab_present::comparison::{self, OutputFormat};
 
-use crate::app::App;
+use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
 use crate::file_runs::NamedRuns;
 use crate::gate_args::GateArgs;
 use crate::quantities::{parse_confidence, parse_margin};
+use crate::see::compared_studies::{compare_shared_studies, print_studies};
 use crate::selection;
 use crate::verb::Verb;
 use perflab_model::Ratio;
 
 /// Compares runs, or the levels of a factor within one.
 pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> {
-    refuse_ineffective_options(args)?;
+    refuse_ineffective_options(args, context.format)?;
     let named = NamedRuns::resolve(context, &args.runs)?;
     let args = &with_named_runs(args, &named);
+    let args = &with_versus_as_factor(context, args)?;
     let gate = args.gate.gate();
     let gate = gate.as_ref();
+    if args.all_studies {
+        return compare_all_studies(context, args);
+    }
     if let [first, second] = &args.by[..] {
         return compare_two_factors(context, args, [first, second]);
     }
     let (mut comparison, sides) = build_comparison(context, args)?;
+    args.sort.into_iter().for_each(|order| comparison.sort_rows(order));
     comparison.notes.extend(
         args.monitor.as_deref().and_then(|name| crate::selection::missing_averages_note(name, &comparison)),
     );
@@ -62,6 +68,100 @@ fn with_named_runs(args: &CompareArgs, named: &NamedRuns) -> CompareArgs {
     CompareArgs { runs: named.selectors.clone(), baseline, ..args.clone() }
 }
 
+/// The arguments where `--versus KEY=VALUE` names a level of a factor: that factor compares, and what --where says of it is the baseline.
+fn with_versus_as_factor(context: &App, args: &CompareArgs) -> Result<CompareArgs, Failure> {
+    let mut args = args.clone();
+    let Some(first) = args.versus.first().filter(|text| text.contains('=')) else { return Ok(args) };
+    let first: CaseCondition =
+        first.parse().map_err(|error| UsageError::new(format!("--versus: {error}"), VERSUS))?;
+    let mut sides = vec![join_named_runs(context, &CompareArgs { conditions: Vec::new(), ..args.clone() })?];
+    let cases = sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.manifest.plan.cases);
+    let mut values = Vec::new();
+    for text in &args.versus {
+        let one = text.parse::<CaseCondition>().ok().filter(|one| one.key == first.key);
+        let one = one
+            .ok_or_else(|| UsageError::new(format!("--versus {text} is not about {}", first.key), VERSUS))?;
+        values.extend(one.values);
+    }
+    let is_factor = cases.into_iter().any(|case| case.levels.contains_key(&first.key));
+    if !is_factor {
+        let known = selection::keep_runs_with_facts(&mut sides, std::slice::from_ref(&first))?;
+        if !known.is_empty() {
+            let hint = format!("name two runs, or a factor of the study; {VERSUS}");
+            return Err(UsageError::new(
+                format!("`{}` is neither a factor nor a fact here", first.key),
+                hint,
+            )
+            .into());
+        }
+        args.fact = Some(first.key.clone());
+    }
+    let at = args.conditions.iter().position(|one| one.key == first.key);
+    let baseline = at.map(|at| args.conditions.remove(at).values);
+    match baseline.as_deref() {
+        Some([baseline]) => args.baseline = Some(baseline.clone()),
+        Some(_) => {
+            return Err(
+                UsageError::new(format!("--where {} names several baselines", first.key), VERSUS).into()
+            );
+        }
+        None if is_factor => {}
+        None => return Err(UsageError::new(format!("--versus {} has no baseline", first.key), VERSUS).into()),
+    }
+    if is_factor {
+        args.by = vec![first.key];
+    }
+    args.versus = values;
+    Ok(args)
+}
+
+const VERSUS: &str = "write --where KEY=BASELINE --versus KEY=CANDIDATE";
+
+/// The joined runs as a side for each value of a fact: the baseline, then the candidates.
+fn split_by_fact(
+    joined: &ComparisonSide,
+    key: &str,
+    args: &CompareArgs,
+) -> Result<Vec<ComparisonSide>, UsageError> {
+    let values = args.baseline.iter().chain(&args.versus);
+    let side = |value: &String| {
+        let condition = CaseCondition { key: key.to_owned(), values: vec![value.clone()] };
+        let mut side = [ComparisonSide { name: joined.name.clone(), runs: joined.runs.clone() }];
+        selection::keep_runs_with_facts(&mut side, &[condition])?;
+        let [side] = side;
+        Ok(ComparisonSide { name: value.clone(), ..side })
+    };
+    values.map(side).collect()
+}
+
+/// A section for each study that two labels share.
+fn compare_all_studies(context: &App, args: &CompareArgs) -> Result<Exit, Failure> {
+    let archive = context.archive()?;
+    let names = selectors_baseline_first(args);
+    let mut sides = selection::select_sides(&names, |run| read_compared_side(&archive, run, args))?;
+    let options = AnalysisOptions {
+        noise: crate::laboratory::noise::read_noise_card(context)?,
+        conditions: selection::keep_runs_with_facts(&mut sides, &args.conditions)?,
+        ..comparison_options(args)
+    };
+    let mut found = compare_shared_studies(&sides, &options)?;
+    if let Some(order) = args.sort {
+        let outcomes = found.studies.iter_mut().filter_map(|study| study.outcome.as_mut().ok());
+        outcomes.for_each(|comparison| comparison.sort_rows(order));
+    }
+    print_studies(context, &found)?;
+    let Some(gate) = args.gate.gate() else { return Ok(Exit::Fine) };
+    let failing = found.comparisons().map(|comparison| comparison.violations(&gate).len()).sum::<usize>();
+    if failing > 0 {
+        stderr_line!("perflab: --fail-if {gate}: {failing} found");
+        return Ok(Exit::Regression);
+    }
+    let is_judged = found.comparisons().count() == found.studies.len();
+    let mut rows = found.comparisons().flat_map(|comparison| &comparison.rows);
+    let is_withheld = rows.any(|row| row.verdict_word() == "withheld");
+    Ok(if is_judged && !is_withheld { Exit::Fine } else { Exit::NothingJudged })
+}
+
 /// Lines about how evenly targets were served below a comparison.
 const MOST_FAIRNESS_LINES: usize = 12;
 
@@ -81,7 +181,8 @@ fn side_fairness_lines(sides: &[ComparisonSide]) -> Vec<String> {
 }
 
 /// Refuses options that would change nothing of what is printed.
-fn refuse_ineffective_options(args: &CompareArgs) -> Result<(), UsageError> {
+fn refuse_ineffective_options(args: &CompareArgs, format: OutputFormat) -> Result<(), UsageError> {
+    let is_short = format == OutputFormat::Short;
     let is_two_factors = args.by.len() == 2;
     let is_tool = matches!(args.style, ComparisonStyle::Lkp | ComparisonStyle::Benchstat);
     let (is_mmtests, has_stat) = (args.style == ComparisonStyle::Mmtests, !args.stat.is_empty());
@@ -134,6 +235,26 @@ fn refuse_ineffective_options(args: &CompareArgs) -> Result<(), UsageError> {
             "omit --warmup, or --monitor and the second factor",
         ),
         (
+            args.sort.is_some() && (is_two_factors || is_mmtests || is_tool),
+            "these tables have an order of their own",
+            "omit --sort, or --style and the second factor",
+        ),
+        (
+            args.all_studies && args.style != ComparisonStyle::Perflab,
+            "--all-studies has sections of perflab's own",
+            "omit --style",
+        ),
+        (
+            is_two_factors && !args.versus.is_empty(),
+            "two factors are not compared with one level",
+            "omit --versus, or name one factor",
+        ),
+        (
+            is_short && (is_two_factors || args.ratio || has_stat || args.style != ComparisonStyle::Perflab),
+            "only verdicts have a line each",
+            "omit --format short, or --style, --ratio, --stat and the second factor",
+        ),
+        (
             is_benchstat && args.confidence != CONFIDENCE,
             "benchstat's intervals have a confidence of 95 %",
             "leave --confidence out",
@@ -182,8 +303,11 @@ fn mmtests_text(
 
 /// Effects and interaction of two factors within runs that are repetitions of one another.
 fn compare_two_factors(context: &App, args: &CompareArgs, factors: [&String; 2]) -> Result<Exit, Failure> {
-    let side = join_named_runs(context, args)?;
-    let found = estimate_interactions(&side, factors.map(String::as_str), &comparison_options(args))?;
+    let mut side = [join_named_runs(context, args)?];
+    let conditions = selection::keep_runs_with_facts(&mut side, &args.conditions)?;
+    let options = AnalysisOptions { conditions, ..comparison_options(args) };
+    let [side] = &side;
+    let found = estimate_interactions(side, factors.map(String::as_str), &options)?;
     context.print_text(&comparison::render_interactions(
         &found,
         context.format,
@@ -198,6 +322,7 @@ fn join_named_runs(context: &App, args: &CompareArgs) -> Result<ComparisonSide, 
     let archive = context.archive()?;
     let named = selection::named_runs_or_latest(&args.runs);
     let mut side = ComparisonSide { name: named.join(", "), runs: Vec::new() };
+
     for name in &named {
         let found = read_compared_side(&archive, name, args)?;
         if named.len() == 1 {
@@ -232,13 +357,21 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
     };
     match &args.by[..] {
         [factor] => {
-            let sides = vec![join_named_runs(context, args)?];
+            let mut sides = vec![join_named_runs(context, args)?];
+            let conditions = selection::keep_runs_with_facts(&mut sides, &args.conditions)?;
+            let options = AnalysisOptions { conditions, ..options };
             Ok((compare_side_levels(&context.archive()?, &sides, factor, (args, &options))?, sides))
         }
         [] => {
             let archive = context.archive()?;
             let names = selectors_baseline_first(args);
-            let sides = selection::select_sides(&names, |run| read_compared_side(&archive, run, args))?;
+            let mut sides = match &args.fact {
+                Some(key) => split_by_fact(&join_named_runs(context, args)?, key, args)?,
+                None => selection::select_sides(&names, |run| read_compared_side(&archive, run, args))?,
+            };
+            keep_candidates(&mut sides, args)?;
+            let conditions = selection::keep_runs_with_facts(&mut sides, &args.conditions)?;
+            let options = AnalysisOptions { conditions, ..options };
             match sides.split_first() {
                 Some((baseline, candidates)) if !candidates.is_empty() => {
                     let earlier = match args.monitor {
@@ -269,6 +402,26 @@ fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Ve
         )
         .into()),
     }
+}
+
+/// Leaves the baseline and the candidates that `--versus` names.
+fn keep_candidates(sides: &mut Vec<ComparisonSide>, args: &CompareArgs) -> Result<(), UsageError> {
+    let Some((baseline, candidates)) = sides.split_first().filter(|_| !args.versus.is_empty()) else {
+        return Ok(());
+    };
+    if candidates.is_empty() {
+        // Levels of the only run: they are chosen once its factor is known.
+        return Ok(());
+    }
+    let is_named = |side: &&ComparisonSide| args.versus.contains(&side.name);
+    if let Some(unknown) = args.versus.iter().find(|name| candidates.iter().all(|side| side.name != **name)) {
+        let hint =
+            perflab_model::problem::suggest_name(unknown, candidates.iter().map(|side| side.name.as_str()));
+        return Err(UsageError::new(format!("no candidate is called `{unknown}`"), hint));
+    }
+    let kept = std::iter::once(baseline).chain(candidates.iter().filter(is_named)).cloned().collect();
+    *sides = kept;
+    Ok(())
 }
 
 /// The levels of a factor of the only side.
@@ -325,6 +478,8 @@ fn comparison_options(args: &CompareArgs) -> AnalysisOptions {
         metrics: args.metric.clone(),
         workloads: args.workload.clone(),
         baseline: args.baseline.clone().filter(|_| !args.by.is_empty()),
+        // Of runs, candidates are chosen as sides.
+        versus: if args.runs.len() > 1 && args.by.is_empty() { Vec::new() } else { args.versus.clone() },
         ..AnalysisOptions::default()
     }
 }
@@ -361,12 +516,28 @@ pub struct CompareArgs {
     pub significance: bool,
     #[command(flatten)]
     pub gate: GateArgs,
-    /// Only this metric, or all that decide or explain (repeatable)
+    /// Only this metric, in which * stands for any text; or all that decide or explain (repeatable)
     #[arg(long, value_name = "NAME|primary|explanatory")]
     pub metric: Vec<String>,
-    /// Only this workload (repeatable)
+    /// Only this workload, in which * stands for any text (repeatable)
     #[arg(long, value_name = "NAME")]
     pub workload: Vec<String>,
+    /// Only cases with this level of a factor or value of a parameter, or runs with this fact (repeatable)
+    #[arg(long = "where", value_name = "KEY=VALUE")]
+    pub conditions: Vec<CaseCondition>,
+    /// Compare only this run or level with the baseline (repeatable); KEY=VALUE with what --where says of KEY, a factor
+    /// or a fact
+    #[arg(long, value_name = "NAME|KEY=VALUE")]
+    pub versus: Vec<String>,
+    /// Compare every study that two labels share, one section a study: the mail of a bot
+    #[arg(long, conflicts_with_all = ["by", "monitor", "ratio", "stat", "significance", "versus"])]
+    pub all_studies: bool,
+    /// Which rows come first; those of one case stay together
+    #[arg(long, value_name = "ORDER", value_parser = app::named_parser::<RowOrder>())]
+    pub sort: Option<RowOrder>,
+    /// The fact whose values are the sides
+    #[arg(skip)]
+    pub fact: Option<String>,
     /// Judge cases of one name although their command, parameters or definition differ: that difference is what you study
     #[arg(long)]
     pub across: bool,
@@ -404,6 +575,9 @@ Examples:
   perflab compare old.json new.json                 files of other tools: fio, hyperfine ...
   perflab compare before after --ratio              gains and their geometric mean
   perflab compare before after --stat mean,p99,max  other statistics beside the verdict
+  perflab compare @latest --where pages=ordinary --versus pages=huge
+  perflab compare v6.18 v6.19 --all-studies         every study of both labels, as a mail
+  perflab compare before after --sort change --format short
   perflab compare @latest --by host,guest           two factors: effects and their interaction
   perflab compare before after --monitor vmstat     what the kernel did
   perflab compare before after --metric explanatory every metric that explains, none folded away

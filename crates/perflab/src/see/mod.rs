@@ -1,6 +1,7 @@
 //! Verbs that show and compare runs.
 
 pub mod compare;
+mod compared_studies;
 mod confirmation;
 pub mod history;
 pub mod plot;

@@ -118,8 +118,10 @@ impl PlottedRuns {
 
     /// The metrics with their lines; says how many panels are left out.
     fn read_lines(&self, context: &App) -> Result<Vec<MetricLines>, Failure> {
-        let sides = self.read_sides(context)?;
-        let found = metric_lines(&sides, self.lines_by(&sides)?.as_deref(), &self.options())?;
+        let mut sides = self.read_sides(context)?;
+        let conditions = selection::keep_runs_with_facts(&mut sides, &self.conditions)?;
+        let options = AnalysisOptions { conditions, ..self.options() };
+        let found = metric_lines(&sides, self.lines_by(&sides)?.as_deref(), &options)?;
         if found.len() > MOST_PANELS {
             context.note(format!(
                 "the first {MOST_PANELS} of {} metrics and cases are drawn: choose with --metric, --workload and --where",
@@ -286,6 +288,7 @@ fn compare_plotted_runs(context: &App, args: &IntervalArgs) -> Result<Comparison
         confidence: args.confidence.0,
         default_margin: args.margin.0,
         baseline: args.baseline.clone(),
+        conditions: selection::keep_runs_with_facts(&mut sides, &args.of.conditions)?,
         ..args.of.options()
     };
     let archive = context.archive()?;

@@ -10,6 +10,7 @@ mod caches;
 mod channels;
 mod circles;
 mod compare;
+mod compared_rows;
 mod daemon;
 mod decided;
 mod do_no_harm;

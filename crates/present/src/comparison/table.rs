@@ -3,11 +3,14 @@
 //! On a wide terminal one line per row, grouped by case and never wrapped; on a narrow one a few lines per row. What
 //! the table folds, JSON and CSV hold. Whatever has a colour has a symbol and a word too.
 
+use std::collections::BTreeSet;
+
 use perflab_analyze::{ChangeScale, Comparison, FailureCount, SideSummary, Verdict, VerdictRow};
 
 use crate::comparison::answer::answer_lines;
 use crate::comparison::document::ComparisonDocument;
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
+use crate::comparison::mail::short_lines;
 use crate::comparison::row_text::{
     NOTHING, RowText, change_title, comparison_headline, count_verdicts, layout_text, shorten_name,
     side_names,
@@ -39,6 +42,7 @@ pub fn render_comparison(
         OutputFormat::Json => Ok(serde_json::to_string_pretty(&ComparisonDocument::new(comparison))? + "\n"),
         OutputFormat::Csv => comparison_csv(std::slice::from_ref(comparison)),
         OutputFormat::Markdown => comparison_markdown(comparison),
+        OutputFormat::Short => Ok(short_lines(comparison)),
     }
 }
 
@@ -60,6 +64,7 @@ pub fn render_comparisons(
             Ok(serde_json::to_string_pretty(&documents)? + "\n")
         }
         OutputFormat::Csv => comparison_csv(comparisons),
+        OutputFormat::Short => Ok(comparisons.iter().map(short_lines).collect()),
         OutputFormat::Markdown => comparisons
             .iter()
             .map(|comparison| render_comparison(comparison, format, width, colour))
@@ -225,7 +230,14 @@ const FIELDS: &[CsvField] = &[
     ("flags", |_, row| row.flags.iter().map(|flag| flag.letter()).collect()),
     ("deciding_q", |_, row| optional_text(row.deciding_q())),
     ("small_change", |_, row| optional_text(row.small_change.map(|small| small.word()))),
+    ("study", |of, _| study_titles(of)),
 ];
+
+/// The studies of the runs, each once.
+fn study_titles(of: &Comparison) -> String {
+    let titles: BTreeSet<&str> = of.runs.iter().map(|run| run.study.as_str()).collect();
+    titles.into_iter().collect::<Vec<_>>().join("; ")
+}
 
 fn csv_row_texts(of: &Comparison, row: &VerdictRow) -> Vec<String> {
     FIELDS.iter().map(|(_, field)| field(of, row)).collect()

@@ -11,6 +11,7 @@ use perflab_model::{Direction, RunRecord};
 
 use crate::comparison::answer::answer_lines;
 use crate::comparison::grids::render_gains;
+use crate::comparison::mail::{StudyComparison, StudyComparisons, studies_mail};
 use crate::comparison::row_text::{repetitions_text, verdict_words};
 use crate::comparison::table::render_comparison;
 use crate::grid::{Grid, GridCell, GridColumn, OutputFormat};
@@ -425,4 +426,79 @@ fn an_answer_about_one_row_is_a_sentence() {
     let found = compare_levels(&named_side("r", run), "pages", &AnalysisOptions::default()).unwrap();
     assert_eq!(found.rows[0].verdict, Verdict::Unclear);
     insta::assert_snapshot!(answer_lines(&[found]).join("\n"));
+}
+
+#[test]
+fn a_row_is_one_line_of_a_commit_message() {
+    insta::assert_snapshot!(render_to_text(&comparison_with_every_verdict(), OutputFormat::Short, None), @"
+    sweep threads=1 bandwidth: 10.24 -> 12.75 GB/s, +24.59 % [+23.79, +25.49], better
+    sweep threads=1 time: 12.26 -> 13.2 ms, +7.8 % [+6.7, +9.0], worse
+    sweep threads=1 latency: 84.9 -> 85.24 µs, +0.16 % [-0.20, +0.53], same
+    sweep threads=1 jitter: 825.2 -> 908.2 ns, +12 % [-18, +34], unclear
+    sweep threads=2 bandwidth: 10.17 -> 12.84 GB/s, +26.1 % [+24.9, +27.0], unclear (failures)
+    sweep threads=2 time: 12.31 -> 13.29 ms, +8.08 % [+7.48, +9.23], unclear (failures)
+    sweep threads=2 latency: 84.87 -> 85.21 µs, +0.34 % [-0.24, +0.63], same
+    sweep threads=2 jitter: 813.1 -> 952 ns, +21 % [-9, +61], unclear
+    ");
+    let several = render_to_text(&compare_three_runs(), OutputFormat::Short, None);
+    assert_eq!(several.lines().count(), compare_three_runs().deciding_rows().len());
+}
+
+#[test]
+fn studies_of_two_labels_are_a_mail() {
+    let study = |study: &str, outcome| StudyComparison { study: study.into(), outcome };
+    let found = StudyComparisons {
+        baseline: "v6.18".into(),
+        candidate: "v6.19".into(),
+        studies: vec![
+            study("memory", Ok(comparison_with_every_verdict())),
+            study("three", Ok(compare_three_runs())),
+            study("files", Err("`v6.18` and `v6.19` have no case in common".into())),
+        ],
+        one_sided: vec![("fs-dbench".into(), "v6.18".into())],
+    };
+    insta::assert_snapshot!(studies_mail(&found), @"
+    v6.19 against v6.18: 1 worse, 1 better, 3 differs, 5 unclear, 2 same in
+      2 studies
+
+    memory:
+      1 of 8 worse: time +7.8 % [+6.7, +9.0] (sweep threads=1); 1 better:
+      bandwidth +24.59 % [+23.79, +25.49] (sweep threads=1); 2 same within
+      3 %, 4 unclear (about 97 iterations a side would decide)
+      sweep threads=1
+        better              bandwidth  10.24 -> 12.75 GB/s  +24.59 % [+23.79, +25.49]
+        worse               time       12.26 -> 13.2 ms     +7.8 % [+6.7, +9.0]
+        unclear             jitter     825.2 -> 908.2 ns    +12 % [-18, +34]
+      sweep threads=2
+        unclear (failures)  bandwidth  10.17 -> 12.84 GB/s  +26.1 % [+24.9, +27.0]
+        unclear (failures)  time       12.31 -> 13.29 ms    +8.08 % [+7.48, +9.23]
+        unclear             jitter     813.1 -> 952 ns      +21 % [-9, +61]
+      warning: iterations failed
+
+    three:
+      3 of 4 differ between these two runs: balance +3.01 KiB (+2.68 to
+      +3.41) (another-machine-with-a-long-name), time +29.9 % (+21.9 to
+      +38.6) (another-machine-with-a-long-name), time +10.7 % (+6.9 to
+      +13.5) (after my patch); 1 unclear
+      sweep
+        differs  time     10.06 -> 11.1 s        +10.7 % (+6.9 to +13.5)
+        differs  time     10.06 -> 13.02 s       +29.9 % (+21.9 to +38.6)
+        unclear  balance  -0.04784 -> 1.071 KiB  +1.1 KiB (-0.5 to +3.0)
+        differs  balance  -0.04784 -> 2.963 KiB  +3.01 KiB (+2.68 to +3.41)
+      warning: the environment differs (2)
+      warning: measured on one side only, so not compared
+      warning: one side was measured after the other
+      warning: one boot a side, and not the same
+
+    files:
+      not compared: `v6.18` and `v6.19` have no case in common
+
+    Not on both sides: fs-dbench (only v6.18)
+
+    What differs between the machines:
+      kernel.release 6.10 -> 6.11
+      kernel.release 6.10 -> 6.13
+    ");
+    let empty = studies_mail(&StudyComparisons::default());
+    assert_eq!(empty.lines().count(), 1);
 }

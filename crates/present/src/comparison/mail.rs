@@ -1,0 +1,175 @@
+//! Comparisons in plain text: one line a row for a commit message, and several studies as the mail that a bot would send.
+//!
+//! No line is wrapped by a mailer where names are not longer than usual; nothing depends on colour or on a font.
+
+use perflab_analyze::{Comparison, VerdictRow};
+
+use crate::comparison::answer::answer_lines;
+use crate::comparison::row_text::{NOTHING, RowText, verdict_words};
+use crate::diagnostics::group_diagnostics;
+use crate::terminal_text::wrap_text;
+
+/// Columns of a mail.
+const WIDTH: usize = 72;
+
+/// Most facts that are named.
+const MOST_FACTS: usize = 5;
+
+/// What both sides measured of one study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudyComparison {
+    /// The study's title.
+    pub study: String,
+    /// Its rows, or why there are none.
+    pub outcome: Result<Comparison, String>,
+}
+
+/// The comparisons of studies that two labels share, and what they do not share.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StudyComparisons {
+    /// Name of the baseline.
+    pub baseline: String,
+    /// Name of the candidate.
+    pub candidate: String,
+    /// In the order of the baseline's runs.
+    pub studies: Vec<StudyComparison>,
+    /// Studies of one side only, with that side's name.
+    pub one_sided: Vec<(String, String)>,
+}
+
+impl StudyComparisons {
+    /// Those that could be compared.
+    pub fn comparisons(&self) -> impl Iterator<Item = &Comparison> {
+        self.studies.iter().filter_map(|study| study.outcome.as_ref().ok())
+    }
+}
+
+/// One line for each row that decides (or of the metrics that were chosen): case, metric, medians, change, verdict.
+#[must_use]
+pub fn short_lines(comparison: &Comparison) -> String {
+    short_rows(comparison).iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn short_rows(comparison: &Comparison) -> Vec<String> {
+    let many = comparison.candidates.len() > 1;
+    comparison.deciding_rows().into_iter().map(|row| short_row(row, many)).collect()
+}
+
+/// The rows that are not the same, below their cases: verdict, metric, medians, change, in columns.
+fn changed_rows(comparison: &Comparison) -> Vec<String> {
+    let rows = comparison.deciding_rows();
+    let is_listed = |row: &&&VerdictRow| !row.verdict_word().starts_with("same");
+    let listed: Vec<&&VerdictRow> = rows.iter().filter(is_listed).collect();
+    let cells: Vec<[String; 4]> = listed.iter().map(|row| mail_cells(row)).collect();
+    let width = |at: usize| cells.iter().map(|cells| cells[at].chars().count()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2)];
+    let mut lines = Vec::new();
+    let mut subject = "";
+    for (row, [verdict, metric, medians, change]) in listed.into_iter().zip(&cells) {
+        if row.subject != subject {
+            subject = &row.subject;
+            lines.push(format!("  {subject}"));
+        }
+        let [first, second, third] = widths;
+        lines.push(format!("    {verdict:first$}  {metric:second$}  {medians:third$}  {change}"));
+    }
+    lines
+}
+
+fn mail_cells(row: &VerdictRow) -> [String; 4] {
+    let words = RowText::from_row(row);
+    let unit = words.metric.rsplit_once(" [").map(|(_, unit)| format!(" {}", unit.trim_end_matches(']')));
+    let medians = format!("{} -> {}{}", words.baseline, words.candidate, unit.unwrap_or_default());
+    let change = if words.change == NOTHING { String::new() } else { words.change };
+    [verdict_words(row), row.metric.clone(), medians, change].map(|text| text.replace('\u{a0}', " "))
+}
+
+/// `sweep threads=2 time: 12.1 -> 13.4 ms, +10.2 % [+8.1, +12.0], worse`
+fn short_row(row: &VerdictRow, many: bool) -> String {
+    let words = RowText::from_row(row);
+    let unit = words.metric.rsplit_once(" [").map(|(_, unit)| format!(" {}", unit.trim_end_matches(']')));
+    let candidate = if many { format!(" ({})", row.candidate_name) } else { String::new() };
+    let change = if words.change == NOTHING { String::new() } else { format!(", {}", words.change) };
+    let text = format!(
+        "{} {}{candidate}: {} -> {}{}{change}, {}",
+        row.subject,
+        row.metric,
+        words.baseline,
+        words.candidate,
+        unit.unwrap_or_default(),
+        verdict_words(row)
+    );
+    text.replace('\u{a0}', " ")
+}
+
+/// The mail: the answer, a section a study, what the sides do not share, what differs between their machines.
+#[must_use]
+pub fn studies_mail(found: &StudyComparisons) -> String {
+    let rows = || found.comparisons().flat_map(Comparison::deciding_rows);
+    let count = |word: &str| rows().filter(|row| row.verdict_word() == word).count();
+    let words =
+        ["worse", "better", "changed", "differs", "unclear", "same", "same here", "missing", "withheld"];
+    let counts: Vec<String> = words
+        .into_iter()
+        .filter(|word| count(word) > 0)
+        .map(|word| format!("{} {word}", count(word)))
+        .collect();
+    let studies = found.comparisons().count();
+    let head = format!(
+        "{} against {}: {} in {studies} {}",
+        found.candidate,
+        found.baseline,
+        if counts.is_empty() { "nothing to judge".into() } else { counts.join(", ") },
+        if studies == 1 { "study" } else { "studies" }
+    );
+    let mut lines: Vec<String> = wrap_text(&head, WIDTH, "", "  ");
+    for study in &found.studies {
+        lines.push(String::new());
+        lines.push(format!("{}:", study.study));
+        match &study.outcome {
+            Ok(comparison) => lines.extend(section_lines(comparison)),
+            Err(reason) => lines.extend(wrap_text(&format!("not compared: {reason}"), WIDTH, "  ", "    ")),
+        }
+    }
+    if !found.one_sided.is_empty() {
+        let texts: Vec<String> =
+            found.one_sided.iter().map(|(study, side)| format!("{study} (only {side})")).collect();
+        lines.push(String::new());
+        lines.extend(wrap_text(&format!("Not on both sides: {}", texts.join(", ")), WIDTH, "", "  "));
+    }
+    lines.extend(fact_lines(found));
+    lines.iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+fn section_lines(comparison: &Comparison) -> Vec<String> {
+    let mut lines: Vec<String> = answer_lines(std::slice::from_ref(comparison))
+        .iter()
+        .flat_map(|answer| wrap_text(answer, WIDTH, "  ", "  "))
+        .collect();
+    lines.extend(changed_rows(comparison));
+    let warnings = group_diagnostics(std::slice::from_ref(comparison)).into_iter();
+    let warnings = warnings.map(|warning| format!("warning: {}", warning.headline));
+    lines.extend(warnings.flat_map(|warning| wrap_text(&warning, WIDTH, "  ", "    ")));
+    lines
+}
+
+/// The facts that differ, the likely causes first, each once.
+fn fact_lines(found: &StudyComparisons) -> Vec<String> {
+    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
+    let mut texts: Vec<String> = Vec::new();
+    let facts = || found.comparisons().flat_map(|comparison| &comparison.facts);
+    for fact in facts().filter(|fact| fact.important).chain(facts().filter(|fact| !fact.important)) {
+        let text = format!("{} {} -> {}", fact.key, known(&fact.baseline), known(&fact.candidate));
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    if texts.is_empty() {
+        return Vec::new();
+    }
+    let more = texts.len().saturating_sub(MOST_FACTS);
+    texts.truncate(MOST_FACTS);
+    texts.extend((more > 0).then(|| format!("and {more} more")));
+    let head = [String::new(), "What differs between the machines:".to_owned()];
+    head.into_iter().chain(texts.iter().flat_map(|text| wrap_text(text, WIDTH, "  ", "    "))).collect()
+}
