@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use indexmap::IndexMap;
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{Factor, FactorKind, FactorLevel, Study, WorkloadSpec};
+use perflab_model::study::{Factor, FactorKind, FactorLevel, Study, StudyList, WorkloadSpec};
 use perflab_model::{Case, Problem, Scalar};
 use perflab_workload::{Catalogue, WorkloadDefinition};
 
@@ -90,7 +90,7 @@ type PickedLevel<'a> = (&'a str, &'a Factor, usize, &'a FactorLevel);
 
 impl<'a> WorkloadExpansion<'a> {
     fn parameter_points(&self) -> Vec<Vec<PickedValue<'a>>> {
-        let list = |(name, values): (&'a String, &'a Vec<Scalar>)| -> Vec<PickedValue<'a>> {
+        let list = |(name, values): (&'a String, &'a StudyList<Scalar>)| -> Vec<PickedValue<'a>> {
             values.iter().enumerate().map(|(index, value)| (name.as_str(), index, value)).collect()
         };
         combinations(&self.workload.matrix.iter().map(list).collect::<Vec<_>>())
@@ -251,7 +251,7 @@ impl WorkloadSize {
     fn of_workload(name: &str, study: &Study, catalogue: &Catalogue) -> Option<Self> {
         let workload = study.workload.get(name)?;
         let definition = catalogue.get(catalogue_name(name, workload))?;
-        let matrix = workload.matrix.iter().map(|(parameter, values): (&String, &Vec<Scalar>)| {
+        let matrix = workload.matrix.iter().map(|(parameter, values): (&String, &StudyList<Scalar>)| {
             (format!("workload.{name}.matrix.{parameter}"), values.len())
         });
         let is_ours = |(factor, found): &(&String, &Factor)| factor_concerns(factor, found, name, definition);

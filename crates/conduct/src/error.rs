@@ -51,6 +51,12 @@ pub enum ConductError {
         /// why
         source: io::Error,
     },
+    /// A workload did not run where it should have.
+    #[error("the workload could not be placed")]
+    Unplaced {
+        /// why
+        source: io::Error,
+    },
     /// A target could not be started, or was lost before the run began.
     #[error("target {target}: {reason}")]
     Target {
@@ -84,7 +90,9 @@ impl Classify for ConductError {
         match self {
             ConductError::Refused(_) | ConductError::Level { .. } => ErrorClass::Environment,
             ConductError::LeftChanged(_) => ErrorClass::SettingsLeft,
-            ConductError::Scratch { source, .. } | ConductError::Speak { source } => source.class(),
+            ConductError::Scratch { source, .. }
+            | ConductError::Speak { source }
+            | ConductError::Unplaced { source } => source.class(),
             ConductError::Target { .. } | ConductError::NobodyListens => ErrorClass::Unexpected,
             ConductError::Setting(error) => error.class(),
             ConductError::Disk(error) => error.class(),

@@ -2,6 +2,7 @@
 //!
 //! One iteration is a fresh scratch folder, the workload's process, and its output made into samples.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,11 +23,12 @@ use perflab_settings::{
 use perflab_workload::definition::UntimedPhases;
 use perflab_workload::execution::WatcherAbsence;
 use perflab_workload::{
-    ExecutionEnd, FixedAddresses, HostPaths, UntimedPhase, WorkloadDefinition, WorkloadExecution,
+    ExecutionEnd, FixedAddresses, HostPaths, PlacedStart, UntimedPhase, WorkloadDefinition, WorkloadExecution,
     execute_invocation,
 };
 
 use crate::error::ConductError;
+use crate::execution_place::ExecutionPlace;
 use crate::execution_records::ExecutionRecord;
 use crate::iteration_trace::{self, IterationProfiler};
 use crate::run_context::{EventSender, LocalMachine};
@@ -298,6 +300,12 @@ impl<'a> SlotExecutor<'a> {
         failures
     }
 
+    /// Where the workload of a case runs, as far as its levels say.
+    fn find_places(&self, case: &Case) -> Result<Vec<ExecutionPlace>, ConductError> {
+        let planned = self.manifest.plan.case_placements(case);
+        planned.map(|planned| Ok(ExecutionPlace::find(&planned.placement, &self.host.root)?)).collect()
+    }
+
     fn host_paths(&self, scratch: Option<PathBuf>) -> Result<HostPaths, ConductError> {
         let kept = self.scratch.as_deref().map(make_kept_folder).transpose()?;
         Ok(HostPaths { perflab: self.host.perflab.clone(), scratch, kept })
@@ -438,9 +446,13 @@ fn run_workload(
     let stop = executor.stop.flag();
     let hurry = || end_disk_delays(executor, case);
     let waited = perflab_observe::thread_wait_time();
+    let places = executor.find_places(case)?;
+    let unplaced = Cell::new(None);
     let moment = || {
         let fixed = executor.fixes_addresses.then(FixedAddresses::request);
-        (fixed, begin())
+        let placed = places.iter().map(ExecutionPlace::request).collect::<Result<Vec<PlacedStart>, _>>();
+        let placed = placed.map_err(|error| unplaced.set(Some(error)));
+        (fixed, placed, begin())
     };
     let finished =
         perflab_workload::execute_invocation_at(&invocation, &environment, limit, &stop, moment, hurry);
@@ -460,6 +472,9 @@ fn run_workload(
         let _ = remove_tree(&folder);
     }
     let finished = finished?;
+    if let Some(source) = unplaced.take() {
+        return Err(ConductError::Unplaced { source });
+    }
     let concluded = concluded.filter(|_| finished.failure_beyond(&definition.allow_exit).is_none());
     Ok(WatchedExecution { finished, absence, concluded })
 }

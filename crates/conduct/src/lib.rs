@@ -11,7 +11,7 @@
 //! | `preflight` | what the environment lacks for a plan, found before anything is changed |
 //! | [`run_context`] | what a run is given: machine, permissions, stop request, event sender |
 //! | [`run`] | the one way of carrying out a run |
-//! | `executor`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
+//! | `executor`, `execution_place`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
 //! | `host_target` | this host as a target inside this process |
 //! | `overhead_meter` | what perflab itself costs, and the monitors of a study |
 //! | `run_state` | what a run has reported and counted so far |
@@ -37,6 +37,7 @@ pub mod clock_offset;
 pub mod connection;
 pub mod error;
 pub mod execution_records;
+mod execution_place;
 mod executor;
 mod framed_reports;
 mod host_target;

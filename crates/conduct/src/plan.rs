@@ -11,10 +11,14 @@ use std::path::PathBuf;
 
 use indexmap::IndexMap;
 use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
-use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, TargetSpec};
+use perflab_model::expression::{ExpressionError, ExpressionScope};
+use perflab_model::placement::Placement;
+use perflab_model::study::{
+    FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, StudyList, TargetSpec, find_study_problems,
+};
 use perflab_model::{
-    Case, Facts, PlannedLayout, PlannedParticipation, PlannedTarget, Problem, RunPlan, Scalar, Slot, Study,
+    Case, Facts, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget, Problem, RunPlan, Scalar,
+    Slot, Study,
 };
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -42,7 +46,7 @@ pub fn plan_study(
     facts: &Facts,
     choices: &PlanChoices,
 ) -> Result<RunPlan, Vec<Problem>> {
-    let study = narrow_study(study, choices)?;
+    let study = settle_study(study, facts, choices)?;
     if let Some(problem) = crate::case_expansion::plan_size_problem(&study, catalogue) {
         return Err(vec![problem]);
     }
@@ -82,12 +86,13 @@ pub fn plan_study(
         disks,
         targets: plan_targets(&study),
         participation: plan_participation(&study),
+        placements: plan_placements(&study),
     })
 }
 
-/// The study without what `--set` and `--only` leave out.
-pub fn narrow_study(study: &Study, choices: &PlanChoices) -> Result<Study, Vec<Problem>> {
-    let mut study = study.clone();
+/// The study with its lists as this machine gives them, and without what `--set` and `--only` leave out.
+pub fn settle_study(study: &Study, facts: &Facts, choices: &PlanChoices) -> Result<Study, Vec<Problem>> {
+    let mut study = evaluate_lists(study, facts)?;
     let mut problems = Vec::new();
     let mut kept: IndexMap<&str, Vec<&str>> = IndexMap::new();
     for (factor, level) in &choices.set {
@@ -100,6 +105,56 @@ pub fn narrow_study(study: &Study, choices: &PlanChoices) -> Result<Study, Vec<P
         problems.extend(keep_workload(&mut study, only));
     }
     if problems.is_empty() { Ok(study) } else { Err(problems) }
+}
+
+/// The study with every list written out.
+fn evaluate_lists(study: &Study, facts: &Facts) -> Result<Study, Vec<Problem>> {
+    let mut study = study.clone();
+    let mut lists = Vec::new();
+    for (name, workload) in &mut study.workload {
+        let of_workload = workload.matrix.iter_mut();
+        lists.extend(of_workload.filter(|(_, values)| values.expression().is_some()).map(
+            |(parameter, values)| (format!("workload.{name}.matrix.{parameter}"), SettledList::Values(values)),
+        ));
+    }
+    let factors = study.factor.iter_mut().filter(|(_, factor)| factor.levels.expression().is_some());
+    lists.extend(factors.map(|(name, factor)| {
+        (format!("factor.{name}.levels"), SettledList::Levels(&mut factor.levels))
+    }));
+    if lists.is_empty() {
+        return Ok(study);
+    }
+    let scope = define_scope(&study.values, facts).map_err(|problem| vec![problem])?;
+    let problems: Vec<Problem> = lists
+        .into_iter()
+        .filter_map(|(key, list)| Some(Problem::new(key, list.settle(&scope).err()?.to_string())))
+        .collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let problems = find_study_problems(&study);
+    if problems.is_empty() { Ok(study) } else { Err(problems) }
+}
+
+/// A list of the study that an expression gives.
+enum SettledList<'a> {
+    Values(&'a mut StudyList<Scalar>),
+    Levels(&'a mut StudyList<FactorLevel>),
+}
+
+impl SettledList<'_> {
+    /// Puts the elements into the expression's place.
+    fn settle(self, scope: &ExpressionScope) -> Result<(), ExpressionError> {
+        let evaluate = |expression: Option<&str>| scope.evaluate_list(expression.unwrap_or_default());
+        match self {
+            SettledList::Values(values) => *values = evaluate(values.expression())?.into(),
+            SettledList::Levels(levels) => {
+                let elements = evaluate(levels.expression())?;
+                *levels = elements.into_iter().map(FactorLevel::from_scalar).collect::<Vec<_>>().into();
+            }
+        }
+        Ok(())
+    }
 }
 
 fn keep_levels(study: &mut Study, factor: &str, levels: &[&str]) -> Option<Problem> {
@@ -163,6 +218,21 @@ fn plan_participation(study: &Study) -> Vec<PlannedParticipation> {
     levels.filter_map(planned).collect()
 }
 
+/// Where workloads run at each level of the factors over placements; at levels that leave it to the kernel, that is not planned.
+fn plan_placements(study: &Study) -> Vec<PlannedPlacement> {
+    let placing = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Placement);
+    let levels = placing.flat_map(|(name, factor)| factor.levels.iter().map(move |level| (name, level)));
+    let planned = |(factor, level): (&String, &FactorLevel)| {
+        let placement: Placement = level.value.to_string().parse().ok()?;
+        (!placement.is_free()).then(|| PlannedPlacement {
+            factor: factor.clone(),
+            level: level.name.clone(),
+            placement,
+        })
+    };
+    levels.filter_map(planned).collect()
+}
+
 fn level_names(study: &Study) -> IndexMap<String, Vec<String>> {
     let names = |factor: &perflab_model::study::Factor| {
         factor.levels.iter().map(|level| level.name.clone()).collect()
@@ -194,8 +264,12 @@ fn workload_digests(study: &Study, catalogue: &Catalogue) -> IndexMap<String, St
 
 /// Host facts plus the study's values, which may need each other but not in a cycle.
 pub fn expression_scope(study: &Study, facts: &Facts) -> Result<ExpressionScope, Problem> {
+    define_scope(&study.values, facts)
+}
+
+fn define_scope(values: &IndexMap<String, Scalar>, facts: &Facts) -> Result<ExpressionScope, Problem> {
     let mut scope = ExpressionScope::new(facts.expression_names());
-    let values = study.values.iter().map(|(name, value)| (name.as_str(), value));
+    let values = values.iter().map(|(name, value)| (name.as_str(), value));
     match scope.define(values) {
         Ok(()) => Ok(scope),
         Err((name, error)) => Err(Problem::new(format!("values.{name}"), error.to_string())),

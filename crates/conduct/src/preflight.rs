@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use perflab_disk::scratch_disk;
 use perflab_model::study::{FactorKind, LostTargetPolicy};
-use perflab_model::{Manifest, Refusal, RunEventKind, Setting, describe_error_chain};
+use perflab_model::{Manifest, PlannedPlacement, Refusal, RunEventKind, Setting, describe_error_chain};
 use perflab_workload::{Catalogue, WorkloadDefinition, install};
 use rustix::fs::{Access, access};
 
 use crate::error::ConductError;
+use crate::execution_place::ExecutionPlace;
 use crate::iteration_trace;
 use crate::launcher::launch::LaunchableTarget;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
@@ -30,6 +31,7 @@ pub(crate) fn check_environment(
         );
         found.extend(iteration_trace::check_profile(manifest, host));
         found.extend(iteration_trace::check_io_trace(manifest));
+        found.extend(check_placements(manifest, host));
         found.extend(check_disks(manifest, permissions));
         found.extend(check_scratch_room(manifest, &host.catalogue));
     }
@@ -92,6 +94,25 @@ pub(crate) fn used_definitions<'a>(
 ) -> Vec<&'a WorkloadDefinition> {
     let names: BTreeSet<&str> = manifest.plan.cases.iter().map(|case| case.uses.as_str()).collect();
     names.into_iter().filter_map(|name| catalogue.get(name)).collect()
+}
+
+/// Placements that this machine cannot have, or that its kernel refuses.
+fn check_placements(manifest: &Manifest, host: &LocalMachine) -> Vec<Refusal> {
+    let refusal = |planned: &PlannedPlacement| {
+        let PlannedPlacement { factor, level, placement } = planned;
+        let what = |reason: String| format!("factor `{factor}`, level `{level}`: {reason}");
+        let place = match ExecutionPlace::find(placement, &host.root) {
+            Ok(place) => place,
+            Err(error) => {
+                let hint = "leave the level out, or name CPUs and nodes of this machine: cpus=0-3 memory=bind:0";
+                return Some(Refusal { what: what(error.to_string()), hint: hint.into() });
+            }
+        };
+        let error = place.request().err()?;
+        let hint = "run outside of the container or the cpuset that forbids it, or leave the level out";
+        Some(Refusal { what: what(format!("the kernel refuses it: {error}")), hint: hint.into() })
+    };
+    manifest.plan.placements.iter().filter_map(refusal).collect()
 }
 
 fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal> {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use minijinja::{Environment, UndefinedBehavior};
 
 use crate::expression_limits::{self, ExpressionTooLarge};
+use crate::expression_lists;
 use crate::problem;
 use crate::scalar::Scalar;
 
@@ -90,6 +91,36 @@ impl ExpressionScope {
             self.require_defined(expression, &name)?;
         }
         to_scalar(expression, &compiled.eval(self.minijinja_context()).map_err(failed)?)
+    }
+
+    /// Evaluates an expression that gives a list; a single value is a list of one. Besides lists such as `[1, cpus]`, these
+    /// functions give one, in ascending order and without repetitions:
+    ///
+    /// | function | values |
+    /// |---|---|
+    /// | `powers(low, high)` | low, twice as much, … up to high, and high |
+    /// | `steps(low, high, n)` | n numbers from low to high, at equal distances, rounded |
+    /// | `walk(low, high)` | low, the threads of a core, the CPUs of a last-level cache, of a node, of the machine, high |
+    ///
+    /// # Errors
+    /// It has no value, one of its elements is no scalar, or there are more than 1,000.
+    pub fn evaluate_list(&self, expression: &str) -> Result<Vec<Scalar>, ExpressionError> {
+        expression_limits::check_expression(expression)?;
+        self.check_factors(expression, expression)?;
+        let mut environment = strict_environment();
+        expression_lists::add_list_functions(&mut environment, expression_lists::topology_steps(self));
+        let failed = |error: minijinja::Error| evaluation_error(expression, &error);
+        let compiled = environment.compile_expression(expression).map_err(failed)?;
+        for name in compiled.undeclared_variables(false) {
+            self.require_defined(expression, &name)?;
+        }
+        let value = compiled.eval(self.minijinja_context()).map_err(failed)?;
+        if value.kind() != minijinja::value::ValueKind::Seq {
+            return Ok(vec![to_scalar(expression, &value)?]);
+        }
+        let elements: Vec<minijinja::Value> = value.try_iter().map_err(failed)?.collect();
+        expression_limits::check_list_length(expression, elements.len())?;
+        elements.iter().map(|element| to_scalar(expression, element)).collect()
     }
 
     /// Fills the `{{ … }}` of a template; a text without any is returned as it is.
@@ -175,7 +206,8 @@ impl ExpressionScope {
     }
 
     fn require_defined(&self, expression: &str, name: &str) -> Result<(), ExpressionError> {
-        if self.names.contains_key(name) || strict_environment().globals().any(|(global, _)| global == name) {
+        let is_global = strict_environment().globals().any(|(global, _)| global == name);
+        if self.names.contains_key(name) || is_global || expression_lists::FUNCTIONS.contains(&name) {
             return Ok(());
         }
         let hint = problem::suggest_name(name, self.names());
@@ -272,6 +304,40 @@ mod tests {
         assert_eq!(host_scope().evaluate("cpus / 3"), Ok(Scalar::Float(4.0 / 3.0)));
         assert_eq!(host_scope().evaluate("'a' if cpus > 2 else 'b'"), Ok(Scalar::from("a")));
         assert_eq!(host_scope().evaluate("[cpus, 2]|min"), Ok(Scalar::Int(2)));
+    }
+
+    #[test]
+    fn lists_follow_the_processors() {
+        let list = |expression: &str| -> String {
+            let values = host_scope().evaluate_list(expression).unwrap();
+            values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(list("powers(1, 2 * cpus)"), "1 2 4 8");
+        assert_eq!(list("powers(1, 12)"), "1 2 4 8 12");
+        assert_eq!(list("powers(3, 3)"), "3");
+        assert_eq!(list("steps(1, 10, 4)"), "1 4 7 10");
+        assert_eq!(list("steps(1, 3, 9)"), "1 2 3");
+        assert_eq!(list("[1, cpus, 'all']"), "1 4 all");
+        assert_eq!(list("cpus"), "4");
+        // Two sockets of two cores of two threads, a cache each socket, one node.
+        let mut scope = ExpressionScope::default();
+        let known = [("cpus", 8), ("threads_per_core", 2), ("llcs", 2), ("numa_nodes", 1)];
+        known.into_iter().for_each(|(name, value)| scope.set(name, Scalar::Int(value)));
+        let walk = |expression: &str| scope.evaluate_list(expression).unwrap();
+        assert_eq!(walk("(walk(2, 8))|first"), [Scalar::Int(2)]);
+        assert_eq!(walk("walk(1, 2 * cpus)"), [1, 2, 4, 8, 16].map(Scalar::Int));
+        assert_eq!(walk("walk(1, 4)"), [1, 2, 4].map(Scalar::Int));
+    }
+
+    #[test]
+    fn lists_that_are_none_or_too_long_are_refused() {
+        let refusal = |expression: &str| host_scope().evaluate_list(expression).unwrap_err().to_string();
+        insta::assert_snapshot!(refusal("powers(0, 8)"), @"`powers(0, 8)`: low is 0 and high 8, and 1 <= low <= high is needed");
+        insta::assert_snapshot!(refusal("powers(8, 1)"), @"`powers(8, 1)`: low is 8 and high 1, and 1 <= low <= high is needed");
+        insta::assert_snapshot!(refusal("steps(1, 8, 0)"), @"`steps(1, 8, 0)`: n is 0, and must be between 1 and 1000");
+        insta::assert_snapshot!(refusal("range(5000)"), @"`range(5000)`: it gives a list of 5000 values; at most 1000 are allowed");
+        insta::assert_snapshot!(refusal("[[1]]"), @"`[[1]]` gives sequence, and a number or a text is needed");
+        insta::assert_snapshot!(refusal("power(1, 2)"), @"`power(1, 2)`: `power` is not known; known here: cpus, memory");
     }
 
     #[test]

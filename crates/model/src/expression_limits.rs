@@ -33,6 +33,9 @@ const LONGEST_TEXT: usize = 16 << 10;
 /// Bytes of what `join` and `replace` give.
 const LONGEST_JOINED: usize = 1 << 20;
 
+/// Values of a list.
+pub(crate) const LONGEST_LIST: usize = 1_000;
+
 /// Numbers of a range.
 const LONGEST_RANGE: usize = 10_000;
 
@@ -99,6 +102,15 @@ fn check_code_size(whole: &str, code: &str, bytes: usize) -> Result<(), Expressi
         return Err(too_large_error(whole, reason));
     }
     Ok(())
+}
+
+/// Refuses a list that is too long to be one of a study.
+pub(crate) fn check_list_length(expression: &str, length: usize) -> Result<(), ExpressionTooLarge> {
+    if length <= LONGEST_LIST {
+        return Ok(());
+    }
+    let reason = format!("it gives a list of {length} values; at most {LONGEST_LIST} are allowed");
+    Err(too_large_error(expression, reason))
 }
 
 /// Refuses a text that is too long to be a value.

@@ -274,6 +274,10 @@ declare_facts! {
         one CPU_SOCKETS = "cpu.sockets";
         /// Threads of a core.
         one CPU_THREADS_PER_CORE = "cpu.threads_per_core";
+        /// Last-level caches.
+        one CPU_LLCS = "cpu.llcs";
+        /// Size of the last-level cache as the first CPU sees it.
+        one CPU_LLC_SIZE = "cpu.llc_size", in_bytes();
         /// Size of a cache as the first CPU sees it: `cpu.cache.l1d`.
         each CPU_CACHE = "cpu.cache." * "", in_bytes();
         /// Whether cores run several threads.

@@ -27,9 +27,16 @@ impl Facts {
     pub const VARIABLES: &[(&str, FactKey)] = &[
         ("cpus", fact_table::CPU_ONLINE),
         ("cores", fact_table::CPU_CORES),
-        ("memory", fact_table::MEMORY_TOTAL),
+        ("threads_per_core", fact_table::CPU_THREADS_PER_CORE),
+        ("sockets", fact_table::CPU_SOCKETS),
+        ("llcs", fact_table::CPU_LLCS),
+        ("llc_size", fact_table::CPU_LLC_SIZE),
         ("numa_nodes", fact_table::NUMA_NODES),
+        ("memory", fact_table::MEMORY_TOTAL),
+        ("available", fact_table::MEMORY_AVAILABLE),
+        ("swap", fact_table::MEMORY_SWAP),
         ("page_size", fact_table::MEMORY_PAGE_SIZE),
+        ("huge_page", fact_table::MEMORY_HUGE_PAGE_SIZE),
     ];
 
     /// Records one fact.
@@ -70,7 +77,7 @@ impl Facts {
         self.0.is_empty()
     }
 
-    /// What expressions may use: `cpus`, `cores`, `memory` (bytes), `numa_nodes`, `page_size` (bytes).
+    /// What expressions may use, as far as it is known ([`Facts::VARIABLES`]); sizes in bytes.
     pub fn expression_names(&self) -> BTreeMap<String, Scalar> {
         let known = Self::VARIABLES.iter();
         let known = known.filter_map(|(name, key)| Some(((*name).into(), self.value(key)?.clone())));

@@ -35,6 +35,7 @@ pub mod error_class;
 pub mod event;
 pub mod expression;
 mod expression_limits;
+mod expression_lists;
 pub mod fact_table;
 pub mod facts;
 pub mod go_unit;
@@ -44,6 +45,7 @@ pub mod metric;
 pub mod named;
 pub mod operation;
 mod page_set;
+pub mod placement;
 pub mod plan;
 pub mod problem;
 pub mod profile;
@@ -73,7 +75,7 @@ pub use layout::PlannedLayout;
 pub use metric::{Direction, Metric, Sample, Unit};
 pub use page_set::PageSet;
 pub use plan::{
-    BlockLayouts, Case, PlannedDisk, PlannedParticipation, PlannedTarget, RunPlan, Slot, UNKNOWN_PARAMETER,
+    BlockLayouts, Case, PlannedDisk, PlannedParticipation, PlannedPlacement, PlannedTarget, RunPlan, Slot, UNKNOWN_PARAMETER,
     count_slots,
 };
 pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};

@@ -12,6 +12,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::layout::PlannedLayout;
+use crate::placement::Placement;
 use crate::study::{FactorSide, ScratchDisk, TargetSpec};
 use crate::{Metric, PlannedSetting, Scalar};
 
@@ -124,6 +125,9 @@ pub struct RunPlan {
     /// How many targets take part in a slot, by the level of a factor over targets; without one, all do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub participation: Vec<PlannedParticipation>,
+    /// Where workloads run, by the level of a factor over placements; without one, anywhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placements: Vec<PlannedPlacement>,
     /// The layouts that every case runs under, those of each boot together, the program as it was built first; none where the
     /// study leaves them alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -163,6 +167,17 @@ pub struct PlannedParticipation {
     pub targets: u32,
 }
 
+/// Where the workload of a case runs that has this level of a factor over placements.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedPlacement {
+    /// The factor.
+    pub factor: String,
+    /// Its level.
+    pub level: String,
+    /// Some of the machine's CPUs and nodes.
+    pub placement: Placement,
+}
+
 impl RunPlan {
     /// The case of a slot or a sample.
     pub fn case(&self, index: u32) -> Option<&Case> {
@@ -185,6 +200,11 @@ impl RunPlan {
     pub fn case_disk(&self, case: &Case) -> Option<&PlannedDisk> {
         let is_own = |(factor, level): (&String, &String)| case.levels.get(factor) == Some(level);
         self.disks.iter().find(|planned| planned.levels.iter().all(is_own))
+    }
+
+    /// Where the workload of a case runs, of each factor over placements that concerns it.
+    pub fn case_placements<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a PlannedPlacement> {
+        self.placements.iter().filter(|one| case.levels.get(&one.factor) == Some(&one.level))
     }
 
     /// How many targets take part in a case's slots, if a factor says so.

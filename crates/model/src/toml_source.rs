@@ -33,7 +33,7 @@ impl TomlSource {
 
     /// Checks a study that was read from the text and changed since, as far as it says itself what is wrong.
     pub fn check_study(&self, study: &Study) -> Result<(), Problems> {
-        let list = validation::study_problems(study);
+        let list = validation::find_study_problems(study);
         if list.is_empty() { Ok(()) } else { Err(self.place_problems(list)) }
     }
 

@@ -48,6 +48,12 @@ pub enum ObserveError {
         /// the nearest name, or all of them
         hint: String,
     },
+    /// CPUs or nodes that this machine does not have, or not for this process.
+    #[error("{reason}")]
+    Unplaceable {
+        /// which, and why
+        reason: String,
+    },
     /// The columns of a monitor are not what they were when it was first opened.
     #[error("{path}: its columns changed while the run went on")]
     Reshaped {
@@ -60,7 +66,7 @@ impl Classify for ObserveError {
     fn class(&self) -> ErrorClass {
         match self {
             ObserveError::Read { source, .. } => source.class(),
-            ObserveError::Refused { .. } => ErrorClass::Environment,
+            ObserveError::Refused { .. } | ObserveError::Unplaceable { .. } => ErrorClass::Environment,
             ObserveError::Unknown { .. } => ErrorClass::Usage,
             ObserveError::Malformed { .. } | ObserveError::Reshaped { .. } => ErrorClass::Unexpected,
         }

@@ -14,6 +14,7 @@
 //! | [`taskstats`] | what threads waited for and read, reported when they end |
 //! | [`facts`] | what a target says about itself, by family |
 //! | [`kvm_probe`] | whether /dev/kvm runs guests at the processor's speed |
+//! | [`cpu_topology`] | which CPUs share a core, a cache and a node, and which of them a placement means |
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
 //! | [`realtime_priority`] | moments in which nothing else may run first |
 //! | [`overhead`] | what perflab itself costs |
@@ -24,6 +25,7 @@
 
 pub mod child_process;
 pub mod clock;
+pub mod cpu_topology;
 pub mod error;
 pub mod facts;
 pub mod io;
@@ -46,6 +48,7 @@ pub mod taskstats;
 
 pub use child_process::{ChildOptions, child_command, end_with_parent, exec_child, spawn_child};
 pub use clock::{MonotonicClock, StopSignal, SystemClock, monotonic_now, read_clock_anchor};
+pub use cpu_topology::CpuTopology;
 pub use error::ObserveError;
 pub use facts::{FactFamily, all_fact_families, collect_facts};
 pub use io::file_description::{device_of, modified_ns, open_unnoticed};

@@ -23,6 +23,13 @@ const ROUNDS: u32 = 500;
 /// Rounds in a row in which no process is found, until there is none.
 const ROUNDS_WITHOUT: u32 = 3;
 
+/// More process numbers than these are not asked one by one: the whole of /proc is listed.
+const FEW_NUMBERS: i32 = 64;
+
+/// No kernel gives out process numbers faster than one in this time: they are counted up under one lock, by forks of many times as
+/// long. So it takes this times their number until one can be given out again.
+const SHORTEST_FORK: Duration = Duration::from_micros(1);
+
 /// How long a process may be within exec until it counts as unowned: its program may lie on a disk that answers late.
 const IN_EXEC: Duration = Duration::from_millis(300);
 
@@ -101,7 +108,7 @@ impl ExecutionOwner {
             // Whoever is older was not started by it.
             let killed = marked.filter(|one| one.started >= self.started && one.signal(Signal::KILL)).count();
             ended += killed;
-            killed
+            if killed > 0 { KillRound::Found } else { KillRound::NoneFound }
         });
         ended
     }
@@ -117,7 +124,7 @@ impl fmt::Display for ExecutionOwner {
 pub fn end_process_tree(leader: u32, grace: Duration) {
     let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
     let Some(leader) = leader.filter(|pid| !pid.is_init()) else { return };
-    let mut family = ExecutionProcesses::new(leader, String::new());
+    let mut family = ExecutionProcesses::new(leader, String::new(), None);
     family.known_members.insert((family.group, family.started));
     family.signal(Signal::TERM);
     let begun = Instant::now();
@@ -127,19 +134,30 @@ pub fn end_process_tree(leader: u32, grace: Duration) {
     family.kill();
 }
 
-/// Kills in rounds, of which each says how many it found. One may fork between looking and killing: its child is found in the next
-/// round. One may also have forked and ended while /proc was read, and its child likewise: only several rounds without anybody are
-/// the end.
-fn kill_until_none_found(mut kill: impl FnMut() -> usize) {
+/// What one look at the processes that are to be ended has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KillRound {
+    /// Some lived, and were killed.
+    Found,
+    /// None was seen; one that was forked meanwhile may have been missed.
+    NoneFound,
+    /// None is left: no process was made while they were looked for.
+    NoneLeft,
+}
+
+/// Kills in rounds. One may fork between looking and killing: its child is found in the next round. One may also have forked and
+/// ended while /proc was read, and its child likewise: only several rounds without anybody are the end, or one during which
+/// nobody forked.
+fn kill_until_none_found(mut kill: impl FnMut() -> KillRound) {
     let mut without = 0;
     for _ in 0..ROUNDS {
-        if kill() > 0 {
-            without = 0;
-            thread::sleep(Duration::from_millis(2));
-        } else if without + 1 == ROUNDS_WITHOUT {
-            return;
-        } else {
-            without += 1;
+        match kill() {
+            KillRound::Found => {
+                without = 0;
+                thread::sleep(Duration::from_millis(2));
+            }
+            KillRound::NoneFound if without + 1 < ROUNDS_WITHOUT => without += 1,
+            KillRound::NoneFound | KillRound::NoneLeft => return,
         }
     }
 }
@@ -168,6 +186,21 @@ fn read_own_namespace() -> Option<u64> {
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
+/// The shortest time in which every process number of this PID namespace could be given out; none where those of /proc are not ours.
+fn find_number_round() -> Option<Duration> {
+    static ROUND: OnceLock<Option<Duration>> = OnceLock::new();
+    *ROUND.get_or_init(|| {
+        read_own_namespace()?;
+        let most: u32 = fs::read_to_string("/proc/sys/kernel/pid_max").ok()?.trim().parse().ok()?;
+        Some(SHORTEST_FORK * most)
+    })
+}
+
+/// The process or thread number that was given last in this process's PID namespace: the last field of /proc/loadavg.
+fn read_newest_number() -> Option<i32> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+}
+
 /// One that is not reaped yet is dead, too.
 fn is_process_living(pid: i32, started: u64) -> bool {
     SeenProcess::read(pid).is_some_and(|owner| owner.started == started && owner.is_alive())
@@ -182,15 +215,19 @@ pub(crate) struct ExecutionProcesses {
     mark: String,
     /// When the leader started, in ticks: whoever is older is not a member, and is not looked at closer.
     started: u64,
+    /// Until when no process number can have been given out again since the leader got its own.
+    numbers_ascend_until: Option<Instant>,
     /// Pid and start time of members seen before: once its parent is dead, nothing else may show it.
     known_members: BTreeSet<(i32, u64)>,
 }
 
 impl ExecutionProcesses {
-    pub(crate) fn new(leader: Pid, mark: String) -> Self {
+    /// `begun` is a moment before the leader was there, where one is known.
+    pub(crate) fn new(leader: Pid, mark: String, begun: Option<Instant>) -> Self {
         let group = leader.as_raw_nonzero().get();
         let started = SeenProcess::read(group).map_or(0, |leader| leader.started);
-        ExecutionProcesses { group, mark, started, known_members: BTreeSet::new() }
+        let numbers_ascend_until = begun.zip(find_number_round()).map(|(begun, round)| begun + round);
+        ExecutionProcesses { group, mark, started, numbers_ascend_until, known_members: BTreeSet::new() }
     }
 
     /// Sends a signal to every member once.
@@ -204,17 +241,40 @@ impl ExecutionProcesses {
     pub(crate) fn kill(&mut self) -> usize {
         let mut killed = BTreeSet::new();
         kill_until_none_found(|| {
+            let newest = self.newest_number();
             let living = self.living_members();
             killed.extend(living.iter().filter(|one| one.signal(Signal::KILL)).map(|one| one.pid));
-            living.len()
+            match living.is_empty() {
+                false => KillRound::Found,
+                true if newest.is_some() && newest == self.newest_number() => KillRound::NoneLeft,
+                true => KillRound::NoneFound,
+            }
         });
         killed.remove(&self.group);
         killed.len()
     }
 
+    /// The number that was given last to a process or thread of this PID namespace: whatever descends from the leader has one from
+    /// the leader's to this. None where numbers may have been given out again since.
+    fn newest_number(&self) -> Option<i32> {
+        let newest = read_newest_number().filter(|newest| *newest >= self.group)?;
+        self.numbers_ascend_until.is_some_and(|end| Instant::now() < end).then_some(newest)
+    }
+
+    /// Every process that may be a member, and perhaps others.
+    fn list_candidates(&self) -> Vec<SeenProcess> {
+        match self.newest_number() {
+            // A number may also be that of a thread, which cannot be signalled, and ends with its process.
+            Some(newest) if newest - self.group < FEW_NUMBERS => {
+                (self.group..=newest).filter_map(SeenProcess::read).collect()
+            }
+            _ => list_other_processes(),
+        }
+    }
+
     fn living_members(&mut self) -> Vec<SeenProcess> {
         let (mut members, mut others): (Vec<_>, Vec<_>) =
-            list_other_processes().into_iter().partition(|one| self.is_member(one));
+            self.list_candidates().into_iter().partition(|one| self.is_member(one));
         // Children of members, and theirs, even those that have cleared their environment.
         loop {
             let parents: BTreeSet<i32> = members.iter().map(|one| one.pid).collect();

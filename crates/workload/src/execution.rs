@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use perflab_model::Nanos;
 use perflab_model::resource_use::ResourceUse;
@@ -219,6 +219,7 @@ impl RunningExecution {
             command.current_dir(directory);
         }
         let guard = moment();
+        let begun = Instant::now();
         let start = read_monotonic_clock();
         let spawned = command.spawn();
         drop(guard);
@@ -228,7 +229,7 @@ impl RunningExecution {
         Ok(RunningExecution {
             program: program.clone(),
             pid,
-            family: ExecutionProcesses::new(pid, mark),
+            family: ExecutionProcesses::new(pid, mark, Some(begun)),
             exit: pidfd_open(pid, PidfdFlags::empty()).ok(),
             stdout: OutputPipe::new(child.stdout.take()),
             stderr: OutputPipe::new(child.stderr.take()),

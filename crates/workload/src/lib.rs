@@ -19,6 +19,7 @@
 //! | `system_calls` | what the kernel does for us and no library offers as safe: the one file with `unsafe` |
 //! | `descendants`, `execution_guard` | every process of an execution; a process that ends them when perflab is killed |
 //! | `fixed_addresses` | programs that are started without randomised addresses |
+//! | `placed_start`, `memory_policy` | programs that are started on given CPUs, with memory of given nodes |
 //! | [`load`] | the built-in loads behind `perflab load NAME` |
 //! | [`error`] | why a workload cannot be run, and what to do |
 
@@ -33,7 +34,9 @@ mod inline_definition;
 pub mod install;
 pub mod invocation;
 pub mod load;
+mod memory_policy;
 pub mod parameter;
+mod placed_start;
 mod reap;
 pub mod requirements;
 mod system_calls;
@@ -49,6 +52,7 @@ pub use invocation::{HostPaths, Invocation};
 pub use load::run_load;
 /// The variable that tells a program where to write its trace.
 pub use optrace::ENVIRONMENT as TRACE_VARIABLE;
+pub use placed_start::{PlacedStart, list_allowed_cpus};
 pub use parameter::{ParameterKind, WorkloadParameter};
 /// What its outputs give, and why they do not.
 pub use perflab_formats::metric_extraction::{MetricParseError, MetricValue};

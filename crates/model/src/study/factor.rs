@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Scalar;
 use crate::study::factor_kind::FactorKind;
 use crate::study::factor_side::FactorSide;
+use crate::study::study_list::StudyList;
 
 /// One factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,8 +27,9 @@ pub struct Factor {
     /// sysctl, file, drop-caches, commands: which side it is turned on, in a study with targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<FactorSide>,
-    /// At least one; the first is the baseline. drop-caches: 0 (none), 1, 2 or 3.
-    pub levels: Vec<FactorLevel>,
+    /// At least one; the first is the baseline. drop-caches: 0 (none), 1, 2 or 3. A list, or an expression over host facts that
+    /// gives one: `levels = "powers(1, 2 * cpus)"`.
+    pub levels: StudyList<FactorLevel>,
 }
 
 /// One level: a scalar, or a table with a name of its own.

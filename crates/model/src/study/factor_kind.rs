@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::placement::{Placement, PlacementError};
 use crate::scalar::Scalar;
 use crate::setting::Setting;
 
@@ -31,6 +32,8 @@ pub enum FactorKind {
     Label,
     /// how many of the study's targets take part: 1, 2, 4; the others wait
     Targets,
+    /// on which CPUs the workload runs and from which nodes it takes memory: `same-cache`, `cpus=0-3 memory=bind:0`
+    Placement,
 }
 
 impl fmt::Display for FactorKind {
@@ -125,6 +128,13 @@ impl FactorKind {
                     let what = || format!("`{value}` is not a way to drop caches");
                     let is_known = matches!(value, Scalar::Int(0..=3));
                     (!is_known).then(|| (what(), "0 drops nothing, 1 the page cache, 2 slab objects, 3 both"))
+                },
+                ..PLANNED
+            },
+            FactorKind::Placement => FactorKindSpec {
+                refuse_value: |value| {
+                    let refused = value.to_string().parse::<Placement>().err()?;
+                    Some((refused.to_string(), PlacementError::HINT))
                 },
                 ..PLANNED
             },

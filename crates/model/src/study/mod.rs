@@ -10,6 +10,7 @@
 //! | `factor_kind` | `kind`: all that is particular to a kind of factor, a row each |
 //! | `factor_side` | `on`: which side of a study with targets is set |
 //! | `target` | `[target.NAME]`: where cases run |
+//! | `study_list` | a list that is written out, or an expression that gives one |
 //! | `stopping_rule` | `until`: when a run has measured enough |
 //! | `workload_spec` | `[workload.NAME]`: a workload of the catalogue, or a command of the study's own |
 //! | `validation` | everything that the text alone can get wrong |
@@ -19,6 +20,7 @@ pub(crate) mod factor;
 pub(crate) mod factor_kind;
 pub(crate) mod factor_side;
 pub(crate) mod stopping_rule;
+pub(crate) mod study_list;
 pub(crate) mod target;
 pub(crate) mod validation;
 pub(crate) mod workload_spec;
@@ -32,8 +34,9 @@ pub use factor::{Factor, FactorLevel};
 pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};
 pub use factor_side::FactorSide;
 pub use stopping_rule::{StoppingGoal, StoppingRule, StoppingRuleError};
+pub use study_list::StudyList;
 pub use target::{
     AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,
 };
-pub use validation::stopping_rule_problems;
+pub use validation::{find_study_problems, stopping_rule_problems};
 pub use workload_spec::{CommandLine, WorkloadSpec};

@@ -8,10 +8,12 @@ use crate::quantity::{Bytes, QuantityError, Ratio};
 use crate::study::document::{DiskKind, DiskModel, SlotOrder, Study};
 use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
+use crate::study::study_list::StudyList;
 use crate::study::target::{AgentChannel, TargetKind, TargetSpec};
 
-/// All problems of `study`, each with its key.
-pub(crate) fn study_problems(study: &Study) -> Vec<Problem> {
+/// All problems of `study` that it says itself, each with its key.
+#[must_use]
+pub fn find_study_problems(study: &Study) -> Vec<Problem> {
     let mut found = Vec::new();
     if study.run.iterations == 0 {
         found.push(Problem::new("run.iterations", "must be at least 1").with_hint("10 is a good start"));
@@ -71,7 +73,7 @@ pub fn stopping_rule_problems(study: &Study) -> Vec<Problem> {
             Problem::new(key, "`decided` looks at iterations, and with `layout` a layout is what counts");
         found.push(problem.with_hint("give a number of `iterations`, a multiple of the layouts"));
     }
-    if until.is_decided() && !study.factor.values().any(|factor| factor.levels.len() > 1) {
+    if until.is_decided() && !study.factor.values().any(|factor| factor.levels.may_have_several()) {
         let problem = Problem::new(key, "there is nothing to decide: no factor has two levels");
         found.push(
             problem.with_hint("add a factor, or ask for a precision: until = \"precision 1%, at most 60\""),
@@ -101,8 +103,8 @@ fn parse_margin(text: &str) -> Result<Ratio, QuantityError> {
     Ratio::parse_within(text, (Bound::Excluded(0.0), Bound::Excluded(1.0)))
 }
 
-fn matrix_problems(key: &str, values: &[crate::scalar::Scalar], found: &mut Vec<Problem>) {
-    if values.is_empty() {
+fn matrix_problems(key: &str, values: &StudyList<crate::scalar::Scalar>, found: &mut Vec<Problem>) {
+    if values.is_empty() && values.expression().is_none() {
         found.push(Problem::new(key, "has no value").with_hint("list at least one"));
     }
     let mut seen = BTreeSet::new();
@@ -114,7 +116,7 @@ fn matrix_problems(key: &str, values: &[crate::scalar::Scalar], found: &mut Vec<
 }
 
 fn level_list_problems(name: &str, factor: &Factor, found: &mut Vec<Problem>) {
-    if factor.levels.is_empty() {
+    if factor.levels.is_empty() && factor.levels.expression().is_none() {
         let key = format!("factor.{name}.levels");
         found.push(Problem::new(key, "has no level").with_hint("list at least one; two make a comparison"));
     }

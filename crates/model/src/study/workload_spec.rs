@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
 use crate::scalar::Scalar;
+use crate::study::study_list::StudyList;
 
 /// One workload with its parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,9 +48,10 @@ pub struct WorkloadSpec {
     /// parameters are texts.
     #[serde(default)]
     pub parameters: IndexMap<String, Scalar>,
-    /// Parameters with several values: every combination is a case.
+    /// Parameters with several values: every combination is a case. A list, or an expression over host facts that gives one:
+    /// `threads = "powers(1, 2 * cpus)"`.
     #[serde(default)]
-    pub matrix: IndexMap<String, Vec<Scalar>>,
+    pub matrix: IndexMap<String, StudyList<Scalar>>,
     /// Environment variables.
     #[serde(default)]
     pub environment: IndexMap<String, String>,

@@ -117,6 +117,8 @@ fn collect_topology_facts(notes: &mut FactCollector<'_>) {
 /// Sizes in bytes as the first CPU sees them: `cpu.cache.l1d`, `cpu.cache.l2`.
 fn collect_cache_facts(notes: &mut FactCollector<'_>) {
     let directory = format!("{CPUS}/cpu0/cache");
+    // (level, index, bytes)
+    let mut last: Option<(u32, String, i64)> = None;
     for index in notes.root.list(&directory).iter().filter(|name| name.starts_with("index")) {
         let read = |what| notes.read(&format!("{directory}/{index}/{what}"));
         let suffix = match read("type").as_deref() {
@@ -126,6 +128,12 @@ fn collect_cache_facts(notes: &mut FactCollector<'_>) {
         };
         if let (Some(level), Some(size)) = (read("level"), read("size")) {
             let bytes = size.strip_suffix('K').and_then(|kib| kib.parse::<i64>().ok()?.checked_mul(1024));
+            let number = level.parse().unwrap_or(0);
+            if let Some(bytes) = bytes
+                && last.as_ref().is_none_or(|(highest, ..)| number > *highest)
+            {
+                last = Some((number, index.clone(), bytes));
+            }
             notes.add_optional(
                 fact_table::CPU_CACHE.key(format_args!("l{level}{suffix}")),
                 bytes,
@@ -133,6 +141,20 @@ fn collect_cache_facts(notes: &mut FactCollector<'_>) {
             );
         }
     }
+    if let Some((_, index, bytes)) = last {
+        collect_last_level_facts(notes, &index, bytes);
+    }
+}
+
+/// How many caches there are of the last level, by the lists of CPUs that share one, and how large that of the first CPU is.
+fn collect_last_level_facts(notes: &mut FactCollector<'_>, index: &str, bytes: i64) {
+    let source = format!("{CPUS}/cpu*/cache/{index}/shared_cpu_list");
+    let cpus = notes.read(&format!("{CPUS}/online")).map(|list| parse_cpu_list(&list)).unwrap_or_default();
+    let shared = |cpu: &u32| notes.read(&format!("{CPUS}/cpu{cpu}/cache/{index}/shared_cpu_list"));
+    let caches: BTreeSet<String> = cpus.iter().filter_map(shared).collect();
+    let count = count_as_integer(caches.len());
+    notes.add_optional(fact_table::CPU_LLCS, Some(count).filter(|count| *count > 0), &source);
+    notes.add(fact_table::CPU_LLC_SIZE, bytes, &format!("{CPUS}/cpu0/cache/{index}/size"));
 }
 
 fn collect_frequency_facts(notes: &mut FactCollector<'_>) {

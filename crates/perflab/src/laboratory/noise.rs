@@ -151,10 +151,10 @@ fn noise_run_args(args: &NoiseArgs) -> run::RunArgs {
 
 /// The first level of every factor, under two labels that nothing reads.
 fn use_same_variant_twice(study: &mut Study) {
-    study.factor.values_mut().for_each(|factor| factor.levels.truncate(1));
+    study.factor.values_mut().for_each(|factor| factor.levels.keep_first());
     let level = |name: &str| FactorLevel::from_scalar(name.into());
     let (kind, key) = (FactorKind::Environment, Some("PERFLAB_NOISE".into()));
-    let factor = Factor { kind, key, workload: None, on: None, levels: vec![level("a"), level("b")] };
+    let factor = Factor { kind, key, workload: None, on: None, levels: vec![level("a"), level("b")].into() };
     study.factor.insert(FACTOR.into(), factor);
 }
 

@@ -158,7 +158,7 @@ pub fn plan_manifest(
             facts.add(fact_table::WORKLOAD_VERSION.key(name), version.as_str(), "its version command");
         }
     }
-    let study = perflab_conduct::plan::narrow_study(&study, &choices)
+    let study = perflab_conduct::plan::settle_study(&study, &facts, &choices)
         .map_err(|found| source.place_problems(found))?;
     check_settings(context, source, &study, &plan)?;
     let manifest = build_manifest(source, study, plan, facts, args.label.clone(), &context.root);

@@ -38,6 +38,7 @@ const KINDS: &[(FactorKind, bool)] = &[
     (FactorKind::Disk, true),
     (FactorKind::DropCaches, false),
     (FactorKind::Targets, false),
+    (FactorKind::Placement, false),
 ];
 
 impl FromStr for VariedFactor {
@@ -74,7 +75,7 @@ impl FromStr for VariedFactor {
             return Err(refuse(format!("`{text}` needs two levels or more, and none that is empty")));
         }
         let name = given_name.map_or_else(|| factor_name(kind, key.as_deref()), str::to_owned);
-        Ok(VariedFactor { name, factor: Factor { kind, key, workload: None, on: None, levels } })
+        Ok(VariedFactor { name, factor: Factor { kind, key, workload: None, on: None, levels: levels.into() } })
     }
 }
 

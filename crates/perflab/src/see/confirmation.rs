@@ -89,7 +89,7 @@ fn factor_of_commands([old, new]: [&str; 2]) -> Factor {
         key: None,
         workload: None,
         on: None,
-        levels: vec![level("old", old, new), level("new", new, "true")],
+        levels: vec![level("old", old, new), level("new", new, "true")].into(),
     }
 }
 
@@ -115,7 +115,7 @@ fn factor_of_settings(archive: &Archive, judged: &GuardReport) -> Result<Factor,
                 key: Some(key.clone()),
                 workload: None,
                 on: None,
-                levels: vec![level(old), level(new)],
+                levels: vec![level(old), level(new)].into(),
             })
         }
         (first, _) => {

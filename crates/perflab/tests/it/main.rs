@@ -37,6 +37,7 @@ mod newcomer;
 mod options;
 mod outputs;
 mod plot;
+mod placement;
 mod prefetch;
 mod put_back;
 mod quickstart;

@@ -1,0 +1,73 @@
+//! `kind = "placement"` and lists from expressions: where a workload runs, and sweeps that follow the machine.
+
+use crate::laboratory::Sandbox;
+
+/// nproc(1) counts the CPUs that it may use.
+const COUNTING: &str = r#"
+[run]
+iterations = 2
+[workload.count]
+command = "echo cpus $(nproc)"
+[[workload.count.metric]]
+name = "cpus"
+unit = "CPUs"
+direction = "higher"
+primary = true
+regex = 'cpus (?<value>\d+)'
+[factor.place]
+kind = "placement"
+levels = ["any", "one-cpu"]
+"#;
+
+/// The level and the value of every sample of `cpus`.
+fn counted_cpus(laboratory: &Sandbox) -> Vec<(String, f64)> {
+    let exported = laboratory.run_successfully(&["export", "--to", "csv", "--output", "-"]).out;
+    let rows: Vec<Vec<&str>> = exported.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|title| *title == name).unwrap();
+    let [level, metric, value] = ["factor.place", "metric", "value"].map(column);
+    let of_metric = rows[1..].iter().filter(|row| row[metric] == "cpus");
+    of_metric.map(|row| (row[level].to_owned(), row[value].parse().unwrap())).collect()
+}
+
+#[test]
+fn a_workload_runs_where_its_level_says() {
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("s.toml", COUNTING);
+    laboratory.run_successfully(&["run", &study, "--no-report"]);
+    let all = perflab_workload::list_allowed_cpus().len() as f64;
+    let counted = counted_cpus(&laboratory);
+    assert_eq!(counted.len(), 4);
+    for (level, cpus) in counted {
+        assert_eq!(cpus, if level == "any" { all } else { 1.0 }, "{level}");
+    }
+}
+
+#[test]
+fn a_place_that_the_machine_does_not_have_is_refused_before_anything_runs() {
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study("s.toml", &COUNTING.replace("\"one-cpu\"", "\"cpus=1023\""));
+    let said = laboratory.run(&["run", &study]);
+    assert_eq!(said.code, Some(3));
+    insta::assert_snapshot!(said.err, @"");
+    let study = laboratory.write_study("s.toml", &COUNTING.replace("\"one-cpu\"", "\"near\""));
+    let said = laboratory.run(&["study", "check", &study]);
+    assert_eq!(said.code, Some(2));
+    insta::assert_snapshot!(said.stable_err(), @"");
+}
+
+#[test]
+fn a_list_may_be_an_expression() {
+    let laboratory = Sandbox::new();
+    let text = "[run]\niterations = 1\n[workload.w]\ncommand = \"true {{ n }}\"\n\
+                matrix = { n = \"powers(1, 6)\" }\n[factor.m]\nkind = \"environment\"\nlevels = \"steps(1, 9, 3)\"\n";
+    let study = laboratory.write_study("s.toml", text);
+    let expanded = laboratory.run_json(&["study", "expand", &study]);
+    let cases = expanded["cases"].as_array().unwrap_or_else(|| panic!("{expanded}"));
+    assert_eq!(cases.len(), 4 * 3);
+    let set = laboratory.run_json(&["study", "expand", &study, "--set", "m=5"]);
+    assert_eq!(set["cases"].as_array().unwrap().len(), 4);
+    let study = laboratory.write_study("s.toml", &text.replace("steps(1, 9, 3)", "steps(1, 9)"));
+    let said = laboratory.run(&["study", "check", &study]);
+    assert_eq!(said.code, Some(2));
+    insta::assert_snapshot!(said.stable_err(), @"");
+}
