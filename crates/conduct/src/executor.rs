@@ -21,10 +21,10 @@ use perflab_settings::{
     AppliedSettings, SettingChange, UndoJournal, end_delays, locate_setting, remove_tree,
 };
 use perflab_workload::definition::UntimedPhases;
-use perflab_workload::execution::WatcherAbsence;
+use perflab_workload::execution::{CapturedOutput, WatcherAbsence};
 use perflab_workload::{
-    ExecutionEnd, FixedAddresses, HostPaths, PlacedStart, UntimedPhase, WorkloadDefinition, WorkloadExecution,
-    execute_invocation,
+    BackgroundEnd, ExecutionEnd, FixedAddresses, HostPaths, PlacedStart, RunningServer, UntimedPhase,
+    WorkloadDefinition, WorkloadExecution, execute_invocation, find_free_port,
 };
 
 use crate::error::ConductError;
@@ -40,8 +40,21 @@ use crate::{plan, preflight};
 pub(crate) struct ReadyIteration {
     /// its folder, where it was made already
     scratch: Option<PathBuf>,
+    /// what the workload needs while it runs
+    server: Option<RunningServer>,
+    /// a port for it, the same for all commands of the iteration
+    free_port: Option<u16>,
     /// why it is not to start
     failure: Option<String>,
+}
+
+/// What the commands of an iteration share.
+#[derive(Debug, Clone, Default)]
+struct PhasePlace {
+    /// its folder, where the workload needs one
+    scratch: Option<PathBuf>,
+    /// its port, where the workload has a server
+    free_port: Option<u16>,
 }
 
 /// A machine that carries out the slots of a run.
@@ -238,24 +251,52 @@ impl<'a> SlotExecutor<'a> {
             return Ok(ReadyIteration::default());
         };
         let mut ready = ReadyIteration::default();
-        if definition.phases == UntimedPhases::default() {
+        if definition.phases == UntimedPhases::default() && definition.server.is_none() {
             return Ok(ready);
         }
+        ready.free_port = definition.server.as_ref().and_then(|_| find_free_port());
         ready.failure = match self.set_up.get(&slot.case) {
             Some(failure) => failure.clone(),
             None => {
-                let failure = self.run_phase(UntimedPhase::Setup, definition, case, None, &self.stop.flag());
+                let place = PhasePlace { scratch: None, free_port: ready.free_port };
+                let failure = self.run_phase(UntimedPhase::Setup, definition, case, place, &self.stop.flag());
                 self.set_up.insert(slot.case, failure.clone());
                 failure
             }
         };
         ready.scratch = self.scratch.as_deref().map(|base| make_fresh_folder(base, index)).transpose()?;
+        let place = PhasePlace { scratch: ready.scratch.clone(), free_port: ready.free_port };
         if ready.failure.is_none() {
-            let scratch = ready.scratch.clone();
-            ready.failure =
-                self.run_phase(UntimedPhase::Prepare, definition, case, scratch, &self.stop.flag());
+            match self.start_server(definition, case, place.clone()) {
+                Ok(server) => ready.server = server,
+                Err(error) => ready.failure = Some(describe_error_chain(&error)),
+            }
+        }
+        if ready.failure.is_none() {
+            ready.failure = self.run_phase(UntimedPhase::Prepare, definition, case, place, &self.stop.flag());
         }
         Ok(ready)
+    }
+
+    /// Starts the server of the case's workload, if it has one, and waits until it is ready.
+    fn start_server(
+        &self,
+        definition: &WorkloadDefinition,
+        case: &Case,
+        place: PhasePlace,
+    ) -> Result<Option<RunningServer>, ConductError> {
+        let host = self.host_paths(place)?;
+        let server = definition.build_server_invocation(&case.parameters, &self.scope, &host)?;
+        let environment = self.case_environment(case);
+        Ok(server.map(|server| server.start(&environment, &self.stop.flag())).transpose()?)
+    }
+
+    /// Ends a server; gives why the iteration does not count if it had ended by itself.
+    fn end_server(&self, index: u32, server: Option<RunningServer>) -> Result<Option<String>, ConductError> {
+        let Some(server) = server else { return Ok(None) };
+        let BackgroundEnd { stdout, stderr, early_end } = server.stop();
+        send_output(self, index, [("server stdout", &stdout), ("server stderr", &stderr)])?;
+        Ok(early_end.map(|end| format!("the server {end}")))
     }
 
     /// Carries out an untimed command of the case's workload, if it has one; gives why it failed.
@@ -264,14 +305,14 @@ impl<'a> SlotExecutor<'a> {
         phase: UntimedPhase,
         definition: &WorkloadDefinition,
         case: &Case,
-        scratch: Option<PathBuf>,
+        place: PhasePlace,
         stop: &AtomicBool,
     ) -> Option<String> {
         if definition.phases.argv(phase).is_empty() {
             return None;
         }
         let failed = |what: String| Some(format!("`{}` {what}", phase.key()));
-        let host = match self.host_paths(scratch) {
+        let host = match self.host_paths(place) {
             Ok(host) => host,
             Err(error) => return failed(describe_error_chain(&error)),
         };
@@ -293,8 +334,13 @@ impl<'a> SlotExecutor<'a> {
             let Some(case) = self.manifest.plan.case(number) else { continue };
             let Some(definition) = self.host.catalogue.get(&case.uses) else { continue };
             // A stop of the run is no reason to leave things as they are.
-            let failure =
-                self.run_phase(UntimedPhase::Cleanup, definition, case, None, &AtomicBool::new(false));
+            let failure = self.run_phase(
+                UntimedPhase::Cleanup,
+                definition,
+                case,
+                PhasePlace::default(),
+                &AtomicBool::new(false),
+            );
             failures.extend(failure.map(|failure| format!("{}: {failure}", case.label())));
         }
         failures
@@ -306,9 +352,10 @@ impl<'a> SlotExecutor<'a> {
         planned.map(|planned| Ok(ExecutionPlace::find(&planned.placement, &self.host.root)?)).collect()
     }
 
-    fn host_paths(&self, scratch: Option<PathBuf>) -> Result<HostPaths, ConductError> {
+    fn host_paths(&self, place: PhasePlace) -> Result<HostPaths, ConductError> {
         let kept = self.scratch.as_deref().map(make_kept_folder).transpose()?;
-        Ok(HostPaths { perflab: self.host.perflab.clone(), scratch, kept })
+        let PhasePlace { scratch, free_port } = place;
+        Ok(HostPaths { perflab: self.host.perflab.clone(), scratch, kept, free_port })
     }
 
     fn case_environment(&self, case: &Case) -> Vec<(String, String)> {
@@ -368,7 +415,7 @@ struct WatchedExecution {
     finished: WorkloadExecution,
     /// when perflab itself did not run for long, and why
     absence: Option<String>,
-    /// why what comes after the iteration failed, where the iteration itself went well
+    /// why what comes after the iteration failed, where the iteration itself went well, or its server did
     concluded: Option<String>,
 }
 
@@ -383,6 +430,7 @@ pub(crate) fn run_iteration(
     executor.stream.send(RunEventKind::IterationBegan { slot: index })?;
     let begun = perflab_observe::monotonic_now();
     if let Some(reason) = ready.failure {
+        executor.end_server(index, ready.server)?;
         if let Some(folder) = ready.scratch {
             let _ = remove_tree(&folder);
         }
@@ -395,10 +443,9 @@ pub(crate) fn run_iteration(
         })?;
         return Ok(false);
     }
-    let made = ready.scratch;
-    let (outcome, start, end) = match run_workload(executor, (index, slot, made), case, definition, begin) {
+    let (outcome, start, end) = match run_workload(executor, (index, slot, ready), case, definition, begin) {
         Ok(WatchedExecution { finished, absence, concluded }) => {
-            send_output(executor, index, &finished)?;
+            send_output(executor, index, [("stdout", &finished.stdout), ("stderr", &finished.stderr)])?;
             if definition.traced {
                 let file = executor.tracer_path(index, OPERATION_TRACER)?;
                 iteration_trace::report_program_trace(file, (index, slot.warmup), &executor.stream)?;
@@ -422,16 +469,18 @@ pub(crate) fn run_iteration(
 
 fn run_workload(
     executor: &SlotExecutor<'_>,
-    (index, slot, made): (u32, &Slot, Option<PathBuf>),
+    (index, slot, ready): (u32, &Slot, ReadyIteration),
     case: &Case,
     definition: &WorkloadDefinition,
     begin: &dyn Fn() -> Option<RealtimeGuard>,
 ) -> Result<WatchedExecution, ConductError> {
+    let ReadyIteration { scratch: made, server, free_port, failure: _ } = ready;
     let scratch = match (made, executor.scratch.as_deref()) {
         (None, Some(base)) => Some(make_fresh_folder(base, index)?),
         (made, _) => made,
     };
-    let host = executor.host_paths(scratch.clone())?;
+    let place = PhasePlace { scratch: scratch.clone(), free_port };
+    let host = executor.host_paths(place.clone())?;
     let invocation = definition.build_invocation(&case.parameters, &executor.scope, &host)?;
     let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
     let mut environment = executor.case_environment(case);
@@ -466,7 +515,8 @@ fn run_workload(
     }
     // After an iteration that was stopped, too; a stop that comes while it runs ends it.
     let running = if executor.stop.is_requested() { Arc::default() } else { executor.stop.flag() };
-    let concluded = executor.run_phase(UntimedPhase::Conclude, definition, case, scratch.clone(), &running);
+    let concluded = executor.run_phase(UntimedPhase::Conclude, definition, case, place, &running);
+    let server_end = executor.end_server(index, server)?;
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.
         let _ = remove_tree(&folder);
@@ -476,6 +526,9 @@ fn run_workload(
         return Err(ConductError::Unplaced { source });
     }
     let concluded = concluded.filter(|_| finished.failure_beyond(&definition.allow_exit).is_none());
+    // Who runs without its server fails for that, whatever it says itself.
+    let is_interrupted = finished.outcome == ExecutionEnd::Interrupted;
+    let concluded = server_end.filter(|_| !is_interrupted).or(concluded);
     Ok(WatchedExecution { finished, absence, concluded })
 }
 
@@ -538,9 +591,9 @@ fn failed_outcome(error: &ConductError) -> Outcome {
 fn send_output(
     executor: &SlotExecutor<'_>,
     index: u32,
-    finished: &WorkloadExecution,
+    outputs: [(&str, &CapturedOutput); 2],
 ) -> Result<(), ConductError> {
-    for (name, output) in [("stdout", &finished.stdout), ("stderr", &finished.stderr)] {
+    for (name, output) in outputs {
         if !output.is_empty() {
             executor.stream.send(RunEventKind::Output {
                 slot: Some(index),

@@ -17,8 +17,8 @@ use perflab_model::study::{
     FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, StudyList, TargetSpec, find_study_problems,
 };
 use perflab_model::{
-    Case, Facts, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget, Problem, RunPlan, Scalar,
-    Slot, Study,
+    Case, Facts, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget, Problem, RunPlan,
+    Scalar, Slot, Study,
 };
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -114,13 +114,16 @@ fn evaluate_lists(study: &Study, facts: &Facts) -> Result<Study, Vec<Problem>> {
     for (name, workload) in &mut study.workload {
         let of_workload = workload.matrix.iter_mut();
         lists.extend(of_workload.filter(|(_, values)| values.expression().is_some()).map(
-            |(parameter, values)| (format!("workload.{name}.matrix.{parameter}"), SettledList::Values(values)),
+            |(parameter, values)| {
+                (format!("workload.{name}.matrix.{parameter}"), SettledList::Values(values))
+            },
         ));
     }
     let factors = study.factor.iter_mut().filter(|(_, factor)| factor.levels.expression().is_some());
-    lists.extend(factors.map(|(name, factor)| {
-        (format!("factor.{name}.levels"), SettledList::Levels(&mut factor.levels))
-    }));
+    lists
+        .extend(factors.map(|(name, factor)| {
+            (format!("factor.{name}.levels"), SettledList::Levels(&mut factor.levels))
+        }));
     if lists.is_empty() {
         return Ok(study);
     }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use perflab_disk::scratch_disk;
 use perflab_model::study::{FactorKind, LostTargetPolicy};
 use perflab_model::{Manifest, PlannedPlacement, Refusal, RunEventKind, Setting, describe_error_chain};
-use perflab_workload::{Catalogue, WorkloadDefinition, install};
+use perflab_observe::{KernelConfig, Root, collect_facts};
+use perflab_workload::{Catalogue, WorkloadDefinition, WorkloadError, install};
 use rustix::fs::{Access, access};
 
 use crate::error::ConductError;
@@ -27,7 +28,9 @@ pub(crate) fn check_environment(
     if role.runs_workloads() {
         found.splice(
             ..0,
-            used_definitions(manifest, &host.catalogue).into_iter().filter_map(check_definition),
+            used_definitions(manifest, &host.catalogue)
+                .into_iter()
+                .flat_map(|definition| check_definition(definition, &host.root)),
         );
         found.extend(iteration_trace::check_profile(manifest, host));
         found.extend(iteration_trace::check_io_trace(manifest));
@@ -104,7 +107,8 @@ fn check_placements(manifest: &Manifest, host: &LocalMachine) -> Vec<Refusal> {
         let place = match ExecutionPlace::find(placement, &host.root) {
             Ok(place) => place,
             Err(error) => {
-                let hint = "leave the level out, or name CPUs and nodes of this machine: cpus=0-3 memory=bind:0";
+                let hint =
+                    "leave the level out, or name CPUs and nodes of this machine: cpus=0-3 memory=bind:0";
                 return Some(Refusal { what: what(error.to_string()), hint: hint.into() });
             }
         };
@@ -132,8 +136,19 @@ fn refusal_of_workload(error: perflab_workload::WorkloadError) -> Refusal {
     Refusal { what: error.to_string(), hint: String::new() }
 }
 
-fn check_definition(definition: &WorkloadDefinition) -> Option<Refusal> {
-    definition.check_requirements().err().map(refusal_of_workload)
+fn check_definition(definition: &WorkloadDefinition, root: &Root) -> Vec<Refusal> {
+    let machine = if definition.needs.asks_for_machine() { check_machine(definition, root) } else { Ok(()) };
+    let found = [definition.check_requirements(), machine];
+    found.into_iter().filter_map(Result::err).map(refusal_of_workload).collect()
+}
+
+/// Holds what a workload needs of the machine against the one below `root`.
+fn check_machine(definition: &WorkloadDefinition, root: &Root) -> Result<(), WorkloadError> {
+    let families = ["cpu", "memory", "numa"].map(str::to_owned);
+    // A family that is not known would be a defect; nothing is held against the machine then.
+    let facts = collect_facts(root, Some(&families)).unwrap_or_default();
+    let config = KernelConfig::read(root);
+    definition.check_machine(&facts, |option| Some(config.as_ref()?.option(option).to_owned()))
 }
 
 fn check_settings(manifest: &Manifest, host: &LocalMachine, role: TargetRole) -> Vec<Refusal> {

@@ -108,7 +108,7 @@ impl ExpressionScope {
         expression_limits::check_expression(expression)?;
         self.check_factors(expression, expression)?;
         let mut environment = strict_environment();
-        expression_lists::add_list_functions(&mut environment, expression_lists::topology_steps(self));
+        expression_lists::add_list_functions(&mut environment, expression_lists::topology_steps(&self.names));
         let failed = |error: minijinja::Error| evaluation_error(expression, &error);
         let compiled = environment.compile_expression(expression).map_err(failed)?;
         for name in compiled.undeclared_variables(false) {

@@ -1,10 +1,9 @@
 //! Functions of expressions that give lists of whole numbers: sweeps over threads, sizes and processors.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{Environment, Error, ErrorKind};
 
-use crate::expression::ExpressionScope;
 use crate::expression_limits::LONGEST_LIST;
 use crate::scalar::Scalar;
 
@@ -22,9 +21,9 @@ pub(crate) fn add_list_functions(environment: &mut Environment<'_>, topology: Ve
     });
 }
 
-/// How many CPUs share something, from a core's to the machine's, as far as the scope knows.
-pub(crate) fn topology_steps(scope: &ExpressionScope) -> Vec<i64> {
-    let number = |name: &str| match scope.get(name) {
+/// How many CPUs share something, from a core's to the machine's, as far as `names` tell.
+pub(crate) fn topology_steps(names: &BTreeMap<String, Scalar>) -> Vec<i64> {
+    let number = |name: &str| match names.get(name) {
         Some(Scalar::Int(number)) => Some(*number).filter(|number| *number > 0),
         _ => None,
     };

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error_class::{Classify, ErrorClass};
+
 /// Some of this machine's CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CpuPlacement {
@@ -63,6 +65,12 @@ pub struct PlacementError {
     pub text: String,
     /// what is wrong with it
     pub reason: String,
+}
+
+impl Classify for PlacementError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Usage
+    }
 }
 
 impl PlacementError {
@@ -144,7 +152,8 @@ fn parse_number_list(text: &str) -> Result<Vec<u32>, String> {
     let mut numbers = std::collections::BTreeSet::new();
     for part in text.split(',') {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let (low, high) = number(low).zip(number(high)).filter(|(low, high)| low <= high).ok_or_else(refuse)?;
+        let (low, high) =
+            number(low).zip(number(high)).filter(|(low, high)| low <= high).ok_or_else(refuse)?;
         numbers.extend(low..=high);
     }
     Ok(numbers.into_iter().collect())

@@ -90,7 +90,9 @@ impl CpuTopology {
         if chosen.is_empty() {
             return refuse(match placement {
                 CpuPlacement::Siblings => "no core has two threads that this process may use".into(),
-                CpuPlacement::CrossCache => "there is one last-level cache, or this process may use one".into(),
+                CpuPlacement::CrossCache => {
+                    "there is one last-level cache, or this process may use one".into()
+                }
                 CpuPlacement::CrossNode => "there is one node, or this process may use one".into(),
                 _ => "this process may use no CPU".into(),
             });
@@ -138,11 +140,7 @@ fn group_by<K: Ord>(usable: &[&CpuPosition], key: impl Fn(&CpuPosition) -> K) ->
 }
 
 /// Of the groups of at least so many CPUs, that with the CPU of the highest number.
-fn last_group<K: Ord>(
-    usable: &[&CpuPosition],
-    key: impl Fn(&CpuPosition) -> K,
-    at_least: usize,
-) -> Vec<u32> {
+fn last_group<K: Ord>(usable: &[&CpuPosition], key: impl Fn(&CpuPosition) -> K, at_least: usize) -> Vec<u32> {
     let groups = group_by(usable, key).into_iter().filter(|cpus| cpus.len() >= at_least);
     groups.max_by_key(|cpus| cpus.last().copied()).unwrap_or_default()
 }

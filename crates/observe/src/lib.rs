@@ -50,7 +50,7 @@ pub use child_process::{ChildOptions, child_command, end_with_parent, exec_child
 pub use clock::{MonotonicClock, StopSignal, SystemClock, monotonic_now, read_clock_anchor};
 pub use cpu_topology::CpuTopology;
 pub use error::ObserveError;
-pub use facts::{FactFamily, all_fact_families, collect_facts};
+pub use facts::{FactFamily, KernelConfig, all_fact_families, collect_facts};
 pub use io::file_description::{device_of, modified_ns, open_unnoticed};
 pub use io::page_residency::{count_resident_pages, resident_page_map};
 pub use kvm_probe::{KvmSpeed, probe_kvm_speed};

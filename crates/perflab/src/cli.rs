@@ -25,6 +25,7 @@ use crate::laboratory::study::StudyArgs;
 use crate::laboratory::vm::{LaunchArgs, TerminalArgs, VmArgs};
 use crate::laboratory::workload::WorkloadArgs;
 use crate::measure::bench::BenchArgs;
+use crate::measure::reproduce::ReproduceArgs;
 use crate::measure::run::RunArgs;
 use crate::measure::watch::WatchArgs;
 use crate::see::compare::CompareArgs;
@@ -40,6 +41,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<RunArgs>("run", Measure),
     VerbEntry::new::<BenchArgs>("bench", Measure),
     VerbEntry::new::<WatchArgs>("watch", Measure),
+    VerbEntry::new::<ReproduceArgs>("reproduce", Measure),
     VerbEntry::new::<CompareArgs>("compare", See),
     VerbEntry::new::<ReportArgs>("report", See),
     VerbEntry::new::<PlotArgs>("plot", See),

@@ -30,7 +30,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map_err(|problems| format!("{problems:?}"))?;
     let scratch = std::env::temp_dir().join(format!("perflab-record-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
-    let paths = HostPaths { perflab: host::find_load_binary(), scratch: Some(scratch.clone()), kept: None };
+    let paths = HostPaths {
+        perflab: host::find_load_binary(),
+        scratch: Some(scratch.clone()),
+        kept: None,
+        free_port: None,
+    };
     let invocation = definition.build_invocation(&parameters, &host::host_scope(), &paths)?;
     let finished = execute_invocation(&invocation, &[], Nanos(60_000_000_000), &AtomicBool::new(false));
     fs::remove_dir_all(&scratch)?;

@@ -3,20 +3,20 @@
 //! Whatever can be checked from the text alone is checked when it is read and not after an hour of measuring.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use indexmap::IndexMap;
 use perflab_formats::metric_extraction::{MetricParseError, MetricValue, extract_metrics};
 use perflab_formats::metric_rules::{MetricAggregate, MetricRule, MetricRuleDocument};
-use perflab_model::expression::{ExpressionError, ExpressionScope};
+use perflab_model::expression::ExpressionScope;
 use perflab_model::resource_use::ResourceMetric;
 use perflab_model::study::TomlSource;
 use perflab_model::{Bytes, Facts, Metric, Nanos, Problem, Problems, Scalar};
-use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 
+use crate::argv_element::ArgvElement;
 use crate::parameter::{self, ParameterKind, WorkloadParameter};
+use crate::server::{ServerDocument, ServerSpec};
 
 /// One workload of the catalogue.
 #[derive(Debug, Clone)]
@@ -45,6 +45,8 @@ pub struct WorkloadDefinition {
     pub shell: bool,
     /// What runs around its iterations and is not timed.
     pub phases: UntimedPhases,
+    /// What it needs while it runs, started before each iteration.
+    pub server: Option<ServerSpec>,
     /// Exit codes that are no failure besides 0; -1 stands for all.
     pub allow_exit: Vec<i32>,
     /// Whether it runs under perflab's own language, in place of C's: for those of whose output nothing is read.
@@ -158,6 +160,23 @@ pub struct Requirements {
     pub disk: Option<Bytes>,
     /// What must be on PATH. The first of `argv` is added where it is not a template.
     pub programs: Vec<String>,
+    /// Memory of the machine, at least.
+    #[serde(deserialize_with = "deserialize_size")]
+    pub memory: Option<Bytes>,
+    /// CPUs of the machine, at least.
+    pub cpus: Option<u32>,
+    /// Nodes of memory, at least.
+    pub nodes: Option<u32>,
+    /// Options of the kernel: `NUMA_BALANCING` (built in or a module), or with the value that it must have, `HZ=1000`.
+    #[serde(rename = "kernel-config")]
+    pub kernel_config: Vec<String>,
+}
+
+impl Requirements {
+    /// Whether something of the machine itself is needed.
+    pub fn asks_for_machine(&self) -> bool {
+        self.memory.is_some() || self.cpus.is_some() || self.nodes.is_some() || !self.kernel_config.is_empty()
+    }
 }
 
 /// The file as it is written.
@@ -179,6 +198,7 @@ struct DefinitionDocument {
     conclude: Vec<ArgvElement>,
     #[serde(default)]
     cleanup: Vec<ArgvElement>,
+    server: Option<ServerDocument>,
     #[serde(default, rename = "allow-exit")]
     allow_exit: Vec<i32>,
     #[serde(default, rename = "keeps-locale")]
@@ -205,8 +225,11 @@ struct DefinitionDocument {
 
 impl DefinitionDocument {
     /// The timed command and the untimed ones, by their keys.
-    fn commands(&self) -> [(&'static str, &[ArgvElement]); 5] {
+    fn commands(&self) -> [(&'static str, &[ArgvElement]); 7] {
+        let server = self.server.as_ref();
         [
+            ("server.argv", server.map_or(&[], |server| &server.argv)),
+            ("server.ready.command", server.map_or(&[], ServerDocument::readiness_command)),
             ("argv", &self.argv),
             ("setup", &self.setup),
             ("prepare", &self.prepare),
@@ -256,6 +279,7 @@ impl WorkloadDefinition {
                 conclude: document.conclude,
                 cleanup: document.cleanup,
             },
+            server: document.server.and_then(ServerDocument::into_spec),
             allow_exit: document.allow_exit,
             keeps_locale: document.keeps_locale,
             traced: document.traced,
@@ -423,103 +447,9 @@ fn deserialize_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     Bytes::parse(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
-/// One element of `argv`. An element that renders empty is dropped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ArgvElement {
-    /// `"--time={{ duration }}"`
-    Plain(String),
-    /// `{ when = "mode == 'thread'", args = ["--threads"] }`
-    When {
-        /// an expression over the parameters and the host
-        when: String,
-        /// templates
-        args: Vec<String>,
-    },
-    /// `{ words = "{{ command }}" }`: a template whose text is split into words as a shell would
-    Words(String),
-}
-
-impl ArgvElement {
-    /// All its texts that are templates.
-    pub fn templates(&self) -> &[String] {
-        match self {
-            ArgvElement::Plain(template) | ArgvElement::Words(template) => std::slice::from_ref(template),
-            ArgvElement::When { args, .. } => args,
-        }
-    }
-
-    /// What it becomes: none, one or several arguments.
-    pub fn render(&self, scope: &ExpressionScope) -> Result<Vec<String>, ExpressionError> {
-        if let ArgvElement::When { when, .. } = self
-            && scope.evaluate(when)? != Scalar::Bool(true)
-        {
-            return Ok(Vec::new());
-        }
-        if let ArgvElement::Words(template) = self {
-            return split_words(&scope.render(template)?);
-        }
-        let rendered: Result<Vec<String>, _> =
-            self.templates().iter().map(|template| scope.render(template)).collect();
-        Ok(rendered?.into_iter().filter(|argument| !argument.is_empty()).collect())
-    }
-}
-
-/// The words of a text, as a shell would split it.
-///
-/// # Errors
-/// A quotation mark that is not closed, or an escape of nothing.
-pub fn split_words(text: &str) -> Result<Vec<String>, ExpressionError> {
-    let refuse = || ExpressionError::Failed {
-        expression: text.to_owned(),
-        reason: "a quotation mark is not closed, or the text ends within an escape".into(),
-    };
-    shlex::split(text).ok_or_else(refuse)
-}
-
-/// `{ when = …, args = … }` or `{ words = … }`.
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ArgvTable {
-    when: Option<String>,
-    args: Option<Vec<String>>,
-    words: Option<String>,
-}
-
-impl<'de> serde::de::Deserialize<'de> for ArgvElement {
-    fn deserialize<D: serde::de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ArgvElementVisitor)
-    }
-}
-
-/// Written by hand, because an untagged enum would answer every slip with "did not match any variant".
-struct ArgvElementVisitor;
-
-impl<'de> Visitor<'de> for ArgvElementVisitor {
-    type Value = ArgvElement;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an argument: a text, or a table with `when` and `args`, or with `words`")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<ArgvElement, E> {
-        Ok(ArgvElement::Plain(text.into()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ArgvElement, A::Error> {
-        let table = ArgvTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        match (table.when, table.args, table.words) {
-            (None, None, Some(words)) => Ok(ArgvElement::Words(words)),
-            (Some(when), Some(args), None) => Ok(ArgvElement::When { when, args }),
-            (Some(_), _, None) => Err(de::Error::missing_field("args")),
-            (_, _, None) => Err(de::Error::missing_field("when")),
-            _ => Err(de::Error::custom("`words` stands alone: it does not go with `when` and `args`")),
-        }
-    }
-}
-
 /// Names that a template may use besides the parameters.
 fn template_names<'a>() -> impl Iterator<Item = &'a str> {
-    Facts::VARIABLES.iter().map(|(name, _)| *name).chain(["scratch", "kept", "perflab"])
+    Facts::VARIABLES.iter().map(|(name, _)| *name).chain(["scratch", "kept", "perflab", "free_port"])
 }
 
 /// All problems of a definition except those of its metrics.
@@ -536,6 +466,7 @@ fn definition_problems(document: &DefinitionDocument) -> Vec<Problem> {
     }
     found.extend(brief_problems(document));
     found.extend(script_problem(document));
+    found.extend(document.server.iter().flat_map(ServerDocument::problems));
     found.extend(archive_problem(document));
     found.extend(template_problems(document));
     found
@@ -628,6 +559,8 @@ fn template_problems(document: &DefinitionDocument) -> Vec<Problem> {
             texts.push((key, when.clone(), true));
         }
     }
+    let readiness = document.server.iter().flat_map(ServerDocument::readiness_templates);
+    texts.extend(readiness.map(|(key, text)| (key.to_owned(), text.clone(), false)));
     let environment = document.environment.iter();
     texts.extend(environment.map(|(name, text)| (format!("environment.{name}"), text.clone(), false)));
     texts

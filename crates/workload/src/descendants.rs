@@ -210,6 +210,7 @@ fn is_process_living(pid: i32, started: u64) -> bool {
 ///
 /// One escapes us only if it clears its environment, leaves the group, and loses its parent before we
 /// first look, which is at the end; nothing short of a cgroup would find it.
+#[derive(Debug)]
 pub(crate) struct ExecutionProcesses {
     group: i32,
     mark: String,

@@ -22,6 +22,14 @@ pub enum WorkloadError {
         /// the workload
         workload: String,
     },
+    /// The machine is not one that it can run on.
+    #[error("workload `{workload}` needs {lacks}")]
+    UnfitMachine {
+        /// the workload
+        workload: String,
+        /// what it needs, and what there is
+        lacks: String,
+    },
     /// It writes files and was given no directory.
     #[error("workload `{workload}` needs a scratch directory, and none was given")]
     NeedsScratch {
@@ -49,6 +57,30 @@ pub enum WorkloadError {
         key: String,
         /// why
         source: ExpressionError,
+    },
+    /// Somebody else listens where the server is to.
+    #[error("port {port} of 127.0.0.1 is taken: something listens on it already; choose another, or end it")]
+    PortTaken {
+        /// the port
+        port: u16,
+    },
+    /// The server ended by itself.
+    #[error("the server `{program}` {end}")]
+    ServerEnded {
+        /// the program
+        program: String,
+        /// how, with the end of its output
+        end: String,
+    },
+    /// The server took too long.
+    #[error("the server `{program}` was not ready within {within}: {printed}")]
+    ServerNotReady {
+        /// the program
+        program: String,
+        /// how long it was waited for
+        within: perflab_model::Nanos,
+        /// the end of its output
+        printed: String,
     },
     /// Nothing to execute.
     #[error("nothing to run: argv is empty")]
@@ -78,9 +110,13 @@ impl Classify for WorkloadError {
         match self {
             WorkloadError::NotInstalled { .. }
             | WorkloadError::NeedsRoot { .. }
+            | WorkloadError::UnfitMachine { .. }
             | WorkloadError::NeedsScratch { .. }
             | WorkloadError::DiskFull { .. }
             | WorkloadError::Empty
+            | WorkloadError::PortTaken { .. }
+            | WorkloadError::ServerEnded { .. }
+            | WorkloadError::ServerNotReady { .. }
             | WorkloadError::Start { .. }
             | WorkloadError::Running { .. } => ErrorClass::Environment,
             WorkloadError::Template { source, .. } => source.class(),

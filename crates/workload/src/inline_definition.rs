@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 
 use perflab_model::expression::template_names;
-use perflab_model::study::{CommandLine, FactorKind, Study, TomlSource, WorkloadSpec};
+use perflab_model::study::{
+    CommandLine, FactorKind, ServerCommand, ServerReadiness, Study, TomlSource, WorkloadSpec,
+};
 use perflab_model::{Problem, Scalar};
 use toml::Value;
 
@@ -28,6 +30,9 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     put("argv", command_elements(command, spec));
     for (key, command) in spec.untimed_commands() {
         put(key, command_elements(command, spec));
+    }
+    if let Some(server) = &spec.server {
+        put("server", server_table(server, spec));
     }
     if !spec.allow_exit.is_empty() {
         put("allow-exit", spec.allow_exit.iter().map(|code| i64::from(*code)).collect::<Vec<_>>().into());
@@ -55,6 +60,7 @@ pub(crate) fn place_in_study(name: &str, problem: Problem) -> Problem {
     let key = match first {
         "argv" => format!("workload.{name}.command"),
         "metric" => format!("workload.{name}.metric{rest}"),
+        "server" => format!("workload.{name}.server{}", rest.replace(".argv", ".command")),
         "parameter" => format!("workload.{name}.parameters"),
         "setup" | "prepare" | "conclude" | "cleanup" | "allow-exit" => format!("workload.{name}.{first}"),
         _ => format!("workload.{name}"),
@@ -78,10 +84,28 @@ fn command_elements(command: &CommandLine, spec: &WorkloadSpec) -> Value {
     }
 }
 
+/// The server of a command as a definition has it.
+fn server_table(server: &ServerCommand, spec: &WorkloadSpec) -> Value {
+    let mut table = toml::Table::new();
+    table.insert("argv".to_owned(), command_elements(&server.command, spec));
+    let ServerReadiness { port, line, file, command } = &server.ready;
+    let mut ready = toml::Table::new();
+    for (key, text) in [("port", port), ("line", line), ("file", file)] {
+        ready.extend(text.iter().map(|text| (key.to_owned(), text.as_str().into())));
+    }
+    ready.extend(command.iter().map(|command| ("command".to_owned(), command_elements(command, spec))));
+    table.insert("ready".to_owned(), ready.into());
+    for (key, time) in [("within", server.within), ("stop-within", server.stop_within)] {
+        table.extend(time.map(|time| (key.to_owned(), format!("{}ns", time.0.0).into())));
+    }
+    table.into()
+}
+
 /// All texts of the commands, timed and untimed.
 fn command_texts(spec: &WorkloadSpec) -> impl Iterator<Item = &String> {
-    let commands = spec.untimed_commands().map(|(_, command)| command).chain(spec.command.as_ref());
-    commands.flat_map(CommandLine::templates)
+    let commands = spec.untimed_commands().chain(spec.server_commands()).map(|(_, command)| command);
+    let readiness = spec.server.iter().flat_map(|server| server.ready.port.iter().chain(&server.ready.file));
+    commands.chain(spec.command.as_ref()).flat_map(CommandLine::templates).chain(readiness)
 }
 
 /// The names that texts need from parameters and host. One that is no template is told with its place when the definition is
@@ -141,7 +165,7 @@ fn metric_rules(spec: &WorkloadSpec) -> Value {
 mod tests {
     use super::*;
     use crate::Catalogue;
-    use crate::definition::ArgvElement;
+    use crate::argv_element::ArgvElement;
 
     fn catalogue_of(text: &str) -> Result<Catalogue, Vec<Problem>> {
         let study = TomlSource::new("s.toml", text).parse_study().unwrap();

@@ -6,7 +6,8 @@ use indexmap::IndexMap;
 use perflab_model::Scalar;
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 
-use crate::definition::{ArgvElement, UntimedPhase};
+use crate::argv_element::ArgvElement;
+use crate::definition::UntimedPhase;
 use crate::{WorkloadDefinition, WorkloadError, install};
 
 /// Paths on the host that only the caller knows.
@@ -18,6 +19,8 @@ pub struct HostPaths {
     pub scratch: Option<PathBuf>,
     /// A directory beside it that all cases share, and that lasts as long as the disk: for what is made once.
     pub kept: Option<PathBuf>,
+    /// A TCP port of 127.0.0.1 that was free a moment ago, the same for all commands of an iteration.
+    pub free_port: Option<u16>,
 }
 
 /// One command, ready to run.
@@ -99,7 +102,7 @@ impl WorkloadDefinition {
     }
 
     /// The arguments of a command under `key`.
-    fn render_elements(
+    pub(crate) fn render_elements(
         &self,
         key: &str,
         elements: &[ArgvElement],
@@ -113,7 +116,10 @@ impl WorkloadDefinition {
         Ok(argv)
     }
 
-    fn render_environment(&self, scope: &ExpressionScope) -> Result<Vec<(String, String)>, WorkloadError> {
+    pub(crate) fn render_environment(
+        &self,
+        scope: &ExpressionScope,
+    ) -> Result<Vec<(String, String)>, WorkloadError> {
         let mut all: Vec<(String, String)> =
             (!self.keeps_locale).then(c_locale_variable).into_iter().collect();
         all.extend(install::program_search_path(self).map(|path| ("PATH".into(), path)));
@@ -126,12 +132,12 @@ impl WorkloadDefinition {
         Ok(all)
     }
 
-    fn template_error(&self, key: String, source: ExpressionError) -> WorkloadError {
+    pub(crate) fn template_error(&self, key: String, source: ExpressionError) -> WorkloadError {
         WorkloadError::Template { workload: self.name.clone(), key, source }
     }
 }
 
-fn build_scope(
+pub(crate) fn build_scope(
     parameters: &IndexMap<String, Scalar>,
     scope: &ExpressionScope,
     host: &HostPaths,
@@ -145,6 +151,9 @@ fn build_scope(
         if let Some(place) = place {
             scope.set(name, Scalar::Text(place.display().to_string()));
         }
+    }
+    if let Some(port) = host.free_port {
+        scope.set("free_port", Scalar::Int(port.into()));
     }
     scope
 }

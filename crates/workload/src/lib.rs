@@ -15,6 +15,9 @@
 //! | [`install`] | packages, or a source archive of known checksum |
 //! | [`invocation`] | argv, environment and directory with everything filled in |
 //! | [`execution`] | one execution, stopped with all its descendants at its time limit |
+//! | `background_execution`, `server`, `running_server` | a program that runs beside an execution; `[server]` and when it is ready |
+//! | [`argv_element`] | one element of a command |
+//! | `trial` | one execution with everything around it |
 //! | `reap` | the end of a process, with what it used |
 //! | `system_calls` | what the kernel does for us and no library offers as safe: the one file with `unsafe` |
 //! | `descendants`, `execution_guard` | every process of an execution; a process that ends them when perflab is killed |
@@ -23,6 +26,8 @@
 //! | [`load`] | the built-in loads behind `perflab load NAME` |
 //! | [`error`] | why a workload cannot be run, and what to do |
 
+pub mod argv_element;
+mod background_execution;
 pub mod catalogue;
 pub mod definition;
 mod descendants;
@@ -40,7 +45,11 @@ mod placed_start;
 mod reap;
 pub mod requirements;
 mod system_calls;
+mod running_server;
+mod server;
+mod trial;
 
+pub use background_execution::{BackgroundEnd, BackgroundExecution};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use definition::{Requirements, UntimedPhase, WorkloadDefinition};
 pub use descendants::{ExecutionOwner, end_process_tree, find_unknown_executions};
@@ -52,8 +61,10 @@ pub use invocation::{HostPaths, Invocation};
 pub use load::run_load;
 /// The variable that tells a program where to write its trace.
 pub use optrace::ENVIRONMENT as TRACE_VARIABLE;
-pub use placed_start::{PlacedStart, list_allowed_cpus};
 pub use parameter::{ParameterKind, WorkloadParameter};
 /// What its outputs give, and why they do not.
 pub use perflab_formats::metric_extraction::{MetricParseError, MetricValue};
 pub use perflab_formats::metric_rules::{MetricAggregate, MetricRule};
+pub use placed_start::{PlacedStart, list_allowed_cpus};
+pub use running_server::{RunningServer, ServerInvocation, find_free_port};
+pub use trial::{TrialError, try_workload};

@@ -9,13 +9,14 @@ use std::sync::atomic::AtomicBool;
 use fixtures::skip_test;
 use perflab_model::Nanos;
 use perflab_workload::{
-    Catalogue, ExecutionEnd, HostPaths, Invocation, WorkloadDefinition, WorkloadError, execute_invocation,
+    Catalogue, ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadError, WorkloadExecution,
+    execute_invocation, try_workload,
 };
 
 /// Generous: a busy CI machine is slow, and a hang is what it is for.
 const LIMIT: Nanos = Nanos(120_000_000_000);
 
-fn brief_invocation(definition: &WorkloadDefinition, scratch: &std::path::Path) -> Invocation {
+fn try_briefly(definition: &WorkloadDefinition, scratch: &std::path::Path) -> WorkloadExecution {
     let scope = host::host_scope();
     let parameters =
         definition.resolve_parameters(&definition.brief, &scope).expect("brief parameters are checked");
@@ -23,8 +24,9 @@ fn brief_invocation(definition: &WorkloadDefinition, scratch: &std::path::Path) 
         perflab: host::find_load_binary(),
         scratch: Some(scratch.into()),
         kept: Some(scratch.join("kept")),
+        free_port: perflab_workload::find_free_port(),
     };
-    definition.build_invocation(&parameters, &scope, &paths).expect("templates are filled")
+    try_workload(definition, &parameters, &scope, &paths, LIMIT).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn run_workload_twice(definition: &WorkloadDefinition) {
@@ -36,10 +38,9 @@ fn run_workload_twice(definition: &WorkloadDefinition) {
         Err(error) => panic!("{error}"),
     }
     let scratch = tempfile::tempdir().unwrap();
-    let invocation = brief_invocation(definition, scratch.path());
     // Twice in the same directory, as two iterations are.
     for _ in 0..2 {
-        let finished = execute_invocation(&invocation, &[], LIMIT, &AtomicBool::new(false)).unwrap();
+        let finished = try_briefly(definition, scratch.path());
         let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
         assert_eq!(
             finished.outcome,
@@ -83,7 +84,8 @@ fn a_port_in_use_is_a_clear_failure() {
         }
         let given = [("port".to_owned(), port.into())].into();
         let parameters = definition.resolve_parameters(&given, &host::host_scope()).unwrap();
-        let paths = HostPaths { perflab: host::find_load_binary(), scratch: None, kept: None };
+        let paths =
+            HostPaths { perflab: host::find_load_binary(), scratch: None, kept: None, free_port: None };
         let invocation = definition.build_invocation(&parameters, &host::host_scope(), &paths).unwrap();
         let finished = execute_invocation(&invocation, &[], LIMIT, &AtomicBool::new(false)).unwrap();
         assert_eq!(finished.outcome, ExecutionEnd::Exit { code: 1 }, "{}", finished.stderr.text());

@@ -39,4 +39,4 @@ pub use target::{
     AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,
 };
 pub use validation::{find_study_problems, stopping_rule_problems};
-pub use workload_spec::{CommandLine, WorkloadSpec};
+pub use workload_spec::{CommandLine, ServerCommand, ServerReadiness, WorkloadSpec};

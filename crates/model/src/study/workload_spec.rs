@@ -8,6 +8,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
+use crate::quantity::DurationText;
 use crate::scalar::Scalar;
 use crate::study::study_list::StudyList;
 
@@ -38,6 +39,9 @@ pub struct WorkloadSpec {
     /// A command after the last iteration, however the run ends; not timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<CommandLine>,
+    /// A server that the command needs while it runs, started before each iteration and ended after it; not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerCommand>,
     /// Exit codes of the command that are no failure besides 0; `[-1]` stands for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_exit: Vec<i32>,
@@ -55,6 +59,40 @@ pub struct WorkloadSpec {
     /// Environment variables.
     #[serde(default)]
     pub environment: IndexMap<String, String>,
+}
+
+/// `[workload.NAME.server]`: a program that is there while the command runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ServerCommand {
+    /// What is started. `{{ free_port }}` stands for a TCP port that is free, here as in all commands of the workload.
+    pub command: CommandLine,
+    /// When it is ready: one of the four.
+    pub ready: ServerReadiness,
+    /// How long that may take (default: 10s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<DurationText>,
+    /// How long it may take to end when it is asked to; then it is killed (default: 5s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_within: Option<DurationText>,
+}
+
+/// When a server is ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerReadiness {
+    /// A TCP port of 127.0.0.1 accepts connections: `"{{ free_port }}"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// A line of its output fits this regular expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// A file is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// A command ends with exit code 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandLine>,
 }
 
 /// A command: a text for a shell, or its words.
@@ -139,6 +177,15 @@ impl WorkloadSpec {
         all.into_iter().filter_map(|(key, command)| Some((key, command.as_ref()?)))
     }
 
+    /// The commands of its server, by their keys.
+    pub fn server_commands(&self) -> impl Iterator<Item = (&'static str, &CommandLine)> {
+        let server = self.server.iter();
+        server.flat_map(|server| {
+            let ready = server.ready.command.as_ref().map(|command| ("server.ready.command", command));
+            [("server.command", &server.command)].into_iter().chain(ready)
+        })
+    }
+
     /// What the table of the workload called `name` alone can get wrong.
     pub(crate) fn problems(&self, name: &str) -> Vec<Problem> {
         let key = |part: &str| format!("workload.{name}.{part}");
@@ -147,7 +194,8 @@ impl WorkloadSpec {
             let problem = Problem::new(key("use"), "does not go with a `command` of the study's own");
             found.push(problem.with_hint("keep one of the two"));
         }
-        let commands = self.command.iter().map(|command| ("command", command)).chain(self.untimed_commands());
+        let commands = self.command.iter().map(|command| ("command", command));
+        let commands = commands.chain(self.untimed_commands()).chain(self.server_commands());
         for (part, _) in commands.filter(|(_, command)| command.is_empty()) {
             found.push(Problem::new(key(part), "runs nothing").with_hint("name a program and its arguments"));
         }
@@ -156,6 +204,7 @@ impl WorkloadSpec {
                 ("shell", self.shell.is_some()),
                 ("allow-exit", !self.allow_exit.is_empty()),
                 ("metric", !self.metric.is_empty()),
+                ("server", self.server.is_some()),
             ];
             let needless = needless.into_iter().filter(|(_, given)| *given).map(|(part, _)| part);
             for part in needless.chain(self.untimed_commands().map(|(part, _)| part)) {

@@ -12,6 +12,7 @@ use perflab_formats::kernel::small_values::find_field;
 use sha2::{Digest, Sha256};
 
 use crate::facts::collector::FactCollector;
+use crate::root::Root;
 use perflab_model::fact_table;
 
 pub(crate) fn collect_kernel_facts(notes: &mut FactCollector<'_>) {
@@ -90,23 +91,43 @@ const OPTIONS: &[&str] = &[
 ];
 
 fn collect_config_facts(notes: &mut FactCollector<'_>) {
-    let Some((text, source)) = read_kernel_config(notes) else { return };
+    let Some((text, source)) = read_kernel_config(notes.root) else { return };
     notes.add(fact_table::KERNEL_CONFIG_SHA256, hash_config(&text).as_str(), &source);
     for option in OPTIONS {
         notes.add_optional(fact_table::KERNEL_CONFIG.key(option), find_config_option(&text, option), &source);
     }
 }
 
-/// The text, from the running kernel where it carries it, else from the file installed beside it.
-fn read_kernel_config(notes: &FactCollector<'_>) -> Option<(String, String)> {
-    let release = notes.read("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let installed = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
-    let built_in = read_gzipped_config(notes, "/proc/config.gz");
-    built_in.or_else(|| installed.into_iter().find_map(|path| Some((notes.read(&path)?, path))))
+/// The options of the running kernel, as its configuration says them.
+#[derive(Debug, Clone)]
+pub struct KernelConfig(String);
+
+impl KernelConfig {
+    /// Reads it; none where neither the kernel nor the system has it.
+    pub fn read(root: &Root) -> Option<Self> {
+        read_kernel_config(root).map(|(text, _)| KernelConfig(text))
+    }
+
+    /// The value of an option, named without `CONFIG_`: `y`, `m`, a number or a text; `n` where it is not set or not known to it.
+    pub fn option(&self, name: &str) -> &str {
+        find_config_option(&self.0, name).unwrap_or("n")
+    }
 }
 
-fn read_gzipped_config(notes: &FactCollector<'_>, path: &str) -> Option<(String, String)> {
-    let packed = std::fs::File::open(notes.root.path(path)).ok()?;
+/// The text, from the running kernel where it carries it, else from the file installed beside it.
+fn read_kernel_config(root: &Root) -> Option<(String, String)> {
+    let release = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let installed = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
+    let built_in = read_gzipped_config(root, "/proc/config.gz");
+    built_in.or_else(|| {
+        installed
+            .into_iter()
+            .find_map(|path| Some((root.read(&path).ok().filter(|text| !text.is_empty())?, path)))
+    })
+}
+
+fn read_gzipped_config(root: &Root, path: &str) -> Option<(String, String)> {
+    let packed = std::fs::File::open(root.path(path)).ok()?;
     let mut text = String::new();
     GzDecoder::new(packed).take(LARGEST).read_to_string(&mut text).ok()?;
     Some((text.trim_end().to_owned(), path.into()))

@@ -13,4 +13,5 @@ pub(crate) mod kernel;
 pub(crate) mod memory;
 
 pub use families::{FactFamily, all_fact_families, collect_facts};
+pub use kernel::KernelConfig;
 pub use memory::read_available_memory;

@@ -1,7 +1,5 @@
 //! The catalogue: `perflab workload list`, `show`, `install`, `try`.
 
-use std::sync::atomic::AtomicBool;
-
 use clap::{Args, Subcommand};
 use indexmap::IndexMap;
 use perflab_conduct::execution_records::ExecutionRecord;
@@ -162,16 +160,16 @@ fn try_workload(
     let [scratch, kept] = [(); 2].map(|()| definition.needs.scratch.then(made).transpose());
     let (scratch, kept) = (scratch?, kept?);
     let path = |folder: &Option<TemporaryFolder>| folder.as_ref().map(|folder| folder.path().to_owned());
-    let host = HostPaths { perflab: std::env::current_exe()?, scratch: path(&scratch), kept: path(&kept) };
-    let invocation = definition.build_invocation(&parameters, &scope, &host)?;
+    let host = HostPaths {
+        perflab: std::env::current_exe()?,
+        scratch: path(&scratch),
+        kept: path(&kept),
+        free_port: perflab_workload::find_free_port(),
+    };
     let _executions =
         ExecutionRecord::write(&perflab_observe::own_directories::state_directory(), &boot).ok();
-    let finished = perflab_workload::execute_invocation(
-        &invocation,
-        &[],
-        Nanos(600_000_000_000),
-        &AtomicBool::new(false),
-    )?;
+    let limit = Nanos(600_000_000_000);
+    let finished = perflab_workload::try_workload(definition, &parameters, &scope, &host, limit)?;
     print_measured_metrics(context, definition, &finished)
 }
 

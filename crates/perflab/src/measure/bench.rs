@@ -13,7 +13,7 @@ use perflab_model::study::TomlSource;
 use perflab_model::{Nanos, RunStatus};
 use perflab_present::command_times::{command_times_grid, hyperfine_document};
 use perflab_present::comparison::{OutputFormat, render_comparisons};
-use perflab_workload::definition::split_words;
+use perflab_workload::argv_element::split_words;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};

@@ -5,6 +5,7 @@ pub mod command_study;
 pub mod command_words;
 pub(crate) mod event_consumers;
 pub(crate) mod progress;
+pub mod reproduce;
 pub mod run;
 pub mod varied_factor;
 pub mod watch;

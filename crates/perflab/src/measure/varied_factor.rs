@@ -75,7 +75,10 @@ impl FromStr for VariedFactor {
             return Err(refuse(format!("`{text}` needs two levels or more, and none that is empty")));
         }
         let name = given_name.map_or_else(|| factor_name(kind, key.as_deref()), str::to_owned);
-        Ok(VariedFactor { name, factor: Factor { kind, key, workload: None, on: None, levels: levels.into() } })
+        Ok(VariedFactor {
+            name,
+            factor: Factor { kind, key, workload: None, on: None, levels: levels.into() },
+        })
     }
 }
 

@@ -155,7 +155,7 @@ pub fn overhead_line(manifest: &Manifest) -> String {
 
 fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> Result<(), Failure> {
     let mut found: IndexMap<&str, (String, String)> = IndexMap::new();
-    for name in ["stdout", "stderr"] {
+    for name in ["stdout", "stderr", "server stdout", "server stderr"] {
         if let Some(text) = run.read_output(Some(slot), name)? {
             found.insert(name, (format!("--- {name} of iteration {slot}"), text));
         }

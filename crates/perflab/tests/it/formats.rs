@@ -47,6 +47,7 @@ const VERBS: &[&str] = &[
     "run one.toml --label plain",
     "bench true false -i -r 2",
     "watch --quiet-time 0s -- true",
+    "reproduce first",
     "compare first second",
     "compare first --by factor",
     "compare first --by factor --style mmtests",
