@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::{Nanos, Scalar};
 
@@ -27,11 +28,11 @@ pub enum TrialError {
     },
 }
 
-impl perflab_model::error_class::Classify for TrialError {
-    fn class(&self) -> perflab_model::error_class::ErrorClass {
+impl Classify for TrialError {
+    fn class(&self) -> ErrorClass {
         match self {
             TrialError::Workload(error) => error.class(),
-            TrialError::Phase { .. } => perflab_model::error_class::ErrorClass::WorkloadFailed,
+            TrialError::Phase { .. } => ErrorClass::WorkloadFailed,
         }
     }
 }

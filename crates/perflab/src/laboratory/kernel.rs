@@ -61,11 +61,16 @@ fn show_kernel(context: &App, name: &str) -> Result<Exit, Failure> {
             }))
             .map(|()| Exit::Fine);
     }
+    let mut grid = Grid::new(["what", "value"].map(GridColumn::left));
     let Some(kernel) = kernel else {
-        context.note("it is not here yet");
+        let verb = recipes.get(name)?.source.verb();
+        let get = format!("perflab kernel {verb} {name}");
+        for row in [["release", "not here yet"], ["to get it", &get]] {
+            grid.add_row(row.map(GridCell::from));
+        }
+        context.print_grid(&grid)?;
         return Ok(Exit::Fine);
     };
-    let mut grid = Grid::new(["what", "value"].map(GridColumn::left));
     let modules = kernel.modules.as_ref().map_or_else(|| "none".into(), |path| path.display().to_string());
     let image = kernel.image.display().to_string();
     for row in [["release", &kernel.release], ["image", &image], ["modules", &modules]] {

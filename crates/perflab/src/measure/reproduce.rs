@@ -11,7 +11,7 @@ use perflab_workload::{Catalogue, HostPaths, UntimedPhase, WorkloadDefinition};
 use serde::Serialize;
 
 use crate::app::{App, print_result};
-use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
+use crate::failure::{Exit, Failure, UnexpectedError, UsageError};
 use crate::measure::run::{self, RunArgs};
 use crate::see::compare::CompareArgs;
 use crate::selection;
@@ -136,7 +136,7 @@ fn run_again(
     let command = CompareArgs::augment_args(clap::Command::new("compare"));
     let matches = command.try_get_matches_from(["compare", &before, &after]);
     let compared = matches.and_then(|matches| CompareArgs::from_arg_matches(&matches));
-    let compared = compared.map_err(|error| crate::failure::UnexpectedError(error.to_string()))?;
+    let compared = compared.map_err(|error| UnexpectedError(error.to_string()))?;
     crate::see::compare::compare_runs(context, &compared)
 }
 
@@ -168,7 +168,8 @@ fn describe_run(context: &App, found: &RunDir, manifest: &Manifest) -> Result<Re
 fn write_study(manifest: &Manifest) -> Result<String, Failure> {
     let mut study = manifest.study.clone();
     study.run.seed = None;
-    let mut table = toml::Table::try_from(&study).context("the study cannot be written as TOML")?;
+    let mut table = toml::Table::try_from(&study)
+        .map_err(|error| UnexpectedError(format!("the study cannot be written as TOML: {error}")))?;
     let is_empty = |value: &toml::Value| value.as_table().is_some_and(toml::Table::is_empty);
     table.retain(|_, value| !is_empty(value));
     for (_, workload) in table.get_mut("workload").and_then(toml::Value::as_table_mut).into_iter().flatten() {
