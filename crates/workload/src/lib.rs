@@ -44,9 +44,9 @@ pub mod parameter;
 mod placed_start;
 mod reap;
 pub mod requirements;
-mod system_calls;
 mod running_server;
 mod server;
+mod system_calls;
 mod trial;
 
 pub use background_execution::{BackgroundEnd, BackgroundExecution};

@@ -1,6 +1,7 @@
 //! System calls that rustix, nix and memmap2 do not offer as safe ones, each behind a function or type that is safe to use.
 //!
-//! This is the one file of the crate with `unsafe` in it: the end of a process with what it used, and what the built-in loads need.
+//! This is the one file of the crate with `unsafe` in it: the end of a process with what it used, where a
+//! thread's memory comes from, and what the built-in loads need.
 
 #![allow(unsafe_code, reason = "the kernel reads and writes memory that is given to it, and gives memory")]
 
@@ -43,6 +44,45 @@ pub(crate) fn wait_with_usage(pid: Pid) -> io::Result<(ExitStatus, libc::rusage)
 pub(crate) fn zeroed_usage() -> libc::rusage {
     // SAFETY: it holds integers only, of which zero is a valid value.
     unsafe { MaybeUninit::<libc::rusage>::zeroed().assume_init() }
+}
+
+/// Words of a mask of nodes: kernels have at most 1,024 of them.
+pub(crate) const NODE_WORDS: usize = 1024 / libc::c_ulong::BITS as usize;
+
+/// Bits of such a mask.
+const NODE_BITS: libc::c_ulong = 1024;
+
+/// The memory policy of this thread: get_mempolicy(2). Its mode with its flags, and the nodes that it is about, a bit each.
+///
+/// # Errors
+/// The kernel has no such system call, or a filter refuses it.
+pub(crate) fn get_memory_policy() -> io::Result<(libc::c_int, [libc::c_ulong; NODE_WORDS])> {
+    let (mut mode, mut nodes): (libc::c_int, _) = (0, [0; NODE_WORDS]);
+    let no_address = ptr::null_mut::<libc::c_void>();
+    // SAFETY: the kernel writes one integer and `NODE_BITS` bits, which is what both pointers have room for.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            ptr::from_mut(&mut mode),
+            nodes.as_mut_ptr(),
+            NODE_BITS,
+            no_address,
+            0_u64,
+        )
+    };
+    if status == 0 { Ok((mode, nodes)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes a memory policy that of this thread: set_mempolicy(2).
+///
+/// # Errors
+/// A node is not there, or a filter refuses the system call.
+pub(crate) fn set_memory_policy(mode: libc::c_int, nodes: &[libc::c_ulong; NODE_WORDS]) -> io::Result<()> {
+    let has_nodes = nodes.iter().any(|word| *word != 0);
+    let (mask, bits) = if has_nodes { (nodes.as_ptr(), NODE_BITS) } else { (ptr::null(), 0) };
+    // SAFETY: the kernel reads `bits` bits, which is none or as many as the array has.
+    let status = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Runs `body` in a child of this process, which ends with the code that it returns, or with 101 where it panics.

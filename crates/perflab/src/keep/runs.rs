@@ -54,11 +54,23 @@ fn summary_cells(summary: &RunSummary) -> [GridCell; 5] {
     let done = format!("{}/{}", summary.iterations, summary.planned);
     [
         summary.label.as_deref().map_or_else(GridCell::missing, GridCell::from),
-        summary.title.as_str().into(),
+        GridCell::with_text(shorten_title(&summary.title), summary.title.as_str()),
         GridCell::with_text(format_local_time(summary.begun), summary.begun.to_string()),
         summary.status.to_string().as_str().into(),
         GridCell::with_text(done, summary.iterations),
     ]
+}
+
+/// Letters of a title in the list; the rest is in `show`.
+const TITLE_WIDTH: usize = 60;
+
+/// A title that leaves room for the other columns: that of a command is as long as the command.
+fn shorten_title(title: &str) -> String {
+    if title.chars().count() <= TITLE_WIDTH {
+        return title.to_owned();
+    }
+    let kept: String = title.chars().take(TITLE_WIDTH - 1).collect();
+    format!("{}…", kept.trim_end())
 }
 
 /// A wall-clock time as people read it, in this machine's time zone.

@@ -87,7 +87,7 @@ pub struct BenchArgs {
     #[arg(short = 'P', long, num_args = 3, value_names = ["NAME", "MIN", "MAX"])]
     pub parameter_scan: Vec<String>,
     /// The step of --parameter-scan
-    #[arg(short = 'D', long, value_name = "N", default_value_t = 1)]
+    #[arg(short = 'D', long, value_name = "N", default_value_t = 1, requires = "parameter_scan")]
     pub parameter_step_size: u32,
     /// What to record meanwhile (repeatable; `perflab monitor list`)
     #[arg(long, value_name = "NAME")]
