@@ -1,7 +1,8 @@
 //! How long `perflab compare` takes for two runs of 1,000 cases x 30 iterations, with one metric, three and ten:
 //! reading both from an archive, and comparing them.
 //!
-//! `cargo bench -p perflab-analyze` prints milliseconds, the median of five. Half of the rows do not change, half do;
+//! `cargo bench -p perflab-analyze` prints milliseconds, the median of five, and beside those of the clock those of the processor, which
+//! other programs hardly change. Half of the rows do not change, half do;
 //! the noise leaves many unclear, which is the slowest verdict. The goals: 1,000 rows in 0.6 s with reading, 10,000
 //! rows compared in 2 s on one core (`taskset -c 0`).
 
@@ -31,10 +32,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             times.push(measure_comparison(&archive)?);
         }
         times.sort_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));
-        let Some((read, compared, found)) = times.get(2) else { continue };
+        let Some((read, compared, cpu, found)) = times.get(2) else { continue };
         println!(
             "2 runs x 1,000 cases x 30 iterations x {metrics} metrics: read {read:.0} ms, compare {compared:.0} ms, \
-             together {:.0} ms ({} rows, {} unclear)",
+             together {:.0} ms, of the processor {cpu:.0} ms ({} rows, {} unclear)",
             read + compared,
             found.rows.len(),
             found.rows.iter().filter(|row| row.verdict_word() == "unclear").count(),
@@ -43,14 +44,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Milliseconds to read both runs, and to compare them.
-fn measure_comparison(archive: &Archive) -> Result<(f64, f64, Comparison), Box<dyn Error>> {
+/// Milliseconds to read both runs, and to compare them, and those of the processor for both together.
+fn measure_comparison(archive: &Archive) -> Result<(f64, f64, f64, Comparison), Box<dyn Error>> {
+    let cpu = processor_milliseconds()?;
     let begin = Instant::now();
     let [baseline, candidate] = [read_side(archive, IDS[0])?, read_side(archive, IDS[1])?];
     let read = begin.elapsed();
     let begin = Instant::now();
     let found = compare_sides(&baseline, &[candidate], &AnalysisOptions::default())?;
-    Ok((read.as_secs_f64() * 1e3, begin.elapsed().as_secs_f64() * 1e3, found))
+    let compared = begin.elapsed();
+    let cpu = processor_milliseconds()? - cpu;
+    Ok((read.as_secs_f64() * 1e3, compared.as_secs_f64() * 1e3, cpu, found))
+}
+
+/// Milliseconds of the processor that all threads took so far: ticks of 10 ms.
+fn processor_milliseconds() -> Result<f64, Box<dyn Error>> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let (_, fields) = stat.rsplit_once(')').ok_or("/proc/self/stat has no name")?;
+    let ticks = fields.split_ascii_whitespace().skip(11).take(2).map(str::parse::<f64>);
+    Ok(ticks.sum::<Result<f64, _>>()? * 10.0)
 }
 
 fn read_side(archive: &Archive, id: &str) -> Result<ComparisonSide, Box<dyn Error>> {
