@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use indexmap::IndexMap;
 use perflab_disk::{delay_switch, scratch_disk};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::{
-    Case, Manifest, Nanos, Outcome, RunEventKind, Sample, Setting, Slot, StopRequest, describe_error_chain,
+    Case, Direction, Manifest, Nanos, Outcome, RunEventKind, Sample, Setting, Slot, StopRequest, Unit,
+    describe_error_chain,
 };
 use perflab_observe::RealtimeGuard;
 use perflab_settings::{
@@ -23,8 +25,8 @@ use perflab_settings::{
 use perflab_workload::definition::UntimedPhases;
 use perflab_workload::execution::{CapturedOutput, WatcherAbsence};
 use perflab_workload::{
-    BackgroundEnd, ExecutionEnd, FixedAddresses, HostPaths, PlacedStart, RunningServer, UntimedPhase,
-    WorkloadDefinition, WorkloadExecution, execute_invocation, find_free_port,
+    BackgroundEnd, BesideLoop, BesideRecord, ExecutionEnd, FixedAddresses, HostPaths, PlacedStart,
+    RunningServer, UntimedPhase, WorkloadDefinition, WorkloadExecution, execute_invocation, find_free_port,
 };
 
 use crate::error::ConductError;
@@ -346,6 +348,53 @@ impl<'a> SlotExecutor<'a> {
         failures
     }
 
+    /// Starts what runs beside the iterations of a case.
+    fn start_besides(
+        &self,
+        case: &Case,
+        place: &PhasePlace,
+        environment: &[(String, String)],
+    ) -> Result<Vec<(String, BesideLoop)>, ConductError> {
+        let mut started = Vec::new();
+        for name in self.manifest.plan.case_besides(case) {
+            let Some(definition) = self.host.catalogue.get_beside(name) else { continue };
+            let host = self.host_paths(place.clone())?;
+            let invocation = definition.build_invocation(&IndexMap::new(), &self.scope, &host)?;
+            started.push((name.to_owned(), BesideLoop::start(invocation, environment.to_vec())?));
+        }
+        Ok(started)
+    }
+
+    /// Ends what ran beside an iteration. Its rate explains the iteration; gives why that does not count if it was not there all
+    /// the while.
+    fn stop_besides(
+        &self,
+        besides: Vec<(String, BesideLoop)>,
+        slot: &Slot,
+        finished: Option<&WorkloadExecution>,
+    ) -> Result<Option<String>, ConductError> {
+        let mut failure = None;
+        for (name, running) in besides {
+            let Some(BesideRecord { completed, time, failure: why }) = running.stop() else { continue };
+            failure = failure.or_else(|| Some(format!("`beside.{name}` {}", why?)));
+            let Some(finished) = finished.filter(|_| !slot.warmup) else { continue };
+            self.stream.send(RunEventKind::Sample(Sample {
+                boot: 0,
+                target: None,
+                case: slot.case,
+                iteration: slot.iteration,
+                primary: false,
+                metric: format!("beside-{name}").into(),
+                value: completed as f64 / time.as_secs_f64().max(1e-9),
+                unit: Unit::new("runs/s"),
+                direction: Direction::Higher,
+                start: finished.start,
+                end: finished.end,
+            }))?;
+        }
+        Ok(failure)
+    }
+
     /// Where the workload of a case runs, as far as its levels say.
     fn find_places(&self, case: &Case) -> Result<Vec<ExecutionPlace>, ConductError> {
         let planned = self.manifest.plan.case_placements(case);
@@ -496,6 +545,7 @@ fn run_workload(
     let hurry = || end_disk_delays(executor, case);
     let waited = perflab_observe::thread_wait_time();
     let places = executor.find_places(case)?;
+    let besides = executor.start_besides(case, &place, &environment)?;
     let unplaced = Cell::new(None);
     let moment = || {
         let fixed = executor.fixes_addresses.then(FixedAddresses::request);
@@ -505,6 +555,7 @@ fn run_workload(
     };
     let finished =
         perflab_workload::execute_invocation_at(&invocation, &environment, limit, &stop, moment, hurry);
+    let beside_end = executor.stop_besides(besides, slot, finished.as_ref().ok())?;
     let absence = finished.as_ref().ok().and_then(|finished| describe_absence(finished, waited));
     if let Some((profiler, recorder)) = executor.profiler.as_ref().zip(sampling) {
         profiler.finish(recorder, index, &executor.stream)?;
@@ -528,7 +579,7 @@ fn run_workload(
     let concluded = concluded.filter(|_| finished.failure_beyond(&definition.allow_exit).is_none());
     // Who runs without its server fails for that, whatever it says itself.
     let is_interrupted = finished.outcome == ExecutionEnd::Interrupted;
-    let concluded = server_end.filter(|_| !is_interrupted).or(concluded);
+    let concluded = server_end.or(beside_end).filter(|_| !is_interrupted).or(concluded);
     Ok(WatchedExecution { finished, absence, concluded })
 }
 

@@ -17,8 +17,8 @@ use perflab_model::study::{
     FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, StudyList, TargetSpec, find_study_problems,
 };
 use perflab_model::{
-    Case, Facts, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget, Problem, RunPlan,
-    Scalar, Slot, Study,
+    Case, Facts, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget,
+    Problem, RunPlan, Scalar, Slot, Study,
 };
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -87,6 +87,7 @@ pub fn plan_study(
         targets: plan_targets(&study),
         participation: plan_participation(&study),
         placements: plan_placements(&study),
+        besides: plan_besides(&study),
     })
 }
 
@@ -217,6 +218,23 @@ fn plan_participation(study: &Study) -> Vec<PlannedParticipation> {
         let Scalar::Int(number) = level.value else { return None };
         let targets = u32::try_from(number).ok()?;
         Some(PlannedParticipation { factor: factor.clone(), level: level.name.clone(), targets })
+    };
+    levels.filter_map(planned).collect()
+}
+
+/// What runs beside cases: at the levels of a factor that name it, or, where no factor varies that, always.
+fn plan_besides(study: &Study) -> Vec<PlannedBeside> {
+    let varied: Vec<_> =
+        study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Beside).collect();
+    if varied.is_empty() {
+        return study.beside.keys().map(|name| PlannedBeside { name: name.clone(), at: None }).collect();
+    }
+    let levels =
+        varied.into_iter().flat_map(|(name, factor)| factor.levels.iter().map(move |level| (name, level)));
+    let planned = |(factor, level): (&String, &FactorLevel)| {
+        let name = level.value.to_string();
+        let at = Some((factor.clone(), level.name.clone()));
+        study.beside.contains_key(&name).then_some(PlannedBeside { name, at })
     };
     levels.filter_map(planned).collect()
 }

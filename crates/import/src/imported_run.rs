@@ -337,6 +337,7 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
         values: IndexMap::new(),
         run: RunRules { iterations: 1, warmup: 0, order: SlotOrder::Sequential, ..RunRules::default() },
         workload: metadata.results.workloads().map(used).collect(),
+        beside: IndexMap::new(),
         factor: IndexMap::new(),
         monitors: logs.map(monitor).collect(),
         facts: None,

@@ -75,8 +75,8 @@ pub use layout::PlannedLayout;
 pub use metric::{Direction, Metric, Sample, Unit};
 pub use page_set::PageSet;
 pub use plan::{
-    BlockLayouts, Case, PlannedDisk, PlannedParticipation, PlannedPlacement, PlannedTarget, RunPlan, Slot,
-    UNKNOWN_PARAMETER, count_slots,
+    BlockLayouts, Case, PlannedBeside, PlannedDisk, PlannedParticipation, PlannedPlacement, PlannedTarget,
+    RunPlan, Slot, UNKNOWN_PARAMETER, count_slots,
 };
 pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};

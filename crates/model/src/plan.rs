@@ -128,6 +128,9 @@ pub struct RunPlan {
     /// Where workloads run, by the level of a factor over placements; without one, anywhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<PlannedPlacement>,
+    /// What runs beside iterations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub besides: Vec<PlannedBeside>,
     /// The layouts that every case runs under, those of each boot together, the program as it was built first; none where the
     /// study leaves them alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -167,6 +170,15 @@ pub struct PlannedParticipation {
     pub targets: u32,
 }
 
+/// What runs beside the iterations of cases.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedBeside {
+    /// Its name in the study.
+    pub name: String,
+    /// The factor and its level at which it runs; none where it runs beside all.
+    pub at: Option<(String, String)>,
+}
+
 /// Where the workload of a case runs that has this level of a factor over placements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedPlacement {
@@ -200,6 +212,15 @@ impl RunPlan {
     pub fn case_disk(&self, case: &Case) -> Option<&PlannedDisk> {
         let is_own = |(factor, level): (&String, &String)| case.levels.get(factor) == Some(level);
         self.disks.iter().find(|planned| planned.levels.iter().all(is_own))
+    }
+
+    /// What runs beside the iterations of a case.
+    pub fn case_besides<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
+        let is_there = |beside: &&PlannedBeside| match &beside.at {
+            None => true,
+            Some((factor, level)) => case.levels.get(factor) == Some(level),
+        };
+        self.besides.iter().filter(is_there).map(|beside| beside.name.as_str())
     }
 
     /// Where the workload of a case runs, of each factor over placements that concerns it.

@@ -92,6 +92,13 @@ impl BackgroundExecution {
         Some(if last.is_empty() { format!("{how}, without output") } else { format!("{how}: {last}") })
     }
 
+    /// Whether it ended with exit code 0; none while it runs.
+    pub fn has_succeeded(&self) -> Option<bool> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(Pid::from_child(&self.child)), options).ok().flatten()?;
+        Some(status.exit_status() == Some(0))
+    }
+
     /// The last lines that it printed, standard error first; empty where there are none.
     pub fn last_lines(&self) -> String {
         let lines = |output: &SharedOutput| lock(output).last_lines(3).join(" | ");

@@ -10,7 +10,9 @@ use perflab_model::study::TomlSource;
 use perflab_model::{Problem, Problems};
 
 use crate::WorkloadDefinition;
-use crate::inline_definition::{place_in_study, write_inline_definition};
+use crate::inline_definition::{
+    beside_definition_name, place_in_study, write_beside_definition, write_inline_definition,
+};
 
 /// The files of `workloads/`: file name and text, made by build.rs.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -155,7 +157,22 @@ impl Catalogue {
                 found.extend(problems.list.into_iter().map(|problem| place_in_study(name, problem)));
             }
         }
+        for (name, beside) in &study.beside {
+            if let Err(problems) = self.add(&write_beside_definition(name, beside)) {
+                let place = |problem: Problem| Problem {
+                    key: format!("beside.{name}.command"),
+                    span: None,
+                    ..problem
+                };
+                found.extend(problems.list.into_iter().map(place));
+            }
+        }
         if found.is_empty() { Ok(self) } else { Err(found) }
+    }
+
+    /// The command of `[beside.NAME]` in the study that the catalogue was extended by.
+    pub fn get_beside(&self, name: &str) -> Option<&WorkloadDefinition> {
+        self.get(&beside_definition_name(name))
     }
 
     fn add(&mut self, source: &TomlSource) -> Result<(), Problems> {

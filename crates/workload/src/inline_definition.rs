@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use perflab_model::expression::template_names;
 use perflab_model::study::{
-    CommandLine, FactorKind, ServerCommand, ServerReadiness, Study, TomlSource, WorkloadSpec,
+    BesideSpec, CommandLine, FactorKind, ServerCommand, ServerReadiness, Study, TomlSource, WorkloadSpec,
 };
 use perflab_model::{Problem, Scalar};
 use toml::Value;
@@ -49,6 +49,26 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     // Keys and values are TOML's own: there is nothing that cannot be written.
     let text = toml::to_string(&document).unwrap_or_default();
     Some(TomlSource::new(format!("{name}.toml"), text))
+}
+
+/// What a definition of a command that runs beside others is called.
+pub(crate) fn beside_definition_name(name: &str) -> String {
+    format!("beside {name}")
+}
+
+/// The definition of `[beside.NAME]`, as the file that it could be.
+pub(crate) fn write_beside_definition(name: &str, beside: &BesideSpec) -> TomlSource {
+    let spec = WorkloadSpec { shell: beside.shell.clone(), ..WorkloadSpec::default() };
+    let mut document = toml::Table::new();
+    let mut put = |key: &str, value: Value| drop(document.insert(key.to_owned(), value));
+    put("title", "runs beside iterations".into());
+    put("measures", "nothing: it disturbs".into());
+    put("argv", command_elements(&beside.command, &spec));
+    put("keeps-locale", true.into());
+    put("metric", metric_rules(&spec));
+    // Keys and values are TOML's own: there is nothing that cannot be written.
+    let text = toml::to_string(&document).unwrap_or_default();
+    TomlSource::new(format!("{}.toml", beside_definition_name(name)), text)
 }
 
 /// Where the study says what a key of the definition says.

@@ -15,7 +15,8 @@
 //! | [`install`] | packages, or a source archive of known checksum |
 //! | [`invocation`] | argv, environment and directory with everything filled in |
 //! | [`execution`] | one execution, stopped with all its descendants at its time limit |
-//! | `background_execution`, `server`, `running_server` | a program that runs beside an execution; `[server]` and when it is ready |
+//! | `background_execution`, `beside_loop` | a program that runs beside an execution, once or again and again |
+//! | `server`, `running_server` | `[server]`, and when it is ready |
 //! | [`argv_element`] | one element of a command |
 //! | `trial` | one execution with everything around it |
 //! | `reap` | the end of a process, with what it used |
@@ -28,6 +29,7 @@
 
 pub mod argv_element;
 mod background_execution;
+mod beside_loop;
 pub mod catalogue;
 pub mod definition;
 mod descendants;
@@ -50,6 +52,7 @@ mod system_calls;
 mod trial;
 
 pub use background_execution::{BackgroundEnd, BackgroundExecution};
+pub use beside_loop::{BesideLoop, BesideRecord};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use definition::{Requirements, UntimedPhase, WorkloadDefinition};
 pub use descendants::{ExecutionOwner, end_process_tree, find_unknown_executions};

@@ -29,6 +29,10 @@ pub struct Study {
     pub run: RunRules,
     /// What to run, by a name of your choice.
     pub workload: IndexMap<String, super::WorkloadSpec>,
+    /// What runs beside every iteration, by a name of your choice: a load that disturbs. With a factor of kind `beside`, only what
+    /// its levels name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub beside: IndexMap<String, super::BesideSpec>,
     /// What to vary, by a name of your choice. Every combination of levels is run.
     #[serde(default)]
     pub factor: IndexMap<String, Factor>,

@@ -32,6 +32,8 @@ pub enum FactorKind {
     Label,
     /// how many of the study's targets take part: 1, 2, 4; the others wait
     Targets,
+    /// what runs beside the workload: names of `[beside.NAME]`, or `none`
+    Beside,
     /// on which CPUs the workload runs and from which nodes it takes memory: `same-cache`, `cpus=0-3 memory=bind:0`
     Placement,
 }
@@ -100,7 +102,11 @@ impl FactorKind {
     /// What is particular to the kind.
     pub const fn spec(self) -> FactorKindSpec {
         match self {
-            FactorKind::Parameter | FactorKind::Disk | FactorKind::Label | FactorKind::Targets => PLANNED,
+            FactorKind::Parameter
+            | FactorKind::Disk
+            | FactorKind::Label
+            | FactorKind::Targets
+            | FactorKind::Beside => PLANNED,
             FactorKind::Environment => FactorKindSpec { is_templated: true, ..PLANNED },
             FactorKind::Sysctl => written(WrittenFile {
                 noun: Some("sysctl"),

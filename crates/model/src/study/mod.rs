@@ -12,7 +12,7 @@
 //! | `target` | `[target.NAME]`: where cases run |
 //! | `study_list` | a list that is written out, or an expression that gives one |
 //! | `stopping_rule` | `until`: when a run has measured enough |
-//! | `workload_spec` | `[workload.NAME]`: a workload of the catalogue, or a command of the study's own |
+//! | `workload_spec` | `[workload.NAME]`: a workload of the catalogue, or a command of the study's own; `[beside.NAME]` |
 //! | `validation` | everything that the text alone can get wrong |
 
 pub(crate) mod document;
@@ -39,4 +39,4 @@ pub use target::{
     AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,
 };
 pub use validation::{find_study_problems, stopping_rule_problems};
-pub use workload_spec::{CommandLine, ServerCommand, ServerReadiness, WorkloadSpec};
+pub use workload_spec::{BesideSpec, CommandLine, ServerCommand, ServerReadiness, WorkloadSpec};

@@ -10,6 +10,7 @@ use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
 use crate::study::study_list::StudyList;
 use crate::study::target::{AgentChannel, TargetKind, TargetSpec};
+use crate::study::workload_spec::BesideSpec;
 
 /// All problems of `study` that it says itself, each with its key.
 #[must_use]
@@ -39,6 +40,17 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
         level_list_problems(name, factor, &mut found);
         factor_key_problems(name, factor, study, &mut found);
         disk_factor_problems(name, factor, study, &mut found);
+        beside_factor_problems(name, factor, study, &mut found);
+    }
+    for (name, beside) in &study.beside {
+        if beside.command.is_empty() {
+            let problem = Problem::new(format!("beside.{name}.command"), "runs nothing");
+            found.push(problem.with_hint("name a program and its arguments"));
+        }
+        if name == BesideSpec::NONE {
+            let problem = Problem::new(format!("beside.{name}"), "`none` is the level at which nothing runs");
+            found.push(problem.with_hint("give it another name"));
+        }
     }
     for (name, choice) in &study.metric {
         if let Some(text) = &choice.margin
@@ -172,6 +184,23 @@ fn factor_key_problems(name: &str, factor: &Factor, study: &Study, found: &mut V
         },
     };
     found.push(Problem::new(key, message).with_hint(hint));
+}
+
+/// A factor over what runs beside names what the study has.
+fn beside_factor_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
+    if factor.kind != FactorKind::Beside {
+        return;
+    }
+    for (index, level) in factor.levels.iter().enumerate() {
+        let named = level.value.to_string();
+        if named == BesideSpec::NONE || study.beside.contains_key(&named) {
+            continue;
+        }
+        let known = study.beside.keys().map(String::as_str).chain([BesideSpec::NONE]);
+        let hint = crate::problem::suggest_name(&named, known.collect::<Vec<_>>().iter().copied());
+        let key = format!("factor.{name}.levels[{index}]");
+        found.push(Problem::new(key, format!("the study has no `[beside.{named}]`")).with_hint(hint));
+    }
 }
 
 /// A factor over the disk needs a disk that can be made afresh, and a key that levels can stand for.

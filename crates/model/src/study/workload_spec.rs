@@ -61,6 +61,23 @@ pub struct WorkloadSpec {
     pub environment: IndexMap<String, String>,
 }
 
+/// `[beside.NAME]`: a command that runs beside iterations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BesideSpec {
+    /// Started before an iteration, again whenever it ends, and ended with all that it started after the iteration. A text for the
+    /// shell, or a list of words; `{{ NAME }}` stands for a value of the study or a fact of the host.
+    pub command: CommandLine,
+    /// What runs a text, as of a workload's command (default: /bin/sh).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+}
+
+impl BesideSpec {
+    /// The level of a factor of kind `beside` at which nothing runs beside.
+    pub const NONE: &str = "none";
+}
+
 /// `[workload.NAME.server]`: a program that is there while the command runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -39,6 +39,7 @@ const KINDS: &[(FactorKind, bool)] = &[
     (FactorKind::DropCaches, false),
     (FactorKind::Targets, false),
     (FactorKind::Placement, false),
+    (FactorKind::Beside, false),
 ];
 
 impl FromStr for VariedFactor {

@@ -6,6 +6,7 @@ mod attach;
 mod bad_input;
 mod bad_values;
 mod bench;
+mod beside;
 mod caches;
 mod channels;
 mod circles;
