@@ -96,8 +96,9 @@ pub fn run_disk_server(args: &DiskServerArgs) -> Result<Exit, Failure> {
 /// Run a built-in load (what the catalogue's own workloads call)
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Loads: context-switches, drv_rand_ops, memory-bandwidth, memory-sweep, net, page-faults, scaling,
-small-files, wakeups;
+Loads: context-switches, drv_rand_ops, huge-faults, map-churn, memory-bandwidth, memory-sweep,
+memory-use, net, page-faults, processes, reclaim-latency, scaling, semaphores, small-files,
+truncate, unmap, wakeups;
 `perflab load NAME --help` lists the options of one.")]
 pub struct BuiltInLoadArgs {
     /// The load's name and its options

@@ -9,6 +9,7 @@ use std::cell::UnsafeCell;
 use std::fs;
 use std::hint::black_box;
 use std::io;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt as _;
@@ -85,28 +86,39 @@ pub(crate) fn set_memory_policy(mode: libc::c_int, nodes: &[libc::c_ulong; NODE_
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Runs `body` in a child of this process, which ends with the code that it returns, or with 101 where it panics.
-///
-/// # Errors
-/// This process has more than one thread, of which a child would have only one, with the locks of the others held for ever; or
-/// the system refuses another process.
-pub(crate) fn fork_child(body: impl FnOnce() -> u8) -> io::Result<Pid> {
-    let threads = fs::read_dir("/proc/self/task")?.count();
-    if threads != 1 {
-        return Err(io::Error::other(format!(
-            "this process has {threads} threads, and only one can be forked"
-        )));
-    }
-    // SAFETY: this process has one thread, so that no lock is held and no memory half written by another one. The child never
-    // returns from here: it runs nobody else's destructors and exit handlers.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => {
-            let code = catch_unwind(AssertUnwindSafe(body)).unwrap_or(101);
-            // SAFETY: it takes a number and does not return.
-            unsafe { libc::_exit(code.into()) }
+/// That this process has one thread. Who has it starts no other.
+#[derive(Debug)]
+pub(crate) struct SingleThread(PhantomData<*const ()>);
+
+impl SingleThread {
+    /// # Errors
+    /// This process has more threads. A child that is forked from it would have one of them, and what the others had locked for ever.
+    pub(crate) fn check() -> io::Result<Self> {
+        let threads = fs::read_dir("/proc/self/task")?.count();
+        if threads != 1 {
+            return Err(io::Error::other(format!(
+                "this process has {threads} threads, and only one can be forked"
+            )));
         }
-        child => Pid::from_raw(child).ok_or_else(|| io::Error::other("a child without a number")),
+        Ok(SingleThread(PhantomData))
+    }
+
+    /// Runs `body` in a child of this process, which ends with the code that it returns, or with 101 where it panics.
+    ///
+    /// # Errors
+    /// The system refuses another process.
+    pub(crate) fn fork(&self, body: impl FnOnce() -> u8) -> io::Result<Pid> {
+        // SAFETY: this process has one thread, so that no lock is held and no memory half written by another one. The child never
+        // returns from here: it runs nobody else's destructors and exit handlers.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                let code = catch_unwind(AssertUnwindSafe(body)).unwrap_or(101);
+                // SAFETY: it takes a number and does not return.
+                unsafe { libc::_exit(code.into()) }
+            }
+            child => Pid::from_raw(child).ok_or_else(|| io::Error::other("a child without a number")),
+        }
     }
 }
 
@@ -150,6 +162,20 @@ impl SharedLines {
         unsafe { AtomicU32::from_ptr(self.line(line).cast().as_ptr()) }
     }
 
+    /// Makes a semaphore of the C library of a line, which is nothing else then; it begins as zero.
+    ///
+    /// # Panics
+    /// There is no such line.
+    pub(crate) fn make_semaphore(&self, line: usize) -> io::Result<LibrarySemaphore<'_>> {
+        const { assert!(size_of::<libc::sem_t>() <= LINE) };
+        let semaphore = self.line(line).cast::<libc::sem_t>();
+        // SAFETY: the line is large enough, aligned to 256, and zeroed memory that lives as long as `self`.
+        match unsafe { libc::sem_init(semaphore.as_ptr(), 1, 0) } {
+            0 => Ok(LibrarySemaphore { semaphore, lines: PhantomData }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     fn line(&self, line: usize) -> NonNull<u8> {
         assert!(line < self.lines, "line {line} of {}", self.lines);
         // SAFETY: it is inside the mapping.
@@ -160,6 +186,73 @@ impl SharedLines {
 impl Drop for SharedLines {
     fn drop(&mut self) {
         unmap_memory(self.start, self.lines * LINE);
+    }
+}
+
+/// A semaphore of the C library that processes share.
+#[derive(Debug)]
+pub(crate) struct LibrarySemaphore<'a> {
+    semaphore: NonNull<libc::sem_t>,
+    lines: PhantomData<&'a SharedLines>,
+}
+
+// SAFETY: it is made to be used by several threads and processes.
+unsafe impl Sync for LibrarySemaphore<'_> {}
+// SAFETY: as above.
+unsafe impl Send for LibrarySemaphore<'_> {}
+
+impl LibrarySemaphore<'_> {
+    pub(crate) fn post(&self) -> io::Result<()> {
+        // SAFETY: it was initialised and lives as long as `self`.
+        match unsafe { libc::sem_post(self.semaphore.as_ptr()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// # Errors
+    /// A signal came.
+    pub(crate) fn wait(&self) -> io::Result<()> {
+        // SAFETY: as for `post`.
+        match unsafe { libc::sem_wait(self.semaphore.as_ptr()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// A set of System V semaphores of this process and its children, which begin as zero; it is removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct SystemSemaphores(libc::c_int);
+
+impl SystemSemaphores {
+    pub(crate) fn create(count: usize) -> io::Result<Self> {
+        let count = libc::c_int::try_from(count).map_err(io::Error::other)?;
+        // SAFETY: it takes numbers.
+        match unsafe { libc::semget(libc::IPC_PRIVATE, count, libc::IPC_CREAT | 0o600) } {
+            -1 => Err(io::Error::last_os_error()),
+            set => Ok(SystemSemaphores(set)),
+        }
+    }
+
+    /// Adds to one, which waits while it would become negative: semop(2).
+    ///
+    /// # Errors
+    /// A signal came, or there is no such semaphore.
+    pub(crate) fn add(&self, semaphore: u16, change: i16) -> io::Result<()> {
+        let mut operation = libc::sembuf { sem_num: semaphore, sem_op: change, sem_flg: 0 };
+        // SAFETY: the pointer is to one operation that lives until the call returns.
+        match unsafe { libc::semop(self.0, &mut operation, 1) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for SystemSemaphores {
+    fn drop(&mut self) {
+        // SAFETY: this command takes no further argument. Who waits is told that it is gone.
+        unsafe { libc::semctl(self.0, 0, libc::IPC_RMID) };
     }
 }
 
@@ -202,6 +295,11 @@ impl PageMapping {
         };
         let start = map_memory(length, flags, Some(file))?;
         Ok(PageMapping { start, length })
+    }
+
+    /// Where it begins.
+    pub(crate) fn address(&self) -> usize {
+        self.start.addr().get()
     }
 
     /// Writes the byte at `offset`, really.
@@ -400,9 +498,25 @@ mod tests {
         std::thread::scope(|scope| {
             let (end, wait) = std::sync::mpsc::channel::<()>();
             scope.spawn(move || wait.recv());
-            assert!(fork_child(|| 0).unwrap_err().to_string().contains("threads"));
+            assert!(SingleThread::check().unwrap_err().to_string().contains("threads"));
             drop(end);
         });
+    }
+
+    #[test]
+    fn semaphores_let_pass_as_often_as_they_were_posted() {
+        let lines = SharedLines::map(1).unwrap();
+        let library = lines.make_semaphore(0).unwrap();
+        let system = SystemSemaphores::create(2).unwrap();
+        for _ in 0..3 {
+            library.post().unwrap();
+            system.add(1, 1).unwrap();
+        }
+        for _ in 0..3 {
+            library.wait().unwrap();
+            system.add(1, -1).unwrap();
+        }
+        assert!(system.add(2, 1).is_err(), "there are two");
     }
 
     #[test]

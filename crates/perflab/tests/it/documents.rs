@@ -91,7 +91,7 @@ fn every_command_of_the_book_runs() {
 }
 
 /// Verbs that perflab starts itself: they have no help.
-const HIDDEN_VERBS: &[&str] = &["agent", "disk-server"];
+const HIDDEN_VERBS: &[&str] = &["agent", "disk-server", "load"];
 
 /// The words after `perflab` that can be verbs.
 fn leading_verbs(code: &str) -> Option<Vec<&str>> {

@@ -34,6 +34,10 @@ impl LatencyHistogram {
         self.0.saturating_record_n(nanos.max(1), count);
     }
 
+    pub(crate) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

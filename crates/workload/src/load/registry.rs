@@ -7,8 +7,8 @@ use perflab_model::error_class::{Classify as _, ErrorClass};
 
 use crate::load::args::{BuiltinLoadArgs, LoadError};
 use crate::load::{
-    context_switches, drv_rand_ops, memory_bandwidth, memory_sweep, net, page_faults, scaling, small_files,
-    wakeups,
+    context_switches, drv_rand_ops, huge_faults, map_churn, memory_bandwidth, memory_sweep, memory_use, net,
+    page_faults, processes, reclaim_latency, scaling, semaphores, small_files, unmap, wakeups,
 };
 
 type LoadFunction = fn(&mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError>;
@@ -16,12 +16,20 @@ type LoadFunction = fn(&mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadEr
 const LOADS: &[(&str, LoadFunction)] = &[
     ("context-switches", context_switches::measure_context_switches),
     ("drv_rand_ops", drv_rand_ops::measure_drv_rand_ops),
+    ("huge-faults", huge_faults::measure_huge_faults),
+    ("map-churn", map_churn::measure_map_churn),
     ("memory-bandwidth", memory_bandwidth::measure_memory_bandwidth),
     ("memory-sweep", memory_sweep::measure_memory_sweep),
+    ("memory-use", memory_use::measure_memory_use),
     ("net", net::measure_net),
     ("page-faults", page_faults::measure_page_faults),
+    ("processes", processes::measure_processes),
+    ("reclaim-latency", reclaim_latency::measure_reclaim_latency),
     ("scaling", scaling::measure_scaling),
+    ("semaphores", semaphores::measure_semaphores),
     ("small-files", small_files::measure_small_files),
+    ("truncate", unmap::measure_truncate),
+    ("unmap", unmap::measure_unmap),
     ("wakeups", wakeups::measure_wakeups),
 ];
 

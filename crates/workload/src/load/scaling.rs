@@ -13,7 +13,15 @@ use crate::load::scaling_case::{CASES, ScalingCase, prepare_files};
 use crate::load::tasks::{TaskModel, TaskPlan};
 
 pub(crate) fn measure_scaling(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
-    let choices: Vec<(&str, &ScalingCase)> = CASES.iter().map(|case| (case.name, case)).collect();
+    measure_cases(options, CASES)
+}
+
+/// Measures the one of these cases that is asked for.
+pub(crate) fn measure_cases(
+    options: &mut BuiltinLoadArgs,
+    cases: &'static [ScalingCase],
+) -> Result<serde_json::Value, LoadError> {
+    let choices: Vec<(&str, &ScalingCase)> = cases.iter().map(|case| (case.name, case)).collect();
     let case = options.choice("case", &choices)?;
     let plan = TaskPlan::take(options)?;
     let default = std::env::temp_dir().display().to_string();
@@ -30,7 +38,7 @@ pub(crate) fn measure_scaling(options: &mut BuiltinLoadArgs) -> Result<serde_jso
     let rates = counted.operations.iter().map(|count| *count as f64 / counted.seconds);
     Ok(json!({
         "case": case.name,
-        "will_it_scale": case.original,
+        "original": case.original,
         "tasks": plan.tasks,
         "seconds": counted.seconds,
         "operations_per_second": counted.rate(),

@@ -25,17 +25,17 @@ use crate::system_calls::{
     LibraryMutex, MappingKind, PageMapping, allocate_and_free, handle_user_signal, take_and_drop_lease,
 };
 
-/// One case.
+/// What tasks do over and over.
 #[derive(Debug)]
 pub(crate) struct ScalingCase {
     pub(crate) name: &'static str,
-    /// the test case of will-it-scale; empty where there is none
+    /// what it is called where it comes from; empty where there is no such
     pub(crate) original: &'static str,
     /// prepares, begins, and works until the task has done enough, in a folder that all tasks share
     pub(crate) run: fn(&Task<'_>, &Path) -> io::Result<()>,
 }
 
-const fn case(
+pub(crate) const fn case(
     name: &'static str,
     original: &'static str,
     run: fn(&Task<'_>, &Path) -> io::Result<()>,
