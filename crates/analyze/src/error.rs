@@ -87,6 +87,64 @@ pub enum AnalyzeError {
         /// What it is in the cases.
         known: Vec<String>,
     },
+    /// A column that a monitor has not.
+    #[error("{monitor} has no column `{column}`: it has {}", known.join(", "))]
+    UnknownColumn {
+        /// The monitor.
+        monitor: String,
+        /// What was asked for.
+        column: String,
+        /// Its columns that are numbers.
+        known: Vec<String>,
+    },
+    /// Rows that a monitor's table has not.
+    #[error("{column} has no row {keys}: it has {}", known.join(", "))]
+    UnknownRow {
+        /// Monitor and column.
+        column: String,
+        /// What was asked for.
+        keys: String,
+        /// Keys of its rows.
+        known: Vec<String>,
+    },
+    /// A line of which several rows could be meant.
+    #[error("{column} has several rows: choose one of {}", known.join(", "))]
+    SeveralRows {
+        /// The column.
+        column: String,
+        /// Keys of its rows.
+        known: Vec<String>,
+    },
+    /// A column without a value.
+    #[error("{column} was not read, or has no value that can be drawn")]
+    NothingRead {
+        /// Monitor and column.
+        column: String,
+    },
+    /// A parameter over which nothing can be drawn.
+    #[error("`{key}` is `{value}`, which is no number")]
+    NoNumber {
+        /// The parameter.
+        key: String,
+        /// Its value in a case.
+        value: String,
+    },
+    /// A law of scaling for what is no rate.
+    #[error("a law of scaling is about rates, of which more is better: `{metric}` ({unit}) is none")]
+    NoRate {
+        /// The metric.
+        metric: String,
+        /// Its unit.
+        unit: String,
+    },
+    /// Two values for one place.
+    #[error("{one} and {other} are in one cell: choose with --metric, --workload and --where")]
+    SeveralInCell {
+        /// Case and metric.
+        one: String,
+        /// Those of another.
+        other: String,
+    },
     /// `--by` names a factor that had one level only.
     #[error("factor `{factor}` has only the level `{level}` in `{side}`: compare this run with another one")]
     OneLevel {
@@ -143,6 +201,13 @@ impl Classify for AnalyzeError {
             | AnalyzeError::NoCommonCase { .. }
             | AnalyzeError::UnknownFactor { .. }
             | AnalyzeError::UnknownConditionKey { .. }
+            | AnalyzeError::UnknownColumn { .. }
+            | AnalyzeError::UnknownRow { .. }
+            | AnalyzeError::SeveralRows { .. }
+            | AnalyzeError::NothingRead { .. }
+            | AnalyzeError::NoNumber { .. }
+            | AnalyzeError::NoRate { .. }
+            | AnalyzeError::SeveralInCell { .. }
             | AnalyzeError::UnknownConditionValue { .. }
             | AnalyzeError::OneLevel { .. }
             | AnalyzeError::UnknownLevel { .. }

@@ -11,7 +11,9 @@
 //! | `factorial_effect` | one effect of two factors, and what it is estimated from |
 //! | [`interaction`] | what do two factors do together? |
 //! | [`benchstat`], [`lkp`], [`mmtests`] | what would those tools print for the same data? |
+//! | [`monitor_lines`], `value_grid` | how did a monitor's column move, by run, row and level? values over two things |
 //! | [`monitor_metric`] | how does a monitor's series compare, like a metric? |
+//! | [`scaling_curves`] | how does a metric follow from a parameter, and which law fits? |
 //! | [`statistic`] | one number about one sample, by name |
 //! | `sample_histogram` | the lines of a picture over the same bins |
 //! | [`sample_lines`] | which samples belong to which line of a picture? |
@@ -77,16 +79,19 @@ pub mod method_description;
 pub mod mmtests;
 mod mmtests_benchmarks;
 pub mod mmtests_notes;
+pub mod monitor_lines;
 pub mod monitor_metric;
 pub mod operations;
 mod sample_histogram;
 pub mod sample_lines;
 pub mod sample_size;
+pub mod scaling_curves;
 pub mod slab;
 pub mod startup;
 mod startup_2007;
 pub mod statistic;
 pub mod stopping_rule;
+mod value_grid;
 mod warm_up;
 
 pub use command_times::{CommandTimes, command_times};
@@ -130,10 +135,14 @@ pub use io_use::{
 };
 pub use machine_activity::{MachineActivity, machine_activity};
 pub use method_description::MethodDescription;
-pub use perflab_stats::BinRule;
+pub use monitor_lines::{
+    MarkedIteration, MonitorLine, MonitorLineOptions, MonitorLines, MonitorPoint, MonitoredRun, monitor_lines,
+};
+pub use perflab_stats::{BinRule, ScalingLaw};
 pub use sample_histogram::{SampleHistogram, sample_histogram};
 pub use sample_lines::{MetricLines, SampleLine, metric_lines};
 pub use sample_size::plan_sample_sizes;
+pub use scaling_curves::{ScalingCurve, ScalingCurves, ScalingPoint, scaling_curves};
 pub use slab::notebook::{
     notebook_cache, notebook_proc_histogram, notebook_timeline, notebook_tool_histogram,
 };
@@ -143,4 +152,5 @@ pub use startup_2007::{
 };
 pub use statistic::SampleStatistic;
 pub use stopping_rule::DecidingRows;
+pub use value_grid::{ValueGrid, metric_grid, monitor_grid};
 pub use warm_up::{RunWarmUp, find_warm_ups};

@@ -52,7 +52,7 @@ pub fn kernel_averages(monitor: &str) -> impl Iterator<Item = (&'static str, Nan
 }
 
 /// The rows of one key (a CPU, a device): indexes, ascending in time.
-type KeyedRows = BTreeMap<String, Vec<usize>>;
+pub(crate) type KeyedRows = BTreeMap<String, Vec<usize>>;
 
 /// A column of a series over a span of time: the mean of a gauge, the rate of a counter.
 #[derive(Debug, Clone, PartialEq)]
@@ -174,7 +174,7 @@ fn ran_inside(span: TimeSpan, name: &str, other: TimeSpan, of: &str) -> bool {
 }
 
 /// Rows by the values of their key columns; one empty key where there is none.
-fn rows_by_key(
+pub(crate) fn rows_by_key(
     series: &Series,
     between: &str,
     key_text_of: impl Fn(&str, &str) -> Option<String>,

@@ -155,6 +155,9 @@ const WITHOUT_RESULT: &[&str] = &[
     "plot ecdf",
     "plot histogram",
     "plot interval",
+    "plot scaling",
+    "plot timeline",
+    "plot heatmap",
 ];
 
 /// Verbs whose rows have a form of one line each.

@@ -6,5 +6,6 @@ mod confirmation;
 pub mod history;
 pub mod plot;
 mod plot_look;
+mod plot_monitor;
 pub mod report;
 pub mod show;

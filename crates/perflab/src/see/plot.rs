@@ -2,13 +2,13 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use perflab_analyze::{
-    AnalysisOptions, BinRule, CaseCondition, Comparison, ComparisonSide, MetricLines, compare_levels,
-    compare_sides, metric_lines,
+    AnalysisOptions, BinRule, CaseCondition, Comparison, ComparisonSide, MetricLines, ScalingLaw,
+    compare_levels, compare_sides, metric_lines, scaling_curves,
 };
 use perflab_model::Ratio;
 use perflab_present::chart::{AxisLook, Scene};
 use perflab_present::plot::{
-    MOST_PANELS, PlotLook, distribution_scene, histogram_scene, intervals_scene, strip_scene,
+    MOST_PANELS, PlotLook, distribution_scene, histogram_scene, intervals_scene, scaling_scene, strip_scene,
 };
 
 use crate::app::{self, App};
@@ -17,6 +17,7 @@ use crate::file_runs::NamedRuns;
 use crate::quantities::{parse_confidence, parse_margin};
 use crate::see::compare::{CONFIDENCE, MARGIN};
 use crate::see::plot_look::{AxisRange, AxisValues, PictureArgs, PictureAxis, axis_look};
+use crate::see::plot_monitor::{HeatMapArgs, TimelineArgs, plot_heat_map, plot_timeline};
 use crate::selection;
 use crate::verb::Verb;
 
@@ -35,6 +36,9 @@ impl Verb for PlotArgs {
             PlotKind::Ecdf(args) => plot_distributions(app, args),
             PlotKind::Histogram(args) => plot_histograms(app, args),
             PlotKind::Interval(args) => plot_intervals(app, args),
+            PlotKind::Scaling(args) => plot_scaling(app, args),
+            PlotKind::Timeline(args) => plot_timeline(app, args),
+            PlotKind::Heatmap(args) => plot_heat_map(app, args),
         }
     }
 }
@@ -48,7 +52,10 @@ Examples:
   perflab plot strip before after -o time.svg             every iteration, medians with intervals
   perflab plot ecdf @latest --by pages -o ecdf.png        distributions with their bands
   perflab plot histogram before after --metric 'lat*' -o h.svg --log x
-  perflab plot interval before after -o verdicts.svg      the changes of `compare`, for a slide";
+  perflab plot interval before after -o verdicts.svg      the changes of `compare`, for a slide
+  perflab plot scaling before after --over threads --fit usl -o scaling.svg
+  perflab plot timeline before after --column vmstat.nr_dirty -o dirty.svg
+  perflab plot heatmap @latest --column stat.user -o cpus.svg";
 
 /// The kinds of pictures.
 #[derive(Debug, Subcommand)]
@@ -61,6 +68,12 @@ pub enum PlotKind {
     Histogram(HistogramArgs),
     /// Draw the changes between runs or levels with their intervals: verdicts for a slide
     Interval(IntervalArgs),
+    /// Draw a metric over a parameter that is a number, such as threads, with the law that fits it
+    Scaling(ScalingArgs),
+    /// Draw what a monitor recorded over time, runs or levels on one axis
+    Timeline(TimelineArgs),
+    /// Draw a monitor's column by row and time, or a metric over two parameters, as colours
+    Heatmap(HeatMapArgs),
 }
 
 /// Which samples are drawn.
@@ -122,12 +135,7 @@ impl PlottedRuns {
         let conditions = selection::keep_runs_with_facts(&mut sides, &self.conditions)?;
         let options = AnalysisOptions { conditions, ..self.options() };
         let found = metric_lines(&sides, self.lines_by(&sides)?.as_deref(), &options)?;
-        if found.len() > MOST_PANELS {
-            context.note(format!(
-                "the first {MOST_PANELS} of {} metrics and cases are drawn: choose with --metric, --workload and --where",
-                found.len()
-            ));
-        }
+        note_left_out_panels(context, found.len());
         Ok(found)
     }
 }
@@ -323,6 +331,78 @@ fn compare_plotted_runs(context: &App, args: &IntervalArgs) -> Result<Comparison
             "name a second run, or draw its values: perflab plot strip",
         )
         .into()),
+    }
+}
+
+/// `perflab plot scaling`
+#[derive(Debug, Args)]
+pub struct ScalingArgs {
+    #[command(flatten)]
+    pub of: PlottedRuns,
+    #[command(flatten)]
+    pub picture: PictureArgs,
+    /// The parameter along the horizontal axis: one of the matrix, or a factor whose levels are numbers
+    #[arg(long, value_name = "PARAMETER")]
+    pub over: String,
+    /// The law that is fitted to the medians: Amdahl's, or Gunther's Universal Scalability Law
+    #[arg(long, value_enum, value_name = "LAW")]
+    pub fit: Option<ScalingLawChoice>,
+    /// Ends of the horizontal axis: 1:64
+    #[arg(long, value_name = "LOW:HIGH")]
+    pub x_range: Option<AxisRange>,
+    /// Ends of the vertical axis, in the unit of the values: 0:20ms
+    #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
+    pub y_range: Option<AxisRange>,
+    /// Logarithmic axes: x, y or x,y
+    #[arg(long, value_enum, value_name = "AXIS", value_delimiter = ',')]
+    pub log: Vec<PictureAxis>,
+    /// Confidence of the intervals
+    #[arg(long, default_value_t = CONFIDENCE, value_name = "PERCENT", value_parser = parse_confidence)]
+    pub confidence: Ratio,
+}
+
+/// The laws of `--fit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScalingLawChoice {
+    /// contention only
+    Amdahl,
+    /// contention and coherency
+    Usl,
+}
+
+fn plot_scaling(context: &App, args: &ScalingArgs) -> Result<Exit, Failure> {
+    let mut sides = args.of.read_sides(context)?;
+    let conditions = selection::keep_runs_with_facts(&mut sides, &args.of.conditions)?;
+    let options = AnalysisOptions { conditions, ..args.of.options() };
+    // The parameter is the axis: another factor of the only run is its lines.
+    let by = match (&args.of.by, sides.as_slice()) {
+        (None, [alone]) => {
+            let mut others = selection::varied_factors(alone);
+            others.retain(|factor| *factor != args.over);
+            if let [only] = others.as_slice() { Some(only.clone()) } else { None }
+        }
+        (by, _) => by.clone(),
+    };
+    let metrics = metric_lines(&sides, by.as_deref(), &options)?;
+    let law = args.fit.map(|law| match law {
+        ScalingLawChoice::Amdahl => ScalingLaw::Amdahl,
+        ScalingLawChoice::Usl => ScalingLaw::Universal,
+    });
+    let curves = scaling_curves(&metrics, &args.over, law, args.confidence.0)?;
+    note_left_out_panels(context, curves.len());
+    let is_log = |axis| args.log.contains(&axis);
+    let x = axis_look("--x-range", args.x_range.as_ref(), is_log(PictureAxis::X), AxisValues::Numbers)?;
+    let y = value_axis("--y-range", args.y_range.as_ref(), is_log(PictureAxis::Y), &metrics)?;
+    let look = picture_look(&args.picture, args.confidence, [x, y]);
+    write_picture(context, &args.picture, || scaling_scene(&curves, &args.over, &look))
+}
+
+/// Says how many panels a picture has no room for.
+fn note_left_out_panels(context: &App, panels: usize) {
+    if panels > MOST_PANELS {
+        context.note(format!(
+            "the first {MOST_PANELS} of {panels} metrics and cases are drawn: choose with --metric, --workload and --where"
+        ));
     }
 }
 

@@ -97,6 +97,10 @@ pub enum AxisValues<'a> {
     OfUnit(&'a Unit),
     /// parts of a whole, or of a baseline
     Shares,
+    /// lengths of time, in seconds
+    Seconds,
+    /// bare numbers, such as threads
+    Numbers,
 }
 
 /// An axis as it is asked for.
@@ -151,6 +155,8 @@ fn read_end(option: &str, text: &str, values: AxisValues<'_>) -> Result<f64, Usa
     let unit = match values {
         AxisValues::OfUnit(unit) => &*unit.0,
         AxisValues::Shares => "%",
+        AxisValues::Seconds => "s",
+        AxisValues::Numbers => "1",
     };
     let zero = size.parse() == Ok(0.0);
     let known = UNITS.iter().find(|(name, _)| *name == unit);
@@ -194,7 +200,8 @@ mod tests {
         assert_eq!(look(":64MiB", false, of(&bytes)), Some((None, Some(67_108_864.0))));
         assert_eq!(look("0:1500.5", false, of(&rate)), Some((Some(0.0), Some(1500.5))));
         assert_eq!(look("-5%:10%", false, AxisValues::Shares), Some((Some(-0.05), Some(0.1))));
-        assert_eq!(look("2s:", true, of(&seconds)), Some((Some(2.0), None)));
+        assert_eq!(look("2s:", true, AxisValues::Seconds), Some((Some(2.0), None)));
+        assert_eq!(look("1:64", true, AxisValues::Numbers), Some((Some(1.0), Some(64.0))));
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn shell_commands(page: &str) -> Vec<String> {
 fn prepare_sandbox() -> Sandbox {
     let laboratory = Sandbox::new();
     let study = "title = \"pages\"\nrun = { iterations = 6, warmup = 0 }\n[workload.memory-sweep]\nparameters = { size = \"8MiB\", passes = 16 }\n\
-                 [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"5ms\"\n";
+                 [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"5ms\"\nstat = \"5ms\"\n";
     fs::write(laboratory.path("study.toml"), study).unwrap();
     fs::write(laboratory.path("slabinfo.log"), crate::slab::slabinfo_log(20, 0)).unwrap();
     write_mmtests_logs(&laboratory);

@@ -226,6 +226,24 @@ impl Sandbox {
         self.run_successfully(&["run", &study, "--label", label, "--quiet"]);
     }
 
+    /// A run of a workload over two matrix parameters, watched, under a factor whose levels are numbers: `size` 1 to 8, `kind` a, b.
+    pub fn run_sized(&self, label: &str) {
+        self.write_workload(
+            "sized",
+            "[parameter.size]\ntype = \"integer\"\ndefault = 1\nabout = \"a size\"\n\
+             [parameter.kind]\ntype = \"text\"\ndefault = \"a\"\nabout = \"a kind\"",
+            "case {{ kind }} in b) f=2 ;; *) f=1 ;; esac; sleep 0.01; \
+             echo speed $(({{ size }} * 1000 * f / ({{ size }} + 9) + $(date +%N | tail -c 2)))",
+        );
+        let study = self.write_study(
+            "sized.toml",
+            "run = { iterations = 8, warmup = 0 }\nmonitors = { meminfo = \"1ms\", stat = \"1ms\" }\n\
+             [workload.sized]\nmatrix = { kind = [\"a\", \"b\"] }\n\
+             [factor.size]\nkind = \"parameter\"\nlevels = [\"1\", \"2\", \"4\", \"8\"]\n",
+        );
+        self.run_successfully(&["run", &study, "--label", label, "--quiet"]);
+    }
+
     /// The directory of the only run.
     pub fn only_run(&self) -> PathBuf {
         let mut runs: Vec<PathBuf> =

@@ -306,6 +306,68 @@ const TRIALS: &[OptionTrial] = &[
             ("--margin 50%", Tells),
         ],
     ),
+    (
+        "plot scaling",
+        "sized --over size --output o.svg",
+        &[
+            ("--by nothing", Refused),
+            ("--metric nothing", Refused),
+            ("--workload nothing", Refused),
+            ("--where nothing=1", Refused),
+            ("--title T", Tells),
+            ("--size 400x300", Tells),
+            ("--fit amdahl", Tells),
+            ("--fit usl", Tells),
+            ("--x-range 1:4", Tells),
+            ("--y-range 0:1000", Tells),
+            ("--log x,y", Tells),
+            ("--confidence 60%", Tells),
+        ],
+    ),
+    (
+        "plot timeline",
+        "sized --column meminfo.MemFree --output o.svg",
+        &[
+            ("--by nothing", Refused),
+            ("--by size", Tells),
+            ("--row nothing", Refused),
+            ("--where size=1", Refused),
+            ("--by size --where size=1", Tells),
+            ("--title T", Tells),
+            ("--size 400x300", Tells),
+            ("--x-range 0s:1ms", Tells),
+            ("--y-range 0:64GiB", Tells),
+            ("--log y", Tells),
+            ("--log x", Refused),
+        ],
+    ),
+    (
+        "plot heatmap",
+        "sized --column stat.user --output o.svg",
+        &[
+            ("--row nothing", Refused),
+            ("--row cpu0", Tells),
+            ("--over size,kind", Refused),
+            ("--metric speed", Refused),
+            ("--workload sized", Refused),
+            ("--where size=1", Refused),
+            ("--title T", Tells),
+            ("--size 400x300", Tells),
+            ("--range 0:1000", Tells),
+            ("--log", Tells),
+        ],
+    ),
+    (
+        "plot heatmap",
+        "sized --over size,kind --output o.svg",
+        &[
+            ("--row cpu0", Refused),
+            ("--metric nothing", Refused),
+            ("--workload nothing", Refused),
+            ("--where size=1", Tells),
+            ("--range 0:5000", Tells),
+        ],
+    ),
     ("compare", "fast slow", &[("--margin 90%", Tells), ("--fail-on-differs", Tells)]),
     (
         "compare",
@@ -348,6 +410,7 @@ fn prepare_option_sandbox() -> Sandbox {
     laboratory.run_echo_edited("after", 50);
     laboratory.run_echo("fast", 100);
     laboratory.run_echo("slow", 50);
+    laboratory.run_sized("sized");
     for (label, more) in [("log", 0), ("more", 50)] {
         fs::write(laboratory.path("slabinfo.log"), crate::slab::slabinfo_log(20, more)).unwrap();
         laboratory.run_successfully(&["import", "slabinfo.log", "--page-size", "4KiB", "--label", label]);

@@ -49,3 +49,39 @@ fn what_cannot_be_drawn_is_refused_with_what_there_is() {
     });
     insta::assert_snapshot!(errors.join("\n"));
 }
+
+#[test]
+fn curves_timelines_and_heat_maps_are_the_same_byte_for_byte() {
+    let laboratory = Sandbox::new();
+    laboratory.run_sized("sized");
+    let pictures = [
+        "plot scaling sized --over size --fit usl -o p.svg",
+        "plot timeline sized --column meminfo.MemFree -o p.svg",
+        "plot timeline sized sized --column meminfo.MemFree --by size -o p.svg",
+        "plot heatmap sized --column stat.user -o p.svg",
+        "plot heatmap sized --over size,kind -o p.svg",
+    ];
+    for words in pictures {
+        let draw = || {
+            laboratory.run_successfully(&words.split(' ').collect::<Vec<_>>());
+            fs::read(laboratory.path("p.svg")).unwrap()
+        };
+        assert_eq!(draw(), draw(), "{words}");
+    }
+    let errors = [
+        "plot scaling sized --over kind -o p.svg",
+        "plot scaling sized --over nothing -o p.svg",
+        "plot timeline sized --column meminfo.nothing -o p.svg",
+        "plot timeline sized --column nothing -o p.svg",
+        "plot timeline sized sized --column stat.user -o p.svg",
+        "plot heatmap sized --over size -o p.svg",
+        "plot heatmap sized --over size,nothing -o p.svg",
+        "plot heatmap sized -o p.svg",
+    ];
+    for words in errors {
+        let said = laboratory.run(&words.split(' ').collect::<Vec<_>>());
+        assert_eq!(said.code, Some(2), "{words}: {}", said.err);
+    }
+    let unknown = laboratory.run(&["plot", "timeline", "sized", "--column", "nothing.here", "-o", "p.svg"]);
+    assert!(unknown.code == Some(2) && unknown.err.contains("meminfo"), "{}", unknown.err);
+}

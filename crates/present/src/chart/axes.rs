@@ -1,6 +1,6 @@
 //! What every chart over two axes has: scales, ticks, grid, title, legend, and bands with the names of phases.
 //!
-//! Ticks are 1, 2 or 5 times a power of ten, as few as fit; on a logarithmic axis of bytes they are powers of two. Charts of bytes
+//! Ticks are 1, 2 or 5 times a power of ten, as few as fit; on a logarithmic axis of bytes or bare numbers they are powers of two. Charts of bytes
 //! that add up have no logarithmic axes: they need a zero.
 
 use crate::chart::axis_unit::AxisUnit;
@@ -94,6 +94,13 @@ impl ChartFrame {
         self.left = (widest + 20.0).max(28.0);
     }
 
+    /// Begins the axes further down; a picture that would have no room for them is higher.
+    pub(crate) fn make_room_above(&mut self, pixels: f64) {
+        self.top += pixels;
+        self.bottom = self.bottom.max(self.top + 40.0);
+        self.size.1 = self.size.1.max(self.bottom + BOTTOM);
+    }
+
     /// What is asked of ticks: as many as have room.
     pub(crate) fn ticks_across(&self) -> usize {
         ((self.right - self.left) / 90.0).clamp(2.0, 10.0) as usize
@@ -121,9 +128,14 @@ impl ChartFrame {
 
     /// Grid and ticks of both axes; drawn before the data, so that it lies below.
     pub(crate) fn add_axes(&mut self, x: &ChartAxis, y: &ChartAxis, x_name: &str) {
+        let mut labelled = f64::INFINITY;
         for (place, label) in y.ticks() {
             self.marks.push(line_mark((self.left, place), (self.right, place), MarkInk::Grid, false));
-            self.marks.push(faint_text(self.left - 8.0, place + 4.0, TextAnchor::End, label));
+            // Ticks of a logarithmic axis may be too near one another for their labels.
+            if (labelled - place).abs() >= TEXT {
+                self.marks.push(faint_text(self.left - 8.0, place + 4.0, TextAnchor::End, label));
+                labelled = place;
+            }
         }
         for (place, label) in x.ticks_apart(self.size.0) {
             self.marks.push(line_mark(
@@ -312,6 +324,10 @@ impl ChartAxis {
             return ChartAxis::with_powers(unit, (low.max(FARTHEST.recip()), high), pixels, requested);
         }
         let mut axis = ChartAxis::with_exact_ends(unit, (low, high), pixels, requested);
+        // Of things that are counted there is nothing between two of them.
+        if *unit == AxisUnit::Number && high - low >= 2.0 {
+            axis.step = axis.step.max(1.0);
+        }
         if look.low.is_none() {
             axis.low = (axis.low / axis.step + 1e-9).floor() * axis.step;
         }
@@ -323,7 +339,7 @@ impl ChartAxis {
 
     /// Logarithmic, from `low` above zero to `high` exactly.
     fn with_powers(unit: &AxisUnit, (low, high): (f64, f64), pixels: (f64, f64), requested: usize) -> Self {
-        let values = power_ticks(low, high, requested, *unit == AxisUnit::Bytes);
+        let values = power_ticks(low, high, requested, matches!(unit, AxisUnit::Bytes | AxisUnit::Number));
         let powers = Some(TickPowers { values, unit: unit.clone() });
         // Labels have their own units.
         let name = String::new();
@@ -431,7 +447,7 @@ pub(crate) fn nice_step(span: f64, requested: usize) -> f64 {
     nice.unwrap_or(10.0) * power
 }
 
-/// Powers of ten from `low` to `high`, with their doubles and halves where there is room for as many; powers of two of bytes. Where
+/// Powers of ten from `low` to `high`, with their doubles and halves where there is room for as many; powers of two where binary. Where
 /// fewer than two lie between the ends, round numbers.
 fn power_ticks(low: f64, high: f64, requested: usize, binary: bool) -> Vec<f64> {
     let base: f64 = if binary { 2.0 } else { 10.0 };

@@ -7,7 +7,7 @@ use crate::chart::axes::{AxisBand, ChartAxis, ChartFrame};
 use crate::chart::axis_unit::AxisUnit;
 use crate::chart::look::{AxisLook, ChartLook};
 use crate::chart::palette::{RgbColour, name_colours, series_colour};
-use crate::chart::scene::{MarkInk, Scene, SceneMark, ScenePoint, rect_mark};
+use crate::chart::scene::{MarkInk, Scene, SceneMark, ScenePoint, TextAnchor, faint_text, rect_mark};
 use crate::chart::thinning::keep_pixel_extremes;
 
 /// A place of a curve, with the ends of its band where it has one.
@@ -82,11 +82,21 @@ impl CurveChart {
         let colours = name_colours(&names);
         let legend: Vec<(RgbColour, &str)> = colours.iter().copied().zip(names).collect();
         let mut frame = ChartFrame::fitting(&self.title, &self.note, &legend, &self.look);
+        // Names of ranges have the line above the axes to themselves.
+        let has_bands = !self.bands.is_empty();
+        if has_bands {
+            frame.make_room_above(BAND_NAMES);
+        }
         let Some((x, y)) = self.axes(&mut frame) else {
             frame.add_empty_note();
             return frame.into_scene();
         };
-        let y = y.with_name(axis_title(&self.y_title, &y.name));
+        let y_name = axis_title(&self.y_title, &y.name);
+        if has_bands {
+            let above = frame.top - 10.0 - BAND_NAMES;
+            frame.marks.push(faint_text(4.0, above, TextAnchor::Start, y_name.as_str()));
+        }
+        let y = y.with_name(if has_bands { String::new() } else { y_name });
         frame.add_axes(&x, &y, &axis_title(&self.x_title, &x.name));
         frame.add_bands(&x, &self.bands);
         let colour =
@@ -158,6 +168,9 @@ impl CurveChart {
         })
     }
 }
+
+/// Pixels of the names of ranges.
+const BAND_NAMES: f64 = 16.0;
 
 /// `time [ms]`: what an axis is, with its unit.
 pub(crate) fn axis_title(title: &str, unit: &str) -> String {

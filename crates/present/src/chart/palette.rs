@@ -111,6 +111,12 @@ pub(crate) fn series_colour(index: usize) -> RgbColour {
     PALETTE.get(index).copied().unwrap_or(OTHERS_COLOUR)
 }
 
+/// A colour of the scale from light (0) to dark (1), equal steps of lightness and of one hue, in OKLCH.
+pub(crate) fn sequential_colour(share: f64) -> RgbColour {
+    let share = share.clamp(0.0, 1.0);
+    oklch_to_srgb(0.95 - 0.62 * share, 0.03 + 0.10 * share, 235.0 + 25.0 * share)
+}
+
 /// Colours that belong to names: a name has the same one in every picture and viewer (`web/src/colour.ts`), whatever its rank
 /// there. Where two names of one picture meet at a colour, the later one in the alphabet moves on.
 pub(crate) fn name_colours(names: &[&str]) -> Vec<RgbColour> {

@@ -1,7 +1,12 @@
 //! Pictures as golden files, and what must hold for any of them.
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
-use perflab_analyze::{AnalysisOptions, BinRule, ComparisonSide, MetricLines, compare_levels, metric_lines};
+use perflab_analyze::{
+    AnalysisOptions, BinRule, ComparisonSide, MarkedIteration, MetricLines, MonitorLine, MonitorLines,
+    MonitorPoint, SampleLine, ScalingCurves, ScalingLaw, ValueGrid, compare_levels, metric_lines,
+    monitor_grid, scaling_curves,
+};
+use perflab_model::{Direction, Unit};
 
 use super::*;
 use crate::chart::look::AxisLook;
@@ -86,7 +91,11 @@ fn text_boxes(scene: &Scene) -> Vec<(String, [f64; 4])> {
 fn misplaced_texts(scene: &Scene) -> Vec<String> {
     let boxes = text_boxes(scene);
     let mut wrong = Vec::new();
+    let face = typeface::embedded_face().unwrap();
     for (at, (text, [left, right, top, bottom])) in boxes.iter().enumerate() {
+        if text.chars().any(|letter| face.glyph_index(letter).is_none()) {
+            wrong.push(format!("`{text}` has letters that the typeface lacks"));
+        }
         if *left < -0.5 || *right > scene.width + 0.5 || *top < -0.5 || *bottom > scene.height + 0.5 {
             wrong.push(format!("`{text}` leaves the picture: {left:.0} to {right:.0} of {}", scene.width));
         }
@@ -189,5 +198,136 @@ fn values_that_are_hard_to_draw_are_drawn() {
     }
     for (_, scene) in all_kinds(&[], &PlotLook::default()) {
         assert!(scene.marks.is_empty());
+    }
+}
+
+/// A step in a gauge of two devices, as lines of one run.
+fn monitor_lines_of(lines: Vec<MonitorLine>) -> MonitorLines {
+    let span = |at: u32| MarkedIteration {
+        from: f64::from(at) * 2.0,
+        to: f64::from(at) * 2.0 + 1.5,
+        name: if at.is_multiple_of(2) { "huge".into() } else { "ordinary".into() },
+    };
+    MonitorLines {
+        monitor: "vmstat".into(),
+        column: "nr_dirty".into(),
+        unit: Unit::new("pages"),
+        is_rate: false,
+        lines,
+        left_out: 3,
+        iterations: (0..5).map(span).collect(),
+    }
+}
+
+fn monitor_line(name: &str, scale: f64, spread: bool) -> MonitorLine {
+    let point = |at: u32| {
+        let value = scale * (1.0 + f64::from(at % 10)) * if at > 50 { 3.0 } else { 1.0 };
+        let spread = spread.then_some((value * 0.8, value * 1.3));
+        MonitorPoint { seconds: f64::from(at) * 0.1, value, spread }
+    };
+    MonitorLine {
+        name: name.into(),
+        parts: vec![(0..40).map(point).collect(), (45..100).map(point).collect()],
+    }
+}
+
+fn scaling_of(law: Option<ScalingLaw>) -> Vec<ScalingCurves> {
+    let mut noise = SplitMixNoise(3);
+    let mut metric = |threads: u32| {
+        let mut line = |name: &str, loss: f64| {
+            let n = f64::from(threads);
+            let rate = 1000.0 * n / (1.0 + loss * (n - 1.0) + 0.002 * n * (n - 1.0));
+            let mut found = two_levels().remove(0).lines.remove(0);
+            found.points.iter_mut().for_each(|point| point.value = noise.lognormal_around(rate, 0.03));
+            SampleLine { name: name.into(), ..found }
+        };
+        MetricLines {
+            subject: format!("sweep threads={threads}"),
+            point: vec![("threads".into(), threads.to_string())],
+            metric: "rate".into(),
+            unit: Unit::new("ops/s"),
+            direction: Direction::Higher,
+            primary: true,
+            lines: vec![line("before", 0.05), line("after", 0.01)],
+        }
+    };
+    let metrics: Vec<MetricLines> = [1, 2, 4, 8, 16, 32].map(&mut metric).into();
+    scaling_curves(&metrics, "threads", law, 0.95).unwrap()
+}
+
+fn parameter_grid() -> ValueGrid {
+    let value = |row: i32, column: i32| {
+        (row != 1 || column != 2).then(|| f64::from(10 + row * 7 + column * column) * 1e6)
+    };
+    ValueGrid {
+        name: "time".into(),
+        unit: Unit::new("ns"),
+        row_name: "size".into(),
+        rows: vec!["4K".into(), "64K".into(), "1M".into()],
+        column_name: "threads".into(),
+        columns: (0..5).map(|power| (1 << power).to_string()).collect(),
+        seconds: None,
+        values: (0..3).map(|row| (0..5).map(|column| value(row, column)).collect()).collect(),
+    }
+}
+
+/// Timelines, scaling curves and heat maps.
+fn other_kinds(look: &PlotLook) -> Vec<(&'static str, Scene)> {
+    let devices = monitor_lines_of(vec![monitor_line("sda", 100.0, false), monitor_line("sdb", 40.0, false)]);
+    let cpus = (0..20).map(|cpu| monitor_line(&format!("cpu{cpu}"), f64::from(cpu), false)).collect();
+    let levels = vec![monitor_line("huge", 100.0, true), monitor_line("ordinary", 150.0, true)];
+    let levels = MonitorLines { iterations: Vec::new(), left_out: 0, ..monitor_lines_of(levels) };
+    vec![
+        ("timeline", timeline_scene(&devices, look)),
+        ("timeline-levels", timeline_scene(&levels, look)),
+        ("scaling", scaling_scene(&scaling_of(Some(ScalingLaw::Universal)), "threads", look)),
+        ("scaling-plain", scaling_scene(&scaling_of(None), "threads", look)),
+        ("heat-time", heat_map_scene(&monitor_grid(&monitor_lines_of(cpus), 200), look)),
+        ("heat-grid", heat_map_scene(&parameter_grid(), look)),
+    ]
+}
+
+#[test]
+fn timelines_curves_and_heat_maps_read_as_they_were_looked_at() {
+    for (name, scene) in other_kinds(&PlotLook::default()) {
+        insta::assert_snapshot!(name, scene.to_svg(SceneSurface::Paper));
+    }
+}
+
+#[test]
+fn their_texts_do_not_touch_either() {
+    let logarithmic = AxisLook { logarithmic: true, ..AxisLook::default() };
+    for (width, height) in
+        [(300.0, Some(200.0)), (400.0, None), (400.0, Some(300.0)), (900.0, None), (1200.0, Some(800.0))]
+    {
+        for axis in [AxisLook::default(), logarithmic] {
+            let look = PlotLook { x: axis, y: axis, ..sized(width, height) };
+            for (name, scene) in other_kinds(&look) {
+                let log = if axis.logarithmic { "-log" } else { "" };
+                keep_for_looking(&format!("{name}-{width}-{}{log}", height.unwrap_or(0.0)), &scene);
+                assert_eq!(misplaced_texts(&scene), Vec::<String>::new(), "{name}, {width} wide");
+            }
+        }
+    }
+}
+
+#[test]
+fn grids_and_lines_of_nothing_are_drawn() {
+    let nothing = ValueGrid { values: vec![vec![None; 5]; 3], ..parameter_grid() };
+    let empty = ValueGrid { values: Vec::new(), rows: Vec::new(), columns: Vec::new(), ..parameter_grid() };
+    let zeros = ValueGrid { values: vec![vec![Some(0.0); 5]; 3], ..parameter_grid() };
+    let logarithmic = AxisLook { logarithmic: true, ..AxisLook::default() };
+    for y in [AxisLook::default(), logarithmic] {
+        let look = PlotLook { y, ..PlotLook::default() };
+        for grid in [&nothing, &empty, &zeros] {
+            let scene = heat_map_scene(grid, &look);
+            assert!(!scene.to_svg(SceneSurface::Paper).contains("NaN") && scene.to_png().is_ok());
+        }
+        let scene = timeline_scene(&monitor_lines_of(Vec::new()), &look);
+        assert!(scene.to_svg(SceneSurface::Paper).contains("no data"));
+        assert!(
+            scaling_scene(&[], "threads", &look).to_png().is_err()
+                || scaling_scene(&[], "threads", &look).marks.is_empty()
+        );
     }
 }
