@@ -4,13 +4,11 @@
 
 mod host;
 
-use std::sync::atomic::AtomicBool;
-
 use fixtures::skip_test;
 use perflab_model::Nanos;
 use perflab_workload::{
-    Catalogue, ExecutionEnd, HostPaths, WorkloadDefinition, WorkloadError, WorkloadExecution,
-    execute_invocation, try_workload,
+    Catalogue, ExecutionEnd, HostPaths, TrialError, WorkloadDefinition, WorkloadError, WorkloadExecution,
+    try_workload,
 };
 
 /// Generous: a busy CI machine is slow, and a hang is what it is for.
@@ -74,22 +72,33 @@ fn all_workloads_run_and_are_understood() {
 fn a_port_in_use_is_a_clear_failure() {
     // It listens and never answers, as a server of somebody else's might.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = i64::from(taken.local_addr().unwrap().port());
+    let port = taken.local_addr().unwrap().port();
     let catalogue = Catalogue::embedded().unwrap();
+    let paths = HostPaths {
+        perflab: host::find_load_binary(),
+        scratch: None,
+        kept: None,
+        free_port: perflab_workload::find_free_port(),
+    };
+    let scope = host::host_scope();
     for name in ["iperf3", "redis-benchmark"] {
         let definition = catalogue.get(name).unwrap();
         if let Err(missing) = definition.check_requirements() {
             skip_test(name, &missing.to_string());
             continue;
         }
-        let given = [("port".to_owned(), port.into())].into();
-        let parameters = definition.resolve_parameters(&given, &host::host_scope()).unwrap();
-        let paths =
-            HostPaths { perflab: host::find_load_binary(), scratch: None, kept: None, free_port: None };
-        let invocation = definition.build_invocation(&parameters, &host::host_scope(), &paths).unwrap();
-        let finished = execute_invocation(&invocation, &[], LIMIT, &AtomicBool::new(false)).unwrap();
-        assert_eq!(finished.outcome, ExecutionEnd::Exit { code: 1 }, "{}", finished.stderr.text());
-        let said = finished.failure().unwrap();
-        assert!(said.ends_with(&format!("no server on port {port}: is the port in use?")), "{said}");
+        let given = [("port".to_owned(), i64::from(port).into())].into();
+        let parameters = definition.resolve_parameters(&given, &scope).unwrap();
+        let tried = try_workload(definition, &parameters, &scope, &paths, LIMIT);
+        let found = match tried {
+            Err(TrialError::Workload(WorkloadError::PortTaken { port: taken })) => taken == port,
+            Ok(finished) => {
+                let said = finished.failure().unwrap();
+                finished.outcome == ExecutionEnd::Exit { code: 1 }
+                    && said.ends_with(&format!("no server on port {port}: is the port in use?"))
+            }
+            Err(error) => panic!("{name}: {error}"),
+        };
+        assert!(found, "{name}");
     }
 }
