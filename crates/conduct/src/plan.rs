@@ -7,11 +7,12 @@
 //! in simulation, running AAAA…BBBB under a 3 % drift gives 80 % false alarms, randomised blocks 5 %
 //! (field-notes/statistics.md, section 1).
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
 use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
-use perflab_model::expression::{ExpressionError, ExpressionScope};
+use perflab_model::expression::{ExpressionError, ExpressionScope, template_names};
 use perflab_model::placement::Placement;
 use perflab_model::study::{
     FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, StudyList, TargetSpec, find_study_problems,
@@ -61,7 +62,8 @@ pub fn plan_study(
     // Workloads run on the targets where there are some, and there are their disks.
     let site = DiskSite { scope: &scope, scratch: choices.scratch.as_deref() };
     let site = Some(site).filter(|_| study.target.is_empty());
-    let disks = resolve_disks(&study, &cases, needs_scratch(&cases, catalogue), site);
+    let has_scratch = needs_scratch(&cases, catalogue) || is_scratch_used_beside(&study);
+    let disks = resolve_disks(&study, &cases, has_scratch, site);
     let disks = disks.map_err(|problem| problems.push(problem)).unwrap_or_default();
     if !problems.is_empty() {
         return Err(problems);
@@ -149,7 +151,13 @@ enum SettledList<'a> {
 impl SettledList<'_> {
     /// Puts the elements into the expression's place.
     fn settle(self, scope: &ExpressionScope) -> Result<(), ExpressionError> {
-        let evaluate = |expression: Option<&str>| scope.evaluate_list(expression.unwrap_or_default());
+        let evaluate = |expression: Option<&str>| {
+            let mut values = scope.evaluate_list(expression.unwrap_or_default())?;
+            // On a machine with one CPU, `[1, cpus]` is one value.
+            let mut seen = BTreeSet::new();
+            values.retain(|value| seen.insert(value.to_string()));
+            Ok::<_, ExpressionError>(values)
+        };
         match self {
             SettledList::Values(values) => *values = evaluate(values.expression())?.into(),
             SettledList::Levels(levels) => {
@@ -208,6 +216,13 @@ fn plan_targets(study: &Study) -> Vec<PlannedTarget> {
 /// Whether a workload of these cases needs a scratch directory.
 pub(crate) fn needs_scratch(cases: &[Case], catalogue: &Catalogue) -> bool {
     cases.iter().any(|case| catalogue.get(&case.uses).is_some_and(|definition| definition.needs.scratch))
+}
+
+/// Whether what runs beside writes to the scratch directory.
+pub(crate) fn is_scratch_used_beside(study: &Study) -> bool {
+    let texts = study.beside.values().flat_map(|beside| beside.command.templates());
+    let mut names = texts.flat_map(|text| template_names(text).unwrap_or_default());
+    names.any(|name| name == "scratch" || name == "kept")
 }
 
 /// How many targets take part at each level of the factors over targets.

@@ -47,8 +47,8 @@ impl WorkloadDefinition {
             (there < u64::from(needed)).then(|| format!("{needed} {noun}, and this machine has {there}"))
         });
         let options = needs.kernel_config.iter().filter_map(|option| {
-            let (name, wanted) =
-                option.split_once('=').map_or((option.as_str(), None), |(a, b)| (a, Some(b)));
+            let option = option.strip_prefix("CONFIG_").unwrap_or(option);
+            let (name, wanted) = option.split_once('=').map_or((option, None), |(a, b)| (a, Some(b)));
             let there = kernel_option(name)?;
             let fits = wanted.map_or(there != "n", |wanted| there == wanted);
             (!fits).then(|| format!("a kernel with CONFIG_{option}, and this one has CONFIG_{name}={there}"))

@@ -42,6 +42,7 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
         disk_factor_problems(name, factor, study, &mut found);
         beside_factor_problems(name, factor, study, &mut found);
     }
+    found.extend(placement_problem(study));
     for (name, beside) in &study.beside {
         if beside.command.is_empty() {
             let problem = Problem::new(format!("beside.{name}.command"), "runs nothing");
@@ -184,6 +185,20 @@ fn factor_key_problems(name: &str, factor: &Factor, study: &Study, found: &mut V
         },
     };
     found.push(Problem::new(key, message).with_hint(hint));
+}
+
+/// A workload is in one place.
+fn placement_problem(study: &Study) -> Option<Problem> {
+    let mut placing = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Placement);
+    let (first, one) = placing.next()?;
+    let concerns_same = |other: &Factor| {
+        let [one, other] = [&one.workload, &other.workload];
+        one.is_none() || other.is_none() || one == other
+    };
+    let (second, _) = placing.find(|(_, other)| concerns_same(other))?;
+    let problem =
+        Problem::new(format!("factor.{second}"), format!("places what the factor `{first}` places already"));
+    Some(problem.with_hint("make them one factor: levels = [\"siblings memory=local\", …]"))
 }
 
 /// A factor over what runs beside names what the study has.

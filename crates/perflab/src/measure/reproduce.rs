@@ -1,6 +1,7 @@
 //! `perflab reproduce RUN`: what a run did, as a script that does it again; or done again, and compared.
 
 use clap::{Args, FromArgMatches as _};
+use indexmap::IndexMap;
 use perflab_archive::RunDir;
 use perflab_conduct::plan::expression_scope;
 use perflab_model::facts::FactChange;
@@ -42,13 +43,16 @@ Examples:
 
 The script holds the study with all that the command line changed, and the seed of the order. What
 each case sets and runs stands in comments, as one would type it. What is not as it was when the run
-was made (kernel, settings, versions) is listed first.";
+was made (kernel, settings, versions) is listed first. It overwrites no file.";
 
 /// Where scratch files of the printed commands lie.
 const SCRATCH: &str = "/tmp/scratch";
 
-/// The line that ends the study in the script.
+/// The line that ends the study in the script, if the study has none like it.
 const END_OF_STUDY: &str = "END_OF_STUDY";
+
+/// Letters of a run's id in the name of the study's file.
+const ID_LETTERS: usize = 10;
 
 /// What a run did.
 #[derive(Debug, Serialize)]
@@ -193,7 +197,7 @@ fn describe_case(case: &Case, manifest: &Manifest, catalogue: &Catalogue) -> Rep
     if manifest.plan.definitions.get(&case.uses).is_some_and(|digest| *digest != definition.digest) {
         described.doubt = Some(format!("the definition of `{}` has changed since", case.uses));
     }
-    match command_lines(definition, case, manifest) {
+    match command_lines(definition, case, manifest, catalogue) {
         Ok(commands) => described.commands = commands,
         Err(error) => described.doubt = Some(error.to_string()),
     }
@@ -205,6 +209,7 @@ fn command_lines(
     definition: &WorkloadDefinition,
     case: &Case,
     manifest: &Manifest,
+    catalogue: &Catalogue,
 ) -> Result<Vec<ReproducedCommand>, Failure> {
     let scope = expression_scope(&manifest.study, &manifest.facts)
         .map_err(|problem| UsageError::new(problem.message, "the run's own facts do not give the value"))?;
@@ -235,6 +240,10 @@ fn command_lines(
     for one in [UntimedPhase::Prepare].into_iter().filter(|one| has(*one)) {
         add(one.key(), phase(one)?);
     }
+    for beside in manifest.plan.case_besides(case).filter_map(|name| catalogue.get_beside(name)) {
+        let host = HostPaths { scratch: Some(SCRATCH.into()), ..host.clone() };
+        add("beside", beside.build_invocation(&IndexMap::new(), &scope, &host)?);
+    }
     add("command", definition.build_invocation(&case.parameters, &scope, &host)?);
     for one in [UntimedPhase::Conclude, UntimedPhase::Cleanup].into_iter().filter(|one| has(*one)) {
         add(one.key(), phase(one)?);
@@ -260,28 +269,39 @@ fn setting_line(setting: &Setting) -> String {
 }
 
 impl Reproduction {
-    /// A script that runs the study as it was run.
+    /// A script that runs the study as it was run. Whatever the run says stands in comments or in the study, where no shell reads
+    /// it, and a file that is there is not overwritten.
     fn script(&self) -> String {
-        let mut text = format!("#!/bin/sh\n# Run {} by {}: {}\n", self.run, self.writer, self.title);
+        let mut notes = vec![format!("Run {} by {}: {}", self.run, self.writer, self.title)];
         if !self.changed.is_empty() {
-            text += "# Not as it was then:\n";
+            notes.push("Not as it was then:".to_owned());
         }
         for change in &self.changed {
             let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
-            text += &format!("#   {}: {} then, {} now\n", change.fact, side(&change.then), side(&change.now));
+            notes.push(format!("  {}: {} then, {} now", change.fact, side(&change.then), side(&change.now)));
         }
         for case in &self.cases {
-            text += &format!("#\n# case {}\n", case.case);
+            notes.push(format!("\ncase {}", case.case));
             let lines = case.settings.iter().map(|line| ("setting", line));
             let commands = case.commands.iter().map(|command| (command.phase, &command.line));
-            for (phase, line) in lines.chain(commands) {
-                text += &format!("#   {phase}: {}\n", line.replace('\n', "\n#     "));
-            }
-            text.extend(case.doubt.iter().map(|doubt| format!("#   {doubt}\n")));
+            notes.extend(lines.chain(commands).map(|(phase, line)| format!("  {phase}: {line}")));
+            notes.extend(case.doubt.iter().map(|doubt| format!("  {doubt}")));
         }
+        let mut text = "#!/bin/sh\n".to_owned();
+        // A carriage return does not end a comment, and a terminal that goes back would hide it.
+        let notes = notes.join("\n").replace('\r', " ");
+        for line in notes.split('\n') {
+            text += format!("# {line}").trim_end();
+            text += "\n";
+        }
+        let mut end = END_OF_STUDY.to_owned();
+        while self.study.lines().any(|line| line == end) {
+            end.push('_');
+        }
+        let id: String = self.run.chars().take(ID_LETTERS).collect();
         let label = self.label.as_ref().map(|label| format!(" --label {}", quote_word(label)));
         text += &format!(
-            "\ncat > study.toml <<'{END_OF_STUDY}'\n{}\n{END_OF_STUDY}\nperflab run study.toml --seed {}{}\n",
+            "\nset -eC\ncat > study-{id}.toml <<'{end}'\n{}\n{end}\nperflab run study-{id}.toml --seed {}{}\n",
             self.study.trim_end(),
             self.seed,
             label.unwrap_or_default()

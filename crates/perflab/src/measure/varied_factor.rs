@@ -88,13 +88,19 @@ fn split_head<'a>(head: &'a str, behind: Option<&'a str>) -> (Option<&'a str>, &
     match (head.split_once('='), behind) {
         // `NAME=KIND:KEY=…`
         (Some((name, kind)), Some(_)) => (Some(name), kind, behind),
-        // `drop-caches=0,3`, or `NAME=drop-caches=0,3`
+        // `placement=any,cpus=0`
+        (Some((first, rest)), None) if is_kind_without_key(first) => (None, first, Some(rest)),
+        // `NAME=drop-caches=0,3`
         (Some((first, rest)), None) => match rest.split_once('=') {
             Some((kind, levels)) => (Some(first), kind, Some(levels)),
             None => (None, first, Some(rest)),
         },
         (None, _) => (None, head, behind),
     }
+}
+
+fn is_kind_without_key(text: &str) -> bool {
+    KINDS.iter().any(|(kind, has_key)| !has_key && kind.to_string() == text)
 }
 
 /// A number stays one, so that kinds that want numbers have them.
@@ -163,6 +169,10 @@ mod tests {
             expected("thp", "file", Some(thp), ["never", "always"])
         );
         assert_eq!(parse("drop-caches=0,3"), expected("drop-caches", "drop-caches", None, ["0", "3"]));
+        assert_eq!(
+            parse("placement=any,cpus=0"),
+            expected("placement", "placement", None, ["any", "cpus=0"])
+        );
         assert_eq!(
             parse("environment:PATH=/a:/b,/c"),
             expected("PATH", "environment", Some("PATH"), ["/a:/b", "/c"])

@@ -51,6 +51,16 @@ fn what_runs_beside_goes_on_during_its_iterations_only() {
     assert!(left.stdout.is_empty(), "{}", String::from_utf8_lossy(&left.stdout));
 }
 
+/// The workload itself has no folder.
+#[test]
+fn what_runs_beside_may_be_the_only_one_that_writes() {
+    let laboratory = Sandbox::new();
+    let text = "[run]\niterations = 1\nwarmup = 0\n[workload.w]\ncommand = \"true\"\n[beside.b]\n\
+                command = \"echo a > {{ scratch }}/file; sleep 1\"\n";
+    let study = laboratory.write_study("s.toml", text);
+    laboratory.run_successfully(&["run", &study, "--no-report", "--quiet"]);
+}
+
 #[test]
 fn one_that_fails_is_why_its_iteration_failed_and_one_that_is_not_there_is_refused() {
     let laboratory = Sandbox::new();

@@ -56,6 +56,16 @@ fn a_place_that_the_machine_does_not_have_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn a_workload_is_in_one_place() {
+    let laboratory = Sandbox::new();
+    let second = "[factor.again]\nkind = \"placement\"\nlevels = [\"any\", \"cpus=0\"]\n";
+    let study = laboratory.write_study("s.toml", &format!("{COUNTING}{second}"));
+    let said = laboratory.run(&["study", "check", &study]);
+    assert_eq!(said.code, Some(2));
+    insta::assert_snapshot!(said.stable_err(), @r#"error: /tmp/.TMP/s.toml:16:9: `factor.again`: places what the factor `place` places already; make them one factor: levels = ["siblings memory=local", …]"#);
+}
+
+#[test]
 fn a_list_may_be_an_expression() {
     let laboratory = Sandbox::new();
     let text = "[run]\niterations = 1\n[workload.w]\ncommand = \"true {{ n }}\"\n\

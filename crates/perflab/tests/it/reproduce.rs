@@ -108,3 +108,28 @@ levels = ["one-cpu"]
     "#);
     assert_eq!(found["result"]["seed"], 7);
 }
+
+/// Text of a run that is no comment any more, or ends the study early, would be carried out by who runs the script.
+#[test]
+fn nothing_that_a_run_says_is_carried_out_by_its_script() {
+    let laboratory = Sandbox::new();
+    let folder = tempfile::tempdir().unwrap();
+    let harm = |name: &str| format!("touch {}/{name}", folder.path().display());
+    let text = format!(
+        "[run]\niterations = 1\nwarmup = 0\n[workload.w]\ncommand = '''exit 0\nEND_OF_STUDY\n{}\n'''\n\
+         [factor.f]\nkind = \"label\"\nlevels = [{{ name = \"a\\n{}\", value = 1 }}]\n",
+        harm("study"),
+        harm("level")
+    );
+    let study = laboratory.write_study("s.toml", &text);
+    laboratory.run_successfully(&["run", &study, "--no-report", "--quiet"]);
+    let script = laboratory.run_successfully(&["reproduce"]).out;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script.replace("perflab run", ": run")]).current_dir(folder.path());
+    assert_eq!(to_command_output(shell.output().unwrap()).code, Some(0), "{script}");
+    let made: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    // Once more, it would overwrite the study.
+    assert_ne!(to_command_output(shell.output().unwrap()).code, Some(0));
+}
