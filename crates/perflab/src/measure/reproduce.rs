@@ -18,7 +18,7 @@ use crate::see::compare::CompareArgs;
 use crate::selection;
 use crate::verb::Verb;
 
-/// Show what a run did, as a script that does it again; or do it again and compare
+/// Show what a run did as a script; or do it again, and compare
 #[derive(Debug, Args)]
 #[command(after_long_help = REPRODUCE)]
 pub struct ReproduceArgs {

@@ -27,7 +27,7 @@ fn studies_complain_in_their_place() {
         ("unknown key", "iterations", "iteratons"),
         ("unknown workload", "[workload.echo]", "[workload.eco]"),
         ("level twice", "[100, 200]", "[100, 100]"),
-        ("expression that fails", "[100, 200]", "[100, \"cpus / nothing\"]"),
+        ("expression that fails", "[100, 200]", "[100, \"cpu / 2\"]"),
         ("a cycle", "run = {", "values = { a = \"b * 2\", b = \"a * 2\" }\nrun = {"),
         ("a level of the wrong type", "[100, 200]", "[100, true]"),
         ("not TOML", "[workload.echo]", "[workload.echo"),

@@ -29,7 +29,7 @@ impl SynchronisedGuests {
         let text = format!(
             "[run]\nwarmup = 0\n{rules}\n[workload.memory-sweep]\nparameters = {{ size = \"1MiB\", passes = 20 }}\n\
              [target.guest]\nkind = \"vm\"\ncount = {count}\nkernel = \"debian-cloud\"\nroot = \"bare\"\n\
-             memory = \"256MiB\"\n[monitors]\nstat = \"200ms\"\n"
+             memory = \"384MiB\"\n[monitors]\nstat = \"200ms\"\n"
         );
         self.laboratory.write_study("guests.toml", &text)
     }

@@ -85,7 +85,9 @@ fn a_target_whose_clock_no_machine_has_is_given_up_for_that() {
 fn a_profile_that_no_target_can_have_is_not_stored() {
     let laboratory = Sandbox::new();
     let ended = run_against_lying_agent(&laboratory, "stacks");
-    insta::assert_snapshot!(ended.err_wording_of("liar"), @"
+    // The liar may notice that nobody listens to it any more, or not.
+    let last_words = "; its last output: BrokenPipeError: [Errno N] Broken pipe";
+    insta::assert_snapshot!(ended.err_wording_of("liar").replace(last_words, ""), @"
     liar.toml: N case, N iterations, randomised order
     warning: target liar was lost: it reported an impossible sample: count N, weight N; see its output in the run's logs
     warning: echo (iteration N on liar): it reported an impossible sample: count N, weight N

@@ -638,7 +638,7 @@ impl Drop for ReservedHugePages {
 fn a_guest_on_huge_pages_takes_them_from_the_host() {
     let test = "a_guest_on_huge_pages_takes_them_from_the_host";
     let Some(guests) = GuestSandbox::new(test) else { return };
-    let Some(_pages) = ReservedHugePages::reserve(140) else {
+    let Some(_pages) = ReservedHugePages::reserve(210) else {
         return eprintln!("SKIP {test}: the host reserves no huge pages");
     };
     let words = [
@@ -647,7 +647,7 @@ fn a_guest_on_huge_pages_takes_them_from_the_host() {
         "--root",
         "bare",
         "--memory",
-        "256MiB",
+        "384MiB",
         "--huge-pages",
         "2MiB",
         "--with",
