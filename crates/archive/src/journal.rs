@@ -98,15 +98,10 @@ impl JournalWriter {
     }
 
     fn can_wait(&self, event: &RunEvent) -> bool {
-        let is_followed = match &event.what {
-            RunEventKind::Rows { monitor, .. } | RunEventKind::Changed { monitor, .. } => {
-                !self.slow.contains(monitor)
-            }
-            // The end of its iteration comes at once.
-            RunEventKind::Sample(_) => true,
-            _ => false,
+        let (RunEventKind::Rows { monitor, .. } | RunEventKind::Changed { monitor, .. }) = &event.what else {
+            return false;
         };
-        is_followed && self.pending.len() < FULL && self.flushed.elapsed() < PATIENCE
+        !self.slow.contains(monitor) && self.pending.len() < FULL && self.flushed.elapsed() < PATIENCE
     }
 }
 
