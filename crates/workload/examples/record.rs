@@ -6,10 +6,9 @@
 use std::error::Error;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use perflab_model::{Nanos, Scalar};
-use perflab_workload::{Catalogue, HostPaths, execute_invocation};
+use perflab_workload::{Catalogue, HostPaths, find_free_port, try_workload};
 
 #[path = "../tests/host/mod.rs"]
 mod host;
@@ -33,11 +32,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let paths = HostPaths {
         perflab: host::find_load_binary(),
         scratch: Some(scratch.clone()),
-        kept: None,
-        free_port: None,
+        kept: Some(scratch.join("kept")),
+        free_port: find_free_port(),
     };
     let invocation = definition.build_invocation(&parameters, &host::host_scope(), &paths)?;
-    let finished = execute_invocation(&invocation, &[], Nanos(60_000_000_000), &AtomicBool::new(false));
+    let finished = try_workload(definition, &parameters, &host::host_scope(), &paths, Nanos(300_000_000_000));
     fs::remove_dir_all(&scratch)?;
     let finished = finished?;
     let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
