@@ -20,7 +20,7 @@ use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
 use crate::framed_reports::{FramedReportWriter, FramedReports, error_reasons};
 use crate::overhead_meter::{OverheadMeter, start_monitors};
-use crate::plan::{expression_scope, is_scratch_used_beside, needs_scratch};
+use crate::plan::{expression_scope, needs_scratch};
 use crate::preflight;
 use crate::protocol::{AgentOrder, AgentReport, AgentRunConfig};
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
@@ -134,12 +134,8 @@ fn resolve_plan_here(manifest: &mut Manifest, catalogue: &Catalogue) -> Result<(
     let scope = expression_scope(&manifest.study, &manifest.facts)?;
     manifest.plan.settings = resolve_settings(&manifest.study, &scope, FactorSide::Guest)?;
     let (site, cases) = (DiskSite { scope: &scope, scratch: None }, &manifest.plan.cases);
-    let disks = resolve_disks(
-        &manifest.study,
-        cases,
-        needs_scratch(cases, catalogue) || is_scratch_used_beside(&manifest.study),
-        Some(site),
-    )?;
+    let has_scratch = needs_scratch(&manifest.study, cases, catalogue);
+    let disks = resolve_disks(&manifest.study, cases, has_scratch, Some(site))?;
     manifest.plan.disks = disks;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use perflab_model::placement::{MemoryPlacement, Placement};
-use perflab_observe::{CpuTopology, ObserveError, Root};
+use perflab_observe::{CpuTopology, ObserveError};
 use perflab_workload::{PlacedStart, list_allowed_cpus};
 
 /// A placement on this machine.
@@ -19,8 +19,7 @@ impl ExecutionPlace {
     ///
     /// # Errors
     /// This machine has no such CPUs or nodes, or this process may not use them.
-    pub(crate) fn find(placement: &Placement, root: &Root) -> Result<Self, ObserveError> {
-        let topology = CpuTopology::read(root)?;
+    pub(crate) fn find(placement: &Placement, topology: &CpuTopology) -> Result<Self, ObserveError> {
         topology.check_memory(&placement.memory)?;
         Ok(ExecutionPlace {
             cpus: topology.choose_cpus(&placement.cpus, &list_allowed_cpus())?,

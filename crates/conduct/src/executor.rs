@@ -14,19 +14,20 @@ use perflab_disk::{delay_switch, scratch_disk};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
+use perflab_model::study::BesideSpec;
 use perflab_model::{
-    Case, Direction, Manifest, Nanos, Outcome, RunEventKind, Sample, Setting, Slot, StopRequest, Unit,
+    Case, Manifest, Metric, Nanos, Outcome, Refusal, RunEventKind, Sample, Setting, Slot, StopRequest,
     describe_error_chain,
 };
-use perflab_observe::RealtimeGuard;
+use perflab_observe::{CpuTopology, RealtimeGuard};
 use perflab_settings::{
     AppliedSettings, SettingChange, UndoJournal, end_delays, locate_setting, remove_tree,
 };
 use perflab_workload::definition::UntimedPhases;
 use perflab_workload::execution::{CapturedOutput, WatcherAbsence};
 use perflab_workload::{
-    BackgroundEnd, BesideLoop, BesideRecord, ExecutionEnd, FixedAddresses, HostPaths, PlacedStart,
-    RunningServer, UntimedPhase, WorkloadDefinition, WorkloadExecution, execute_invocation, find_free_port,
+    BackgroundEnd, BesideLoop, BesideRecord, ExecutionEnd, FixedAddresses, HostPaths, RunningServer,
+    UntimedPhase, WorkloadDefinition, WorkloadExecution, execute_invocation, find_free_port,
 };
 
 use crate::error::ConductError;
@@ -40,23 +41,12 @@ use crate::{plan, preflight};
 /// What was done for an iteration before it starts, and is not timed.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyIteration {
-    /// its folder, where it was made already
-    scratch: Option<PathBuf>,
+    /// what its commands share, where something was done already
+    host: Option<HostPaths>,
     /// what the workload needs while it runs
     server: Option<RunningServer>,
-    /// a port for it, the same for all commands of the iteration
-    free_port: Option<u16>,
     /// why it is not to start
     failure: Option<String>,
-}
-
-/// What the commands of an iteration share.
-#[derive(Debug, Clone, Default)]
-struct PhasePlace {
-    /// its folder, where the workload needs one
-    scratch: Option<PathBuf>,
-    /// its port, where the workload has a server
-    free_port: Option<u16>,
 }
 
 /// A machine that carries out the slots of a run.
@@ -77,6 +67,8 @@ pub(crate) struct SlotExecutor<'a> {
     ready: Option<ReadyIteration>,
     /// Cases that were set up, with why that failed if it did: they are cleaned up at the end.
     set_up: BTreeMap<u32, Option<String>>,
+    /// The machine's CPUs and nodes, where workloads are placed.
+    topology: Option<CpuTopology>,
     /// Whether workloads start with their addresses not randomised: where layouts are varied and this process may ask for it.
     fixes_addresses: bool,
     /// None where it cannot be written: then only the guard ends what a killed perflab was running.
@@ -109,6 +101,7 @@ impl<'a> SlotExecutor<'a> {
             reported_roundings: BTreeSet::new(),
             ready: None,
             set_up: BTreeMap::new(),
+            topology: None,
             fixes_addresses: false,
             _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
         })
@@ -118,6 +111,9 @@ impl<'a> SlotExecutor<'a> {
     pub(crate) fn prepare_run(mut self) -> Result<Self, ConductError> {
         let profiler = IterationProfiler::for_study(self.manifest)?;
         self.fixes_addresses = self.may_fix_addresses()?;
+        if !self.manifest.plan.placements.is_empty() {
+            self.topology = Some(CpuTopology::read(&self.host.root)?);
+        }
         match self.make_scratch() {
             Ok(scratch) => Ok(SlotExecutor { scratch, profiler, ..self }),
             Err(error) => {
@@ -252,32 +248,31 @@ impl<'a> SlotExecutor<'a> {
         let Some(definition) = self.host.catalogue.get(&case.uses) else {
             return Ok(ReadyIteration::default());
         };
-        let mut ready = ReadyIteration::default();
         if definition.phases == UntimedPhases::default() && definition.server.is_none() {
-            return Ok(ready);
+            return Ok(ReadyIteration::default());
         }
-        ready.free_port = definition.server.as_ref().and_then(|_| find_free_port());
-        ready.failure = match self.set_up.get(&slot.case) {
+        let free_port = definition.server.as_ref().and_then(|_| find_free_port());
+        let mut failure = match self.set_up.get(&slot.case) {
             Some(failure) => failure.clone(),
             None => {
-                let place = PhasePlace { scratch: None, free_port: ready.free_port };
-                let failure = self.run_phase(UntimedPhase::Setup, definition, case, place, &self.stop.flag());
+                let host = self.host_paths(None, free_port)?;
+                let failure = self.run_phase(UntimedPhase::Setup, definition, case, &host, &self.stop.flag());
                 self.set_up.insert(slot.case, failure.clone());
                 failure
             }
         };
-        ready.scratch = self.scratch.as_deref().map(|base| make_fresh_folder(base, index)).transpose()?;
-        let place = PhasePlace { scratch: ready.scratch.clone(), free_port: ready.free_port };
-        if ready.failure.is_none() {
-            match self.start_server(definition, case, place.clone()) {
-                Ok(server) => ready.server = server,
-                Err(error) => ready.failure = Some(describe_error_chain(&error)),
+        let host = self.host_paths(self.make_iteration_folder(index)?, free_port)?;
+        let mut server = None;
+        if failure.is_none() {
+            match self.start_server(definition, case, &host) {
+                Ok(started) => server = started,
+                Err(error) => failure = Some(describe_error_chain(&error)),
             }
         }
-        if ready.failure.is_none() {
-            ready.failure = self.run_phase(UntimedPhase::Prepare, definition, case, place, &self.stop.flag());
+        if failure.is_none() {
+            failure = self.run_phase(UntimedPhase::Prepare, definition, case, &host, &self.stop.flag());
         }
-        Ok(ready)
+        Ok(ReadyIteration { host: Some(host), server, failure })
     }
 
     /// Starts the server of the case's workload, if it has one, and waits until it is ready.
@@ -285,10 +280,9 @@ impl<'a> SlotExecutor<'a> {
         &self,
         definition: &WorkloadDefinition,
         case: &Case,
-        place: PhasePlace,
+        host: &HostPaths,
     ) -> Result<Option<RunningServer>, ConductError> {
-        let host = self.host_paths(place)?;
-        let server = definition.build_server_invocation(&case.parameters, &self.scope, &host)?;
+        let server = definition.build_server_invocation(&case.parameters, &self.scope, host)?;
         let environment = self.case_environment(case);
         Ok(server.map(|server| server.start(&environment, &self.stop.flag())).transpose()?)
     }
@@ -307,18 +301,14 @@ impl<'a> SlotExecutor<'a> {
         phase: UntimedPhase,
         definition: &WorkloadDefinition,
         case: &Case,
-        place: PhasePlace,
+        host: &HostPaths,
         stop: &AtomicBool,
     ) -> Option<String> {
         if definition.phases.argv(phase).is_empty() {
             return None;
         }
         let failed = |what: String| Some(format!("`{}` {what}", phase.key()));
-        let host = match self.host_paths(place) {
-            Ok(host) => host,
-            Err(error) => return failed(describe_error_chain(&error)),
-        };
-        let built = definition.build_phase_invocation(phase, &case.parameters, &self.scope, &host);
+        let built = definition.build_phase_invocation(phase, &case.parameters, &self.scope, host);
         let limit = self.manifest.study.run.time_limit.0;
         let finished = built.and_then(|invocation| {
             execute_invocation(&invocation, &self.case_environment(case), limit, stop)
@@ -336,13 +326,13 @@ impl<'a> SlotExecutor<'a> {
             let Some(case) = self.manifest.plan.case(number) else { continue };
             let Some(definition) = self.host.catalogue.get(&case.uses) else { continue };
             // A stop of the run is no reason to leave things as they are.
-            let failure = self.run_phase(
-                UntimedPhase::Cleanup,
-                definition,
-                case,
-                PhasePlace::default(),
-                &AtomicBool::new(false),
-            );
+            let failure = match self.host_paths(None, None) {
+                Ok(host) => {
+                    let never = AtomicBool::new(false);
+                    self.run_phase(UntimedPhase::Cleanup, definition, case, &host, &never)
+                }
+                Err(error) => Some(describe_error_chain(&error)),
+            };
             failures.extend(failure.map(|failure| format!("{}: {failure}", case.label())));
         }
         failures
@@ -352,15 +342,18 @@ impl<'a> SlotExecutor<'a> {
     fn start_besides(
         &self,
         case: &Case,
-        place: &PhasePlace,
-        environment: &[(String, String)],
+        host: &HostPaths,
     ) -> Result<Vec<(String, BesideLoop)>, ConductError> {
         let mut started = Vec::new();
         for name in self.manifest.plan.case_besides(case) {
-            let Some(definition) = self.host.catalogue.get_beside(name) else { continue };
-            let host = self.host_paths(place.clone())?;
-            let invocation = definition.build_invocation(&IndexMap::new(), &self.scope, &host)?;
-            started.push((name.to_owned(), BesideLoop::start(invocation, environment.to_vec())?));
+            let definition = self.host.catalogue.get_beside(name).ok_or_else(|| {
+                let what = format!("`beside.{name}`: its command is not known here");
+                let hint = "target and host are different versions of perflab: give them the same";
+                ConductError::Refused(vec![Refusal { what, hint: hint.into() }])
+            })?;
+            let invocation = definition.build_invocation(&IndexMap::new(), &self.scope, host)?;
+            let environment = self.case_environment(case);
+            started.push((name.to_owned(), BesideLoop::start(invocation, environment)?));
         }
         Ok(started)
     }
@@ -370,7 +363,7 @@ impl<'a> SlotExecutor<'a> {
     fn stop_besides(
         &self,
         besides: Vec<(String, BesideLoop)>,
-        slot: &Slot,
+        (slot, case): (&Slot, &Case),
         finished: Option<&WorkloadExecution>,
     ) -> Result<Option<String>, ConductError> {
         let mut failure = None;
@@ -378,16 +371,18 @@ impl<'a> SlotExecutor<'a> {
             let Some(BesideRecord { completed, time, failure: why }) = running.stop() else { continue };
             failure = failure.or_else(|| Some(format!("`beside.{name}` {}", why?)));
             let Some(finished) = finished.filter(|_| !slot.warmup) else { continue };
+            let Metric { name, unit, direction, primary: _ } = BesideSpec::rate_metric(&name);
+            let primary = self.is_primary(case, &name);
             self.stream.send(RunEventKind::Sample(Sample {
                 boot: 0,
                 target: None,
                 case: slot.case,
                 iteration: slot.iteration,
-                primary: false,
-                metric: format!("beside-{name}").into(),
+                primary,
+                metric: name.into(),
                 value: completed as f64 / time.as_secs_f64().max(1e-9),
-                unit: Unit::new("runs/s"),
-                direction: Direction::Higher,
+                unit,
+                direction,
                 start: finished.start,
                 end: finished.end,
             }))?;
@@ -395,15 +390,32 @@ impl<'a> SlotExecutor<'a> {
         Ok(failure)
     }
 
-    /// Where the workload of a case runs, as far as its levels say.
-    fn find_places(&self, case: &Case) -> Result<Vec<ExecutionPlace>, ConductError> {
-        let planned = self.manifest.plan.case_placements(case);
-        planned.map(|planned| Ok(ExecutionPlace::find(&planned.placement, &self.host.root)?)).collect()
+    /// Where the workload of a case runs, if its levels say so.
+    fn find_place(&self, case: &Case) -> Result<Option<ExecutionPlace>, ConductError> {
+        let planned = self.manifest.plan.case_placement(case).zip(self.topology.as_ref());
+        let place = planned.map(|(planned, topology)| ExecutionPlace::find(&planned.placement, topology));
+        Ok(place.transpose()?)
     }
 
-    fn host_paths(&self, place: PhasePlace) -> Result<HostPaths, ConductError> {
+    /// Whether a metric of a case decides.
+    fn is_primary(&self, case: &Case, name: &str) -> bool {
+        let declared = self.manifest.plan.metrics.get(&case.uses);
+        let found = declared.and_then(|all| all.iter().find(|metric| metric.covers(name)));
+        found.is_some_and(|metric| metric.primary)
+    }
+
+    /// The folder of an iteration, where there is a scratch directory.
+    fn make_iteration_folder(&self, index: u32) -> Result<Option<PathBuf>, ConductError> {
+        self.scratch.as_deref().map(|base| make_fresh_folder(base, index)).transpose()
+    }
+
+    /// What commands get of this machine.
+    fn host_paths(
+        &self,
+        scratch: Option<PathBuf>,
+        free_port: Option<u16>,
+    ) -> Result<HostPaths, ConductError> {
         let kept = self.scratch.as_deref().map(make_kept_folder).transpose()?;
-        let PhasePlace { scratch, free_port } = place;
         Ok(HostPaths { perflab: self.host.perflab.clone(), scratch, kept, free_port })
     }
 
@@ -480,7 +492,7 @@ pub(crate) fn run_iteration(
     let begun = perflab_observe::monotonic_now();
     if let Some(reason) = ready.failure {
         executor.end_server(index, ready.server)?;
-        if let Some(folder) = ready.scratch {
+        if let Some(folder) = ready.host.and_then(|host| host.scratch) {
             let _ = remove_tree(&folder);
         }
         let outcome = Outcome::Failed { reason };
@@ -523,13 +535,11 @@ fn run_workload(
     definition: &WorkloadDefinition,
     begin: &dyn Fn() -> Option<RealtimeGuard>,
 ) -> Result<WatchedExecution, ConductError> {
-    let ReadyIteration { scratch: made, server, free_port, failure: _ } = ready;
-    let scratch = match (made, executor.scratch.as_deref()) {
-        (None, Some(base)) => Some(make_fresh_folder(base, index)?),
-        (made, _) => made,
+    let ReadyIteration { host, server, failure: _ } = ready;
+    let host = match host {
+        Some(host) => host,
+        None => executor.host_paths(executor.make_iteration_folder(index)?, None)?,
     };
-    let place = PhasePlace { scratch: scratch.clone(), free_port };
-    let host = executor.host_paths(place.clone())?;
     let invocation = definition.build_invocation(&case.parameters, &executor.scope, &host)?;
     let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
     let mut environment = executor.case_environment(case);
@@ -544,18 +554,18 @@ fn run_workload(
     let stop = executor.stop.flag();
     let hurry = || end_disk_delays(executor, case);
     let waited = perflab_observe::thread_wait_time();
-    let places = executor.find_places(case)?;
-    let besides = executor.start_besides(case, &place, &environment)?;
+    let place = executor.find_place(case)?;
+    let besides = executor.start_besides(case, &host)?;
     let unplaced = Cell::new(None);
     let moment = || {
         let fixed = executor.fixes_addresses.then(FixedAddresses::request);
-        let placed = places.iter().map(ExecutionPlace::request).collect::<Result<Vec<PlacedStart>, _>>();
+        let placed = place.as_ref().map(ExecutionPlace::request).transpose();
         let placed = placed.map_err(|error| unplaced.set(Some(error)));
         (fixed, placed, begin())
     };
     let finished =
         perflab_workload::execute_invocation_at(&invocation, &environment, limit, &stop, moment, hurry);
-    let beside_end = executor.stop_besides(besides, slot, finished.as_ref().ok())?;
+    let beside_end = executor.stop_besides(besides, (slot, case), finished.as_ref().ok())?;
     let absence = finished.as_ref().ok().and_then(|finished| describe_absence(finished, waited));
     if let Some((profiler, recorder)) = executor.profiler.as_ref().zip(sampling) {
         profiler.finish(recorder, index, &executor.stream)?;
@@ -566,9 +576,9 @@ fn run_workload(
     }
     // After an iteration that was stopped, too; a stop that comes while it runs ends it.
     let running = if executor.stop.is_requested() { Arc::default() } else { executor.stop.flag() };
-    let concluded = executor.run_phase(UntimedPhase::Conclude, definition, case, place, &running);
+    let concluded = executor.run_phase(UntimedPhase::Conclude, definition, case, &host, &running);
     let server_end = executor.end_server(index, server)?;
-    if let Some(folder) = scratch {
+    if let Some(folder) = host.scratch {
         // What stays goes with the whole scratch directory at the end.
         let _ = remove_tree(&folder);
     }
@@ -690,18 +700,12 @@ fn parse_samples(
 ) -> Result<Vec<Sample>, perflab_workload::MetricParseError> {
     let values =
         definition.parse_metrics(&finished.stdout.text(), &finished.stderr.text(), finished.wall_time())?;
-    let declared = executor.manifest.plan.metrics.get(&case.uses);
-    let primary = |name: &str| {
-        declared
-            .and_then(|all| all.iter().find(|metric| metric.covers(name)))
-            .is_some_and(|metric| metric.primary)
-    };
     let sample = |measured: perflab_workload::MetricValue| Sample {
         boot: 0,
         target: None,
         case: slot.case,
         iteration: slot.iteration,
-        primary: primary(&measured.metric.name),
+        primary: executor.is_primary(case, &measured.metric.name),
         metric: measured.metric.name.into(),
         value: measured.value,
         unit: measured.metric.unit,

@@ -12,10 +12,11 @@ use std::path::PathBuf;
 
 use indexmap::IndexMap;
 use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
-use perflab_model::expression::{ExpressionError, ExpressionScope, template_names};
+use perflab_model::expression::{ExpressionError, ExpressionScope};
 use perflab_model::placement::Placement;
 use perflab_model::study::{
-    FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, StudyList, TargetSpec, find_study_problems,
+    BesideSpec, FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, StudyList, TargetSpec,
+    find_study_problems,
 };
 use perflab_model::{
     Case, Facts, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget,
@@ -62,7 +63,7 @@ pub fn plan_study(
     // Workloads run on the targets where there are some, and there are their disks.
     let site = DiskSite { scope: &scope, scratch: choices.scratch.as_deref() };
     let site = Some(site).filter(|_| study.target.is_empty());
-    let has_scratch = needs_scratch(&cases, catalogue) || is_scratch_used_beside(&study);
+    let has_scratch = needs_scratch(&study, &cases, catalogue);
     let disks = resolve_disks(&study, &cases, has_scratch, site);
     let disks = disks.map_err(|problem| problems.push(problem)).unwrap_or_default();
     if !problems.is_empty() {
@@ -112,61 +113,45 @@ pub fn settle_study(study: &Study, facts: &Facts, choices: &PlanChoices) -> Resu
 
 /// The study with every list written out.
 fn evaluate_lists(study: &Study, facts: &Facts) -> Result<Study, Vec<Problem>> {
-    let mut study = study.clone();
-    let mut lists = Vec::new();
-    for (name, workload) in &mut study.workload {
-        let of_workload = workload.matrix.iter_mut();
-        lists.extend(of_workload.filter(|(_, values)| values.expression().is_some()).map(
-            |(parameter, values)| {
-                (format!("workload.{name}.matrix.{parameter}"), SettledList::Values(values))
-            },
-        ));
+    let mut settled = study.clone();
+    let matrices = settled.workload.values().flat_map(|workload| workload.matrix.values());
+    let has_expression = matrices.into_iter().any(|values| values.expression().is_some())
+        || settled.factor.values().any(|factor| factor.levels.expression().is_some());
+    if !has_expression {
+        return Ok(settled);
     }
-    let factors = study.factor.iter_mut().filter(|(_, factor)| factor.levels.expression().is_some());
-    lists
-        .extend(factors.map(|(name, factor)| {
-            (format!("factor.{name}.levels"), SettledList::Levels(&mut factor.levels))
-        }));
-    if lists.is_empty() {
-        return Ok(study);
-    }
-    let scope = define_scope(&study.values, facts).map_err(|problem| vec![problem])?;
-    let problems: Vec<Problem> = lists
-        .into_iter()
-        .filter_map(|(key, list)| Some(Problem::new(key, list.settle(&scope).err()?.to_string())))
-        .collect();
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let problems = find_study_problems(&study);
-    if problems.is_empty() { Ok(study) } else { Err(problems) }
-}
-
-/// A list of the study that an expression gives.
-enum SettledList<'a> {
-    Values(&'a mut StudyList<Scalar>),
-    Levels(&'a mut StudyList<FactorLevel>),
-}
-
-impl SettledList<'_> {
-    /// Puts the elements into the expression's place.
-    fn settle(self, scope: &ExpressionScope) -> Result<(), ExpressionError> {
-        let evaluate = |expression: Option<&str>| {
-            let mut values = scope.evaluate_list(expression.unwrap_or_default())?;
-            // On a machine with one CPU, `[1, cpus]` is one value.
-            let mut seen = BTreeSet::new();
-            values.retain(|value| seen.insert(value.to_string()));
-            Ok::<_, ExpressionError>(values)
-        };
-        match self {
-            SettledList::Values(values) => *values = evaluate(values.expression())?.into(),
-            SettledList::Levels(levels) => {
-                let elements = evaluate(levels.expression())?;
-                *levels = elements.into_iter().map(FactorLevel::from_scalar).collect::<Vec<_>>().into();
+    let scope = expression_scope(study, facts).map_err(|problem| vec![problem])?;
+    let mut problems = Vec::new();
+    for (name, workload) in &mut settled.workload {
+        for (parameter, values) in &mut workload.matrix {
+            if let Err(error) = settle_list(values, &scope, |value| value) {
+                problems.push(Problem::new(format!("workload.{name}.matrix.{parameter}"), error.to_string()));
             }
         }
-        Ok(())
     }
+    for (name, factor) in &mut settled.factor {
+        if let Err(error) = settle_list(&mut factor.levels, &scope, FactorLevel::from_scalar) {
+            problems.push(Problem::new(format!("factor.{name}.levels"), error.to_string()));
+        }
+    }
+    if problems.is_empty() {
+        problems = find_study_problems(&settled);
+    }
+    if problems.is_empty() { Ok(settled) } else { Err(problems) }
+}
+
+/// Puts the elements that an expression gives into its place, each once: on a machine with one CPU, `[1, cpus]` is one value.
+fn settle_list<T>(
+    list: &mut StudyList<T>,
+    scope: &ExpressionScope,
+    make: impl Fn(Scalar) -> T,
+) -> Result<(), ExpressionError> {
+    let Some(expression) = list.expression() else { return Ok(()) };
+    let mut values = scope.evaluate_list(expression)?;
+    let mut seen = BTreeSet::new();
+    values.retain(|value| seen.insert(value.to_string()));
+    *list = values.into_iter().map(make).collect::<Vec<_>>().into();
+    Ok(())
 }
 
 fn keep_levels(study: &mut Study, factor: &str, levels: &[&str]) -> Option<Problem> {
@@ -213,16 +198,11 @@ fn plan_targets(study: &Study) -> Vec<PlannedTarget> {
     targets
 }
 
-/// Whether a workload of these cases needs a scratch directory.
-pub(crate) fn needs_scratch(cases: &[Case], catalogue: &Catalogue) -> bool {
-    cases.iter().any(|case| catalogue.get(&case.uses).is_some_and(|definition| definition.needs.scratch))
-}
-
-/// Whether what runs beside writes to the scratch directory.
-pub(crate) fn is_scratch_used_beside(study: &Study) -> bool {
-    let texts = study.beside.values().flat_map(|beside| beside.command.templates());
-    let mut names = texts.flat_map(|text| template_names(text).unwrap_or_default());
-    names.any(|name| name == "scratch" || name == "kept")
+/// Whether a workload of these cases needs a scratch directory, or what runs beside them.
+pub(crate) fn needs_scratch(study: &Study, cases: &[Case], catalogue: &Catalogue) -> bool {
+    let used = cases.iter().filter_map(|case| catalogue.get(&case.uses));
+    let beside = study.beside.keys().filter_map(|name| catalogue.get_beside(name));
+    used.chain(beside).any(|definition| definition.needs.scratch)
 }
 
 /// How many targets take part at each level of the factors over targets.
@@ -281,10 +261,9 @@ fn declared_metrics(study: &Study, catalogue: &Catalogue) -> IndexMap<String, Ve
     for (name, workload) in &study.workload {
         let uses = crate::case_expansion::catalogue_name(name, workload);
         if let Some(definition) = catalogue.get(uses) {
-            declared.insert(
-                uses.to_owned(),
-                crate::study_check::choose_primary_metrics(study, definition.all_metrics()),
-            );
+            let beside = study.beside.keys().map(|name| BesideSpec::rate_metric(name));
+            let all = definition.all_metrics().into_iter().chain(beside).collect();
+            declared.insert(uses.to_owned(), crate::study_check::choose_primary_metrics(study, all));
         }
     }
     declared
@@ -300,12 +279,8 @@ fn workload_digests(study: &Study, catalogue: &Catalogue) -> IndexMap<String, St
 
 /// Host facts plus the study's values, which may need each other but not in a cycle.
 pub fn expression_scope(study: &Study, facts: &Facts) -> Result<ExpressionScope, Problem> {
-    define_scope(&study.values, facts)
-}
-
-fn define_scope(values: &IndexMap<String, Scalar>, facts: &Facts) -> Result<ExpressionScope, Problem> {
     let mut scope = ExpressionScope::new(facts.expression_names());
-    let values = values.iter().map(|(name, value)| (name.as_str(), value));
+    let values = study.values.iter().map(|(name, value)| (name.as_str(), value));
     match scope.define(values) {
         Ok(()) => Ok(scope),
         Err((name, error)) => Err(Problem::new(format!("values.{name}"), error.to_string())),

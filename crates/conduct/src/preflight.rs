@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use perflab_disk::scratch_disk;
 use perflab_model::study::{FactorKind, LostTargetPolicy};
 use perflab_model::{Manifest, PlannedPlacement, Refusal, RunEventKind, Setting, describe_error_chain};
-use perflab_observe::{KernelConfig, Root, collect_facts};
+use perflab_observe::{CpuTopology, KernelConfig, Root, collect_facts};
 use perflab_workload::{Catalogue, WorkloadDefinition, WorkloadError, install};
 use rustix::fs::{Access, access};
 
@@ -34,7 +34,7 @@ pub(crate) fn check_environment(
         );
         found.extend(iteration_trace::check_profile(manifest, host));
         found.extend(iteration_trace::check_io_trace(manifest));
-        found.extend(check_placements(manifest, host));
+        found.extend(check_placements(manifest, host)?);
         found.extend(check_disks(manifest, permissions));
         found.extend(check_scratch_room(manifest, &host.catalogue));
     }
@@ -100,11 +100,15 @@ pub(crate) fn used_definitions<'a>(
 }
 
 /// Placements that this machine cannot have, or that its kernel refuses.
-fn check_placements(manifest: &Manifest, host: &LocalMachine) -> Vec<Refusal> {
+fn check_placements(manifest: &Manifest, host: &LocalMachine) -> Result<Vec<Refusal>, ConductError> {
+    if manifest.plan.placements.is_empty() {
+        return Ok(Vec::new());
+    }
+    let topology = CpuTopology::read(&host.root)?;
     let refusal = |planned: &PlannedPlacement| {
         let PlannedPlacement { factor, level, placement } = planned;
         let what = |reason: String| format!("factor `{factor}`, level `{level}`: {reason}");
-        let place = match ExecutionPlace::find(placement, &host.root) {
+        let place = match ExecutionPlace::find(placement, &topology) {
             Ok(place) => place,
             Err(error) => {
                 let hint =
@@ -116,7 +120,7 @@ fn check_placements(manifest: &Manifest, host: &LocalMachine) -> Vec<Refusal> {
         let hint = "run outside of the container or the cpuset that forbids it, or leave the level out";
         Some(Refusal { what: what(format!("the kernel refuses it: {error}")), hint: hint.into() })
     };
-    manifest.plan.placements.iter().filter_map(refusal).collect()
+    Ok(manifest.plan.placements.iter().filter_map(refusal).collect())
 }
 
 fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal> {

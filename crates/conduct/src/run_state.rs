@@ -102,9 +102,11 @@ impl RunState<'_> {
         if kind == "process" {
             manifest.study.monitors.clear();
         }
-        let used = |name: &String| self.machine.catalogue.source(name);
-        let sources = self.manifest.plan.metrics.keys().filter_map(used);
-        let definitions = sources.map(|source| (source.file.clone(), source.text.clone())).collect();
+        let catalogue = &self.machine.catalogue;
+        let used = manifest.plan.metrics.keys().filter_map(|name| catalogue.source(name));
+        let beside = manifest.plan.besides.iter().filter_map(|one| catalogue.beside_source(&one.name));
+        let definitions =
+            used.chain(beside).map(|source| (source.file.clone(), source.text.clone())).collect();
         AgentRunConfig { manifest, definitions }
     }
 

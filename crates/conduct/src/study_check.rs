@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{Factor, FactorKind, Study, stopping_rule_problems};
+use perflab_model::study::{BesideSpec, Factor, FactorKind, Study, stopping_rule_problems};
 use perflab_model::{Metric, Problem};
 use perflab_workload::Catalogue;
 
@@ -142,7 +142,9 @@ fn check_fact_families(study: &Study, found: &mut Vec<Problem>) {
 fn check_metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
     let definitions =
         study.workload.iter().filter_map(|(name, workload)| catalogue.get(catalogue_name(name, workload)));
-    let known: Vec<Metric> = definitions.flat_map(|definition| definition.all_metrics()).collect();
+    let beside = study.beside.keys().map(|name| BesideSpec::rate_metric(name));
+    let known: Vec<Metric> =
+        definitions.flat_map(|definition| definition.all_metrics()).chain(beside).collect();
     for name in study.metric.keys().filter(|name| !known.iter().any(|metric| metric.covers(name))) {
         let hint = perflab_model::suggest_name(name, known.iter().map(|metric| metric.name.as_str()));
         found.push(

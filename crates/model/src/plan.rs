@@ -223,9 +223,9 @@ impl RunPlan {
         self.besides.iter().filter(is_there).map(|beside| beside.name.as_str())
     }
 
-    /// Where the workload of a case runs, of each factor over placements that concerns it.
-    pub fn case_placements<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a PlannedPlacement> {
-        self.placements.iter().filter(|one| case.levels.get(&one.factor) == Some(&one.level))
+    /// Where the workload of a case runs, if its level of the factor over placements says so.
+    pub fn case_placement(&self, case: &Case) -> Option<&PlannedPlacement> {
+        self.placements.iter().find(|one| case.levels.get(&one.factor) == Some(&one.level))
     }
 
     /// How many targets take part in a case's slots, if a factor says so.

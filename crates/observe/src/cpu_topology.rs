@@ -122,13 +122,18 @@ impl CpuTopology {
     }
 }
 
-/// The list of CPUs that share the last level of a CPU's caches, as the kernel writes it.
-fn last_level_sharers(root: &Root, cpu: u32) -> Option<String> {
+/// The folder of the last level of a CPU's caches.
+pub(crate) fn find_last_cache(root: &Root, cpu: u32) -> Option<String> {
     let directory = format!("{CPUS}/cpu{cpu}/cache");
     let indices = root.list(&directory).into_iter().filter(|name| name.starts_with("index"));
     let level = |index: &String| root.read(&format!("{directory}/{index}/level")).ok()?.parse::<u32>().ok();
     let (_, last) = indices.filter_map(|index| Some((level(&index)?, index))).max()?;
-    root.read(&format!("{directory}/{last}/shared_cpu_list")).ok()
+    Some(format!("{directory}/{last}"))
+}
+
+/// The list of CPUs that share the last level of a CPU's caches, as the kernel writes it.
+pub(crate) fn last_level_sharers(root: &Root, cpu: u32) -> Option<String> {
+    root.read(&format!("{}/shared_cpu_list", find_last_cache(root, cpu)?)).ok()
 }
 
 fn group_by<K: Ord>(usable: &[&CpuPosition], key: impl Fn(&CpuPosition) -> K) -> Vec<Vec<u32>> {

@@ -1,18 +1,20 @@
 //! A program that runs beside an execution: a server, a load. Its output is read all the while, and it ends with all that it started.
 
 use std::io::Read;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use perflab_model::Nanos;
+use regex::Regex;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 
-use crate::descendants::{ExecutionProcesses, MARK, new_execution_mark};
+use crate::descendants::{ExecutionProcesses, new_execution_mark};
 use crate::error::WorkloadError;
-use crate::execution::CapturedOutput;
+use crate::execution::{CapturedOutput, ExecutionEnd, append_last_lines};
 use crate::invocation::Invocation;
 
 /// How often its end is looked for.
@@ -29,6 +31,8 @@ pub struct BackgroundExecution {
     family: ExecutionProcesses,
     stdout: SharedOutput,
     stderr: SharedOutput,
+    /// set once the awaited line was printed
+    has_printed: Arc<AtomicBool>,
     readers: Vec<JoinHandle<()>>,
 }
 
@@ -44,32 +48,31 @@ pub struct BackgroundEnd {
 }
 
 impl BackgroundExecution {
-    /// Starts it in a process group of its own.
+    /// Starts it in a process group of its own; `awaited` is what a line of its output is looked for by.
     ///
     /// # Errors
     /// There is nothing to run, or it cannot be started.
-    pub fn start(invocation: &Invocation, extra_env: &[(String, String)]) -> Result<Self, WorkloadError> {
-        let (program, arguments) = invocation.argv.split_first().ok_or(WorkloadError::Empty)?;
+    pub fn start(
+        invocation: &Invocation,
+        extra_env: &[(String, String)],
+        awaited: Option<&Regex>,
+    ) -> Result<Self, WorkloadError> {
+        let program = invocation.program()?.to_owned();
         let mark = new_execution_mark();
-        let mut command = Command::new(program);
-        command.args(arguments).process_group(0).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let variables = invocation.environment.iter().chain(extra_env);
-        command.envs(variables.map(|(name, value)| (name, value))).env(MARK, &mark);
-        if let Some(directory) = &invocation.directory {
-            command.current_dir(directory);
-        }
+        let mut command = invocation.command(extra_env, &mark)?;
         let begun = Instant::now();
         let mut child =
             command.spawn().map_err(|source| WorkloadError::Start { program: program.clone(), source })?;
         let family = ExecutionProcesses::new(Pid::from_child(&child), mark, Some(begun));
         let (stdout, stderr) = (SharedOutput::default(), SharedOutput::default());
+        let has_printed = Arc::new(AtomicBool::new(false));
+        let watch = || awaited.map(|pattern| LineWatch::new(pattern, &has_printed));
         let readers = [
-            child.stdout.take().map(|pipe| read_in_background(pipe, &stdout)),
-            child.stderr.take().map(|pipe| read_in_background(pipe, &stderr)),
+            child.stdout.take().map(|pipe| read_in_background(pipe, &stdout, watch())),
+            child.stderr.take().map(|pipe| read_in_background(pipe, &stderr, watch())),
         ];
         let readers = readers.into_iter().flatten().collect();
-        Ok(BackgroundExecution { program: program.clone(), child, family, stdout, stderr, readers })
+        Ok(BackgroundExecution { program, child, family, stdout, stderr, has_printed, readers })
     }
 
     /// The program that was started.
@@ -79,38 +82,27 @@ impl BackgroundExecution {
 
     /// How it ended, if it has: with the end of what it printed.
     pub fn describe_end(&self) -> Option<String> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let status = waitid(WaitId::Pid(Pid::from_child(&self.child)), options).ok().flatten()?;
-        let how = match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => format!("exited with code {code}"),
-            (None, Some(signal)) => format!("was killed by signal {signal}"),
-            (None, None) => "ended".to_owned(),
-        };
+        let end = self.find_end()?;
         // What it printed last may still be on its way.
         thread::sleep(ROUND);
-        let last = self.last_lines();
-        Some(if last.is_empty() { format!("{how}, without output") } else { format!("{how}: {last}") })
+        Some(self.append_last_lines(&end.describe(Nanos(0))))
     }
 
-    /// Whether it ended with exit code 0; none while it runs.
-    pub fn has_succeeded(&self) -> Option<bool> {
+    /// How it ended; none while it runs.
+    pub fn find_end(&self) -> Option<ExecutionEnd> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(Pid::from_child(&self.child)), options).ok().flatten()?;
-        Some(status.exit_status() == Some(0))
+        Some(ExecutionEnd::natural(status.exit_status(), status.terminating_signal()))
     }
 
-    /// The last lines that it printed, standard error first; empty where there are none.
-    pub fn last_lines(&self) -> String {
-        let lines = |output: &SharedOutput| lock(output).last_lines(3).join(" | ");
-        let errors = lines(&self.stderr);
-        if errors.is_empty() { lines(&self.stdout) } else { errors }
+    /// What it did, with the last lines that it printed.
+    pub(crate) fn append_last_lines(&self, what: &str) -> String {
+        append_last_lines(what, &lock(&self.stdout), &lock(&self.stderr))
     }
 
-    /// Whether a line of its output fits `pattern`.
-    pub fn has_printed(&self, pattern: &regex::Regex) -> bool {
-        [&self.stdout, &self.stderr]
-            .into_iter()
-            .any(|output| lock(output).text().lines().any(|line| pattern.is_match(line)))
+    /// Whether it has printed the line that is waited for.
+    pub fn has_printed_awaited_line(&self) -> bool {
+        self.has_printed.load(Ordering::Acquire)
     }
 
     /// Asks it to end, kills it and all that it started after `grace`, and gives what it printed.
@@ -119,7 +111,7 @@ impl BackgroundExecution {
         if early_end.is_none() {
             self.family.signal(Signal::TERM);
             let begun = Instant::now();
-            while begun.elapsed() < grace && self.is_running() {
+            while begun.elapsed() < grace && self.find_end().is_none() {
                 thread::sleep(ROUND);
             }
         }
@@ -130,11 +122,6 @@ impl BackgroundExecution {
         }
         let taken = |output: &SharedOutput| std::mem::take(&mut *lock(output));
         BackgroundEnd { stdout: taken(&self.stdout), stderr: taken(&self.stderr), early_end }
-    }
-
-    fn is_running(&self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
     }
 
     /// Ends everything that still lives, and reaps.
@@ -154,15 +141,64 @@ fn lock(output: &SharedOutput) -> std::sync::MutexGuard<'_, CapturedOutput> {
     output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The longest beginning of a line that is looked at.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// Looks for a line in what is printed, each line once.
+struct LineWatch {
+    pattern: Regex,
+    /// the line that has not ended yet
+    line: Vec<u8>,
+    found: Arc<AtomicBool>,
+}
+
+impl LineWatch {
+    fn new(pattern: &Regex, found: &Arc<AtomicBool>) -> Self {
+        LineWatch { pattern: pattern.clone(), line: Vec::new(), found: Arc::clone(found) }
+    }
+
+    /// Looks at the lines that these bytes go on with, the last of them as far as it has come: a server may wait in one.
+    fn look_at(&mut self, bytes: &[u8]) {
+        if self.found.load(Ordering::Relaxed) {
+            return;
+        }
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LONGEST_LINE.saturating_sub(self.line.len()).min(part.len());
+            self.line.extend_from_slice(part.get(..room).unwrap_or_default());
+            let ends = part.ends_with(b"\n");
+            if ends {
+                self.look_at_line();
+                self.line.clear();
+            }
+        }
+        self.look_at_line();
+    }
+
+    fn look_at_line(&self) {
+        let text = String::from_utf8_lossy(&self.line);
+        if !self.line.is_empty() && self.pattern.is_match(text.trim_end_matches(['\r', '\n'])) {
+            self.found.store(true, Ordering::Release);
+        }
+    }
+}
+
 /// Reads a pipe to its end, as far as [`CapturedOutput`] keeps it.
-fn read_in_background(mut pipe: impl Read + Send + 'static, output: &SharedOutput) -> JoinHandle<()> {
+fn read_in_background(
+    mut pipe: impl Read + Send + 'static,
+    output: &SharedOutput,
+    mut watch: Option<LineWatch>,
+) -> JoinHandle<()> {
     let output = Arc::clone(output);
     thread::spawn(move || {
         let mut buffer = [0; 1 << 13];
         loop {
             match pipe.read(&mut buffer) {
                 Ok(0) => return,
-                Ok(length) => lock(&output).add(buffer.get(..length).unwrap_or_default()),
+                Ok(length) => {
+                    let printed = buffer.get(..length).unwrap_or_default();
+                    lock(&output).add(printed);
+                    watch.iter_mut().for_each(|watch| watch.look_at(printed));
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return,
             }
@@ -173,18 +209,14 @@ fn read_in_background(mut pipe: impl Read + Send + 'static, output: &SharedOutpu
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn invoke(script: &str) -> Invocation {
-        let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-        Invocation { argv, environment: Vec::new(), directory: None, inherits_stdin: false }
-    }
+    use crate::invocation::invoke_script;
 
     #[test]
     fn what_it_prints_is_read_while_it_runs_and_it_ends_with_its_children() {
         let script = "sleep 1000 & echo child $!; yes | head -c 3000000; echo; echo ready; wait";
-        let running = BackgroundExecution::start(&invoke(script), &[]).unwrap();
-        let ready = regex::Regex::new("^ready$").unwrap();
-        while !running.has_printed(&ready) {
+        let ready = Regex::new("^ready$").unwrap();
+        let running = BackgroundExecution::start(&invoke_script(script), &[], Some(&ready)).unwrap();
+        while !running.has_printed_awaited_line() {
             assert_eq!(running.describe_end(), None);
             thread::sleep(ROUND);
         }
@@ -199,8 +231,9 @@ mod tests {
 
     #[test]
     fn an_end_before_its_time_is_told_with_its_last_words() {
-        let running = BackgroundExecution::start(&invoke("echo no room >&2; exit 7"), &[]).unwrap();
-        while running.is_running() {
+        let invocation = invoke_script("echo no room >&2; exit 7");
+        let running = BackgroundExecution::start(&invocation, &[], None).unwrap();
+        while running.find_end().is_none() {
             thread::sleep(ROUND);
         }
         let ended = running.stop(Duration::ZERO);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::background_execution::BackgroundExecution;
 use crate::error::WorkloadError;
+use crate::execution::ExecutionEnd;
 use crate::invocation::Invocation;
 
 /// Between two looks at whether it has ended.
@@ -36,7 +37,7 @@ impl BesideLoop {
     /// # Errors
     /// It cannot be started.
     pub fn start(invocation: Invocation, environment: Vec<(String, String)>) -> Result<Self, WorkloadError> {
-        let first = BackgroundExecution::start(&invocation, &environment)?;
+        let first = BackgroundExecution::start(&invocation, &environment, None)?;
         let over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&over);
         let thread = thread::spawn(move || repeat_until(&seen, first, &invocation, &environment));
@@ -74,16 +75,16 @@ fn repeat_until(
             running.stop(Duration::ZERO);
             break None;
         }
-        match running.has_succeeded() {
+        match running.find_end() {
             None => thread::sleep(ROUND),
-            Some(false) => break running.describe_end(),
-            Some(true) => {
+            Some(ExecutionEnd::Exit { code: 0 }) => {
                 completed += 1;
-                match BackgroundExecution::start(invocation, environment) {
+                match BackgroundExecution::start(invocation, environment, None) {
                     Ok(next) => running = next,
                     Err(error) => break Some(error.to_string()),
                 }
             }
+            Some(_) => break running.describe_end(),
         }
     };
     BesideRecord { completed, time: begun.elapsed(), failure }
@@ -92,17 +93,13 @@ fn repeat_until(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn invoke(script: &str) -> Invocation {
-        let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-        Invocation { argv, environment: Vec::new(), directory: None, inherits_stdin: false }
-    }
+    use crate::invocation::invoke_script;
 
     #[test]
     fn it_is_started_again_until_it_is_over() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let script = format!("echo turn >> {}", file.path().display());
-        let running = BesideLoop::start(invoke(&script), Vec::new()).unwrap();
+        let running = BesideLoop::start(invoke_script(&script), Vec::new()).unwrap();
         let turns = || std::fs::read_to_string(file.path()).unwrap().lines().count();
         while turns() < 3 {
             thread::sleep(ROUND);
@@ -116,7 +113,7 @@ mod tests {
 
     #[test]
     fn one_that_fails_says_why() {
-        let running = BesideLoop::start(invoke("echo broken >&2; exit 2"), Vec::new()).unwrap();
+        let running = BesideLoop::start(invoke_script("echo broken >&2; exit 2"), Vec::new()).unwrap();
         while !running.thread.as_ref().unwrap().is_finished() {
             thread::sleep(ROUND);
         }

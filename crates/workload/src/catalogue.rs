@@ -175,6 +175,11 @@ impl Catalogue {
         self.get(&beside_definition_name(name))
     }
 
+    /// The file that [`Catalogue::get_beside`] was read from.
+    pub fn beside_source(&self, name: &str) -> Option<&TomlSource> {
+        self.source(&beside_definition_name(name))
+    }
+
     fn add(&mut self, source: &TomlSource) -> Result<(), Problems> {
         let definition = WorkloadDefinition::read(source)?;
         self.sources.insert(definition.name.clone(), source.clone());

@@ -64,23 +64,13 @@ pub enum WorkloadError {
         /// the port
         port: u16,
     },
-    /// The server ended by itself.
-    #[error("the server `{program}` {end}")]
-    ServerEnded {
+    /// The server ended by itself, took too long to become ready, or was interrupted before it was.
+    #[error("the server `{program}` {what}")]
+    NoServer {
         /// the program
         program: String,
-        /// how, with the end of its output
-        end: String,
-    },
-    /// The server took too long.
-    #[error("the server `{program}` was not ready within {within}: {printed}")]
-    ServerNotReady {
-        /// the program
-        program: String,
-        /// how long it was waited for
-        within: perflab_model::Nanos,
-        /// the end of its output
-        printed: String,
+        /// what it did, with the end of its output
+        what: String,
     },
     /// Nothing to execute.
     #[error("nothing to run: argv is empty")]
@@ -115,8 +105,7 @@ impl Classify for WorkloadError {
             | WorkloadError::DiskFull { .. }
             | WorkloadError::Empty
             | WorkloadError::PortTaken { .. }
-            | WorkloadError::ServerEnded { .. }
-            | WorkloadError::ServerNotReady { .. }
+            | WorkloadError::NoServer { .. }
             | WorkloadError::Start { .. }
             | WorkloadError::Running { .. } => ErrorClass::Environment,
             WorkloadError::Template { source, .. } => source.class(),

@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ChildStderr, ChildStdout, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::descendants::{ExecutionProcesses, MARK, new_execution_mark};
+use crate::descendants::{ExecutionProcesses, new_execution_mark};
 use crate::error::WorkloadError;
 use crate::invocation::Invocation;
 use crate::reap::reap_with_resources;
@@ -41,6 +41,26 @@ pub enum ExecutionEnd {
     TimedOut,
     /// It was stopped because the run was, with all its descendants.
     Interrupted,
+}
+
+impl ExecutionEnd {
+    /// How it ended by itself.
+    pub(crate) fn natural(code: Option<i32>, signal: Option<i32>) -> Self {
+        match code {
+            Some(code) => ExecutionEnd::Exit { code },
+            None => ExecutionEnd::Signal { signal: signal.unwrap_or_default() },
+        }
+    }
+
+    /// What it did, after its name: `exited with code 3`. `time` is how long it took.
+    pub(crate) fn describe(self, time: Nanos) -> String {
+        match self {
+            ExecutionEnd::Exit { code } => format!("exited with code {code}"),
+            ExecutionEnd::Signal { signal } => format!("was killed by signal {signal}"),
+            ExecutionEnd::TimedOut => format!("was stopped at its time limit after {time}"),
+            ExecutionEnd::Interrupted => "was interrupted".into(),
+        }
+    }
 }
 
 /// What one execution was.
@@ -81,16 +101,11 @@ impl WorkloadExecution {
 
     /// Why it counts as failed, in one line with the end of its output; none where it did not fail.
     pub fn failure(&self) -> Option<String> {
-        let what = match self.outcome {
-            ExecutionEnd::Exit { code: 0 } => return None,
-            ExecutionEnd::Exit { code } => format!("exited with code {code}"),
-            ExecutionEnd::Signal { signal } => format!("was killed by signal {signal}"),
-            ExecutionEnd::TimedOut => format!("was stopped at its time limit after {}", self.wall_time()),
-            ExecutionEnd::Interrupted => "was interrupted".into(),
-        };
-        let output = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
-        let last = output.last_lines(3).join(" | ");
-        Some(if last.is_empty() { format!("{what}, without output") } else { format!("{what}: {last}") })
+        if self.outcome == (ExecutionEnd::Exit { code: 0 }) {
+            return None;
+        }
+        let what = self.outcome.describe(self.wall_time());
+        Some(append_last_lines(&what, &self.stdout, &self.stderr))
     }
 
     /// The same where exit codes other than 0 may be no failure either; -1 stands for all of them.
@@ -206,17 +221,11 @@ impl RunningExecution {
         extra_env: &[(String, String)],
         moment: impl FnOnce() -> G,
     ) -> Result<Self, WorkloadError> {
-        let (program, arguments) = invocation.argv.split_first().ok_or(WorkloadError::Empty)?;
+        let program = invocation.program()?.to_owned();
         let mark = new_execution_mark();
-        let mut command = Command::new(program);
-        let passes = invocation.inherits_stdin && !std::io::stdin().is_terminal();
-        let stdin = if passes { Stdio::inherit() } else { Stdio::null() };
-        command.args(arguments).process_group(0).stdin(stdin);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.envs(invocation.environment.iter().map(|(name, value)| (name, value)));
-        command.envs(extra_env.iter().map(|(name, value)| (name, value))).env(MARK, &mark);
-        if let Some(directory) = &invocation.directory {
-            command.current_dir(directory);
+        let mut command = invocation.command(extra_env, &mark)?;
+        if invocation.inherits_stdin && !std::io::stdin().is_terminal() {
+            command.stdin(Stdio::inherit());
         }
         let guard = moment();
         let begun = Instant::now();
@@ -227,7 +236,7 @@ impl RunningExecution {
             spawned.map_err(|source| WorkloadError::Start { program: program.clone(), source })?;
         let pid = Pid::from_child(&child);
         Ok(RunningExecution {
-            program: program.clone(),
+            program,
             pid,
             family: ExecutionProcesses::new(pid, mark, Some(begun)),
             exit: pidfd_open(pid, PidfdFlags::empty()).ok(),
@@ -282,10 +291,7 @@ impl RunningExecution {
 
     fn finish(self, stopped: Option<ExecutionEnd>, ended: EndedProcesses) -> WorkloadExecution {
         let EndedProcesses { status, resources, left_behind } = ended;
-        let natural = match (status.code(), status.signal()) {
-            (Some(code), _) => ExecutionEnd::Exit { code },
-            (None, signal) => ExecutionEnd::Signal { signal: signal.unwrap_or_default() },
-        };
+        let natural = ExecutionEnd::natural(status.code(), status.signal());
         WorkloadExecution {
             outcome: stopped.unwrap_or(natural),
             stdout: self.stdout.captured,
@@ -424,6 +430,13 @@ impl CapturedOutput {
         self.tail.drain(..over);
         self.dropped += over as u64;
     }
+}
+
+/// What happened, with the last lines that were printed: those of standard error, or of standard output where it is empty.
+pub(crate) fn append_last_lines(what: &str, stdout: &CapturedOutput, stderr: &CapturedOutput) -> String {
+    let output = if stderr.is_empty() { stdout } else { stderr };
+    let last = output.last_lines(3).join(" | ");
+    if last.is_empty() { format!("{what}, without output") } else { format!("{what}: {last}") }
 }
 
 /// CLOCK_MONOTONIC of this host.

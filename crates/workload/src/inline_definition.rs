@@ -27,9 +27,9 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     let mut put = |key: &str, value: Value| drop(document.insert(key.to_owned(), value));
     put("title", "a command of the study".into());
     put("measures", "how long it takes".into());
-    put("argv", command_elements(command, spec));
+    put("argv", command_elements(command, spec.shell.as_deref()));
     for (key, command) in spec.untimed_commands() {
-        put(key, command_elements(command, spec));
+        put(key, command_elements(command, spec.shell.as_deref()));
     }
     if let Some(server) = &spec.server {
         put("server", server_table(server, spec));
@@ -40,12 +40,12 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     if spec.metric.is_empty() {
         put("keeps-locale", true.into());
     }
-    if needed_names(command_texts(spec)).contains("scratch") {
-        put("needs", toml::Table::from_iter([("scratch".to_owned(), true.into())]).into());
+    if names_scratch(command_texts(spec)) {
+        put("needs", scratch_need());
     }
     let parameters = parameter_names(name, spec, study).into_iter().map(|name| (name, text_parameter()));
     put("parameter", toml::Table::from_iter(parameters).into());
-    put("metric", metric_rules(spec));
+    put("metric", metric_rules(&spec.metric));
     // Keys and values are TOML's own: there is nothing that cannot be written.
     let text = toml::to_string(&document).unwrap_or_default();
     Some(TomlSource::new(format!("{name}.toml"), text))
@@ -58,17 +58,30 @@ pub(crate) fn beside_definition_name(name: &str) -> String {
 
 /// The definition of `[beside.NAME]`, as the file that it could be.
 pub(crate) fn write_beside_definition(name: &str, beside: &BesideSpec) -> TomlSource {
-    let spec = WorkloadSpec { shell: beside.shell.clone(), ..WorkloadSpec::default() };
     let mut document = toml::Table::new();
     let mut put = |key: &str, value: Value| drop(document.insert(key.to_owned(), value));
     put("title", "runs beside iterations".into());
     put("measures", "nothing: it disturbs".into());
-    put("argv", command_elements(&beside.command, &spec));
+    put("argv", command_elements(&beside.command, beside.shell.as_deref()));
     put("keeps-locale", true.into());
-    put("metric", metric_rules(&spec));
+    if names_scratch(beside.command.templates()) {
+        put("needs", scratch_need());
+    }
+    put("metric", metric_rules(&[]));
     // Keys and values are TOML's own: there is nothing that cannot be written.
     let text = toml::to_string(&document).unwrap_or_default();
     TomlSource::new(format!("{}.toml", beside_definition_name(name)), text)
+}
+
+/// Whether one of these texts is about the scratch directory, or about the one beside it that all cases share.
+fn names_scratch<'a>(texts: impl IntoIterator<Item = &'a String>) -> bool {
+    let names = needed_names(texts);
+    names.contains("scratch") || names.contains("kept")
+}
+
+/// `[needs]` of who needs a scratch directory.
+fn scratch_need() -> Value {
+    toml::Table::from_iter([("scratch".to_owned(), true.into())]).into()
 }
 
 /// Where the study says what a key of the definition says.
@@ -89,8 +102,8 @@ pub(crate) fn place_in_study(name: &str, problem: Problem) -> Problem {
 }
 
 /// The elements of `argv` that run a command.
-fn command_elements(command: &CommandLine, spec: &WorkloadSpec) -> Value {
-    let shell = spec.shell.as_deref().unwrap_or(DEFAULT_SHELL);
+fn command_elements(command: &CommandLine, shell: Option<&str>) -> Value {
+    let shell = shell.unwrap_or(DEFAULT_SHELL);
     match command {
         CommandLine::Words(words) => words.clone().into(),
         CommandLine::Text(text) if shell == NO_SHELL => {
@@ -107,13 +120,17 @@ fn command_elements(command: &CommandLine, spec: &WorkloadSpec) -> Value {
 /// The server of a command as a definition has it.
 fn server_table(server: &ServerCommand, spec: &WorkloadSpec) -> Value {
     let mut table = toml::Table::new();
-    table.insert("argv".to_owned(), command_elements(&server.command, spec));
+    table.insert("argv".to_owned(), command_elements(&server.command, spec.shell.as_deref()));
     let ServerReadiness { port, line, file, command } = &server.ready;
     let mut ready = toml::Table::new();
     for (key, text) in [("port", port), ("line", line), ("file", file)] {
         ready.extend(text.iter().map(|text| (key.to_owned(), text.as_str().into())));
     }
-    ready.extend(command.iter().map(|command| ("command".to_owned(), command_elements(command, spec))));
+    ready.extend(
+        command
+            .iter()
+            .map(|command| ("command".to_owned(), command_elements(command, spec.shell.as_deref()))),
+    );
     table.insert("ready".to_owned(), ready.into());
     for (key, time) in [("within", server.within), ("stop-within", server.stop_within)] {
         table.extend(time.map(|time| (key.to_owned(), format!("{}ns", time.0.0).into())));
@@ -164,13 +181,11 @@ fn text_parameter() -> Value {
 }
 
 /// The study's own rules, and the time: it decides where nothing else does.
-fn metric_rules(spec: &WorkloadSpec) -> Value {
-    let to_toml = |rule: &serde_json::Map<String, serde_json::Value>| {
-        toml::Value::try_from(rule).unwrap_or_else(|_| toml::Table::new().into())
-    };
-    let mut rules: Vec<Value> = spec.metric.iter().map(to_toml).collect();
-    let has_primary = spec.metric.iter().any(|rule| rule.get("primary") == Some(&true.into()));
-    if !spec.metric.iter().any(|rule| rule.get("name") == Some(&"time".into())) {
+fn metric_rules(own: &[serde_json::Map<String, serde_json::Value>]) -> Value {
+    let to_toml = |rule| toml::Value::try_from(rule).unwrap_or_else(|_| toml::Table::new().into());
+    let mut rules: Vec<Value> = own.iter().map(to_toml).collect();
+    let has_primary = own.iter().any(|rule| rule.get("primary") == Some(&true.into()));
+    if !own.iter().any(|rule| rule.get("name") == Some(&"time".into())) {
         let mut time = toml::Table::new();
         for (key, value) in [("name", "time"), ("unit", "s"), ("direction", "lower"), ("time", "wall")] {
             time.insert(key.to_owned(), value.into());
@@ -214,6 +229,15 @@ levels = [1, 2]
         assert_eq!(found.argv.len(), 3);
         let metrics = found.metrics();
         assert_eq!((metrics[0].name.as_str(), metrics[0].primary), ("time", true));
+    }
+
+    #[test]
+    fn who_names_what_is_kept_has_a_disk() {
+        let text = "title = \"t\"\n[workload.w]\ncommand = \"w\"\nsetup = \"touch {{ kept }}/f\"\n\
+                    [beside.b]\ncommand = \"cat {{ kept }}/f\"\n";
+        let catalogue = catalogue_of(text).unwrap();
+        assert!(catalogue.get("w").unwrap().needs.scratch);
+        assert!(catalogue.get_beside("b").unwrap().needs.scratch);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What will be executed: argv, environment and directory with all templates filled in.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use indexmap::IndexMap;
 use perflab_model::Scalar;
@@ -8,6 +10,7 @@ use perflab_model::expression::{ExpressionError, ExpressionScope};
 
 use crate::argv_element::ArgvElement;
 use crate::definition::UntimedPhase;
+use crate::descendants::MARK;
 use crate::{WorkloadDefinition, WorkloadError, install};
 
 /// Paths on the host that only the caller knows.
@@ -38,6 +41,35 @@ pub struct Invocation {
 }
 
 impl Invocation {
+    /// The program that it runs.
+    ///
+    /// # Errors
+    /// It names none.
+    pub(crate) fn program(&self) -> Result<&str, WorkloadError> {
+        self.argv.first().map(String::as_str).ok_or(WorkloadError::Empty)
+    }
+
+    /// It as a command in a process group of its own, with pipes for what it prints and nothing to read. `extra_env` comes last
+    /// and wins; `mark` is what its descendants are known by.
+    ///
+    /// # Errors
+    /// It names no program.
+    pub(crate) fn command(
+        &self,
+        extra_env: &[(String, String)],
+        mark: &str,
+    ) -> Result<Command, WorkloadError> {
+        let mut command = Command::new(self.program()?);
+        command.args(self.argv.iter().skip(1)).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let variables = self.environment.iter().chain(extra_env);
+        command.envs(variables.map(|(name, value)| (name, value))).env(MARK, mark);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        Ok(command)
+    }
+
     /// As one would have typed it, with perflab's own language and standard input.
     pub fn as_typed(mut self) -> Self {
         self.environment.retain(|variable| *variable != c_locale_variable());
@@ -65,19 +97,14 @@ impl WorkloadDefinition {
             return Err(WorkloadError::NeedsScratch { workload: self.name.clone() });
         }
         let scope = build_scope(parameters, scope, host);
-        let mut argv = self.render_elements("argv", &self.argv, &scope)?;
+        let mut invocation = self.build_command("argv", &self.argv, &scope, host)?;
         if self.shell {
+            let argv = &mut invocation.argv;
             // `$0` of the script is the workload's name.
             argv.insert(argv.len().min(1), self.name.clone());
             argv.splice(0..0, ["/bin/sh".to_owned(), "-c".to_owned()]);
         }
-        let directory = host.scratch.clone().filter(|_| self.needs.scratch);
-        Ok(Invocation {
-            argv,
-            environment: self.render_environment(&scope)?,
-            directory,
-            inherits_stdin: false,
-        })
+        Ok(invocation)
     }
 
     /// The untimed command of a phase with its templates filled. Without a scratch directory of an iteration (setup, cleanup),
@@ -93,16 +120,27 @@ impl WorkloadDefinition {
         host: &HostPaths,
     ) -> Result<Invocation, WorkloadError> {
         let scope = build_scope(parameters, scope, host);
+        self.build_command(phase.key(), self.phases.argv(phase), &scope, host)
+    }
+
+    /// The command under `key` with its templates filled from `scope`.
+    pub(crate) fn build_command(
+        &self,
+        key: &str,
+        argv: &[ArgvElement],
+        scope: &ExpressionScope,
+        host: &HostPaths,
+    ) -> Result<Invocation, WorkloadError> {
         Ok(Invocation {
-            argv: self.render_elements(phase.key(), self.phases.argv(phase), &scope)?,
-            environment: self.render_environment(&scope)?,
+            argv: self.render_elements(key, argv, scope)?,
+            environment: self.render_environment(scope)?,
             directory: host.scratch.clone().filter(|_| self.needs.scratch),
             inherits_stdin: false,
         })
     }
 
     /// The arguments of a command under `key`.
-    pub(crate) fn render_elements(
+    fn render_elements(
         &self,
         key: &str,
         elements: &[ArgvElement],
@@ -116,10 +154,7 @@ impl WorkloadDefinition {
         Ok(argv)
     }
 
-    pub(crate) fn render_environment(
-        &self,
-        scope: &ExpressionScope,
-    ) -> Result<Vec<(String, String)>, WorkloadError> {
+    fn render_environment(&self, scope: &ExpressionScope) -> Result<Vec<(String, String)>, WorkloadError> {
         let mut all: Vec<(String, String)> =
             (!self.keeps_locale).then(c_locale_variable).into_iter().collect();
         all.extend(install::program_search_path(self).map(|path| ("PATH".into(), path)));
@@ -135,6 +170,13 @@ impl WorkloadDefinition {
     pub(crate) fn template_error(&self, key: String, source: ExpressionError) -> WorkloadError {
         WorkloadError::Template { workload: self.name.clone(), key, source }
     }
+}
+
+/// A shell script as an invocation, for tests.
+#[cfg(test)]
+pub(crate) fn invoke_script(script: &str) -> Invocation {
+    let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
+    Invocation { argv, environment: Vec::new(), directory: None, inherits_stdin: false }
 }
 
 pub(crate) fn build_scope(

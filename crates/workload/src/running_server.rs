@@ -15,7 +15,7 @@ use crate::argv_element::ArgvElement;
 use crate::background_execution::{BackgroundEnd, BackgroundExecution};
 use crate::definition::WorkloadDefinition;
 use crate::error::WorkloadError;
-use crate::execution::execute_invocation;
+use crate::execution::{ExecutionEnd, execute_invocation};
 use crate::invocation::{HostPaths, Invocation, build_scope};
 use crate::server::ReadinessRule;
 
@@ -72,23 +72,27 @@ impl ServerInvocation {
             return Err(WorkloadError::PortTaken { port });
         }
         let begun = Instant::now();
-        let execution = BackgroundExecution::start(&self.invocation, extra_env)?;
+        let awaited = match &self.probe {
+            ReadinessProbe::Line(pattern) => Some(pattern),
+            _ => None,
+        };
+        let execution = BackgroundExecution::start(&self.invocation, extra_env, awaited)?;
+        let failed = |what| WorkloadError::NoServer { program: execution.program().to_owned(), what };
         loop {
             let is_ready = self.is_ready(&execution, extra_env, stop)?;
             // One that is ready and gone is no server; a port may be answered by another.
             if let Some(end) = execution.describe_end() {
-                return Err(WorkloadError::ServerEnded { program: execution.program().to_owned(), end });
+                return Err(failed(end));
             }
             if is_ready {
                 return Ok(RunningServer { execution, stop_within: self.stop_within });
             }
-            if begun.elapsed() > self.within || stop.load(Ordering::Relaxed) {
-                let last = execution.last_lines();
-                return Err(WorkloadError::ServerNotReady {
-                    program: execution.program().to_owned(),
-                    within: perflab_model::Nanos::from(self.within),
-                    printed: if last.is_empty() { "it printed nothing".into() } else { last },
-                });
+            if stop.load(Ordering::Relaxed) {
+                return Err(failed(ExecutionEnd::Interrupted.describe(begun.elapsed().into())));
+            }
+            if begun.elapsed() > self.within {
+                let within = perflab_model::Nanos::from(self.within);
+                return Err(failed(execution.append_last_lines(&format!("was not ready within {within}"))));
             }
             thread::sleep(ROUND);
         }
@@ -102,7 +106,7 @@ impl ServerInvocation {
     ) -> Result<bool, WorkloadError> {
         Ok(match &self.probe {
             ReadinessProbe::Port(port) => is_listening(*port),
-            ReadinessProbe::Line(pattern) => execution.has_printed(pattern),
+            ReadinessProbe::Line(_) => execution.has_printed_awaited_line(),
             ReadinessProbe::File(path) => Path::new(path).exists(),
             ReadinessProbe::Command(invocation) => {
                 let limit = self.within.into();
@@ -178,14 +182,7 @@ impl WorkloadDefinition {
     ) -> Result<Option<ServerInvocation>, WorkloadError> {
         let Some(server) = &self.server else { return Ok(None) };
         let scope = build_scope(parameters, scope, host);
-        let build = |key: &str, argv: &[ArgvElement]| {
-            Ok(Invocation {
-                argv: self.render_elements(key, argv, &scope)?,
-                environment: self.render_environment(&scope)?,
-                directory: host.scratch.clone().filter(|_| self.needs.scratch),
-                inherits_stdin: false,
-            })
-        };
+        let build = |key: &str, argv: &[ArgvElement]| self.build_command(key, argv, &scope, host);
         let probe = build_probe(
             &server.ready,
             &scope,

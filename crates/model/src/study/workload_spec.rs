@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::metric::{Direction, Metric, Unit};
 use crate::problem::Problem;
 use crate::quantity::DurationText;
 use crate::scalar::Scalar;
@@ -66,7 +67,7 @@ pub struct WorkloadSpec {
 #[serde(deny_unknown_fields)]
 pub struct BesideSpec {
     /// Started before an iteration, again whenever it ends, and ended with all that it started after the iteration. A text for the
-    /// shell, or a list of words; `{{ NAME }}` stands for a value of the study or a fact of the host.
+    /// shell, or a list of words; `{{ NAME }}` stands for a fact of the host, `{{ scratch }}` for the iteration's folder.
     pub command: CommandLine,
     /// What runs a text, as of a workload's command (default: /bin/sh).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +77,16 @@ pub struct BesideSpec {
 impl BesideSpec {
     /// The level of a factor of kind `beside` at which nothing runs beside.
     pub const NONE: &str = "none";
+
+    /// The metric that says how often the command of `[beside.NAME]` came to its end: it explains, and decides nothing.
+    pub fn rate_metric(name: &str) -> Metric {
+        Metric {
+            name: format!("beside-{name}"),
+            unit: Unit::new("runs/s"),
+            direction: Direction::Higher,
+            primary: false,
+        }
+    }
 }
 
 /// `[workload.NAME.server]`: a program that is there while the command runs.

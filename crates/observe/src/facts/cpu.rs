@@ -10,6 +10,7 @@ use perflab_formats::kernel::stat::CpuTimes;
 use perflab_model::Scalar;
 use perflab_model::fact_table;
 
+use crate::cpu_topology::{find_last_cache, last_level_sharers};
 use crate::facts::collector::FactCollector;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -117,8 +118,6 @@ fn collect_topology_facts(notes: &mut FactCollector<'_>) {
 /// Sizes in bytes as the first CPU sees them: `cpu.cache.l1d`, `cpu.cache.l2`.
 fn collect_cache_facts(notes: &mut FactCollector<'_>) {
     let directory = format!("{CPUS}/cpu0/cache");
-    // (level, index, bytes)
-    let mut last: Option<(u32, String, i64)> = None;
     for index in notes.root.list(&directory).iter().filter(|name| name.starts_with("index")) {
         let read = |what| notes.read(&format!("{directory}/{index}/{what}"));
         let suffix = match read("type").as_deref() {
@@ -127,34 +126,33 @@ fn collect_cache_facts(notes: &mut FactCollector<'_>) {
             _ => "",
         };
         if let (Some(level), Some(size)) = (read("level"), read("size")) {
-            let bytes = size.strip_suffix('K').and_then(|kib| kib.parse::<i64>().ok()?.checked_mul(1024));
-            let number = level.parse().unwrap_or(0);
-            if let Some(bytes) = bytes
-                && last.as_ref().is_none_or(|(highest, ..)| number > *highest)
-            {
-                last = Some((number, index.clone(), bytes));
-            }
             notes.add_optional(
                 fact_table::CPU_CACHE.key(format_args!("l{level}{suffix}")),
-                bytes,
+                parse_cache_size(&size),
                 &format!("{directory}/{index}/size"),
             );
         }
     }
-    if let Some((_, index, bytes)) = last {
-        collect_last_level_facts(notes, &index, bytes);
-    }
+    collect_last_level_facts(notes);
 }
 
 /// How many caches there are of the last level, by the lists of CPUs that share one, and how large that of the first CPU is.
-fn collect_last_level_facts(notes: &mut FactCollector<'_>, index: &str, bytes: i64) {
-    let source = format!("{CPUS}/cpu*/cache/{index}/shared_cpu_list");
+fn collect_last_level_facts(notes: &mut FactCollector<'_>) {
+    let Some(last) = find_last_cache(notes.root, 0) else { return };
+    let file = format!("{last}/size");
+    let Some(bytes) = notes.read(&file).and_then(|size| parse_cache_size(&size)) else { return };
     let cpus = notes.read(&format!("{CPUS}/online")).map(|list| parse_cpu_list(&list)).unwrap_or_default();
-    let shared = |cpu: &u32| notes.read(&format!("{CPUS}/cpu{cpu}/cache/{index}/shared_cpu_list"));
-    let caches: BTreeSet<String> = cpus.iter().filter_map(shared).collect();
+    let caches: BTreeSet<String> =
+        cpus.iter().filter_map(|cpu| last_level_sharers(notes.root, *cpu)).collect();
     let count = count_as_integer(caches.len());
+    let source = format!("{CPUS}/cpu*/cache/*/shared_cpu_list");
     notes.add_optional(fact_table::CPU_LLCS, Some(count).filter(|count| *count > 0), &source);
-    notes.add(fact_table::CPU_LLC_SIZE, bytes, &format!("{CPUS}/cpu0/cache/{index}/size"));
+    notes.add(fact_table::CPU_LLC_SIZE, bytes, &file);
+}
+
+/// Bytes of a cache's `size`, which the kernel writes in KiB: `32768K`.
+fn parse_cache_size(text: &str) -> Option<i64> {
+    text.strip_suffix('K')?.parse::<i64>().ok()?.checked_mul(1024)
 }
 
 fn collect_frequency_facts(notes: &mut FactCollector<'_>) {

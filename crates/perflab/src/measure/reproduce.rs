@@ -187,8 +187,8 @@ fn write_study(manifest: &Manifest) -> Result<String, Failure> {
 fn describe_case(case: &Case, manifest: &Manifest, catalogue: &Catalogue) -> ReproducedCase {
     let mut settings: Vec<String> =
         manifest.plan.case_settings(case, None).map(|planned| setting_line(&planned.setting)).collect();
-    let placements = manifest.plan.case_placements(case);
-    settings.extend(placements.map(|planned| format!("placed on {}", planned.placement)));
+    let placement = manifest.plan.case_placement(case);
+    settings.extend(placement.map(|planned| format!("placed on {}", planned.placement)));
     let mut described = ReproducedCase { case: case.label(), settings, commands: Vec::new(), doubt: None };
     let Some(definition) = catalogue.get(&case.uses) else {
         described.doubt = Some(format!("there is no workload `{}` here", case.uses));
@@ -229,24 +229,29 @@ fn command_lines(
         let line = variables.chain(words).collect::<Vec<_>>().join(" ");
         lines.push(ReproducedCommand { phase, line });
     };
-    let phase = |phase| definition.build_phase_invocation(phase, &case.parameters, &scope, &host);
-    let has = |phase| !definition.phases.argv(phase).is_empty();
-    for one in [UntimedPhase::Setup].into_iter().filter(|one| has(*one)) {
-        add(one.key(), phase(one)?);
+    let build_phase = |phase: UntimedPhase| {
+        let has_command = !definition.phases.argv(phase).is_empty();
+        let build = || definition.build_phase_invocation(phase, &case.parameters, &scope, &host);
+        has_command.then(build).transpose()
+    };
+    if let Some(invocation) = build_phase(UntimedPhase::Setup)? {
+        add(UntimedPhase::Setup.key(), invocation);
     }
     if let Some(server) = definition.build_server_invocation(&case.parameters, &scope, &host)? {
         add("server", server.into_invocation());
     }
-    for one in [UntimedPhase::Prepare].into_iter().filter(|one| has(*one)) {
-        add(one.key(), phase(one)?);
+    if let Some(invocation) = build_phase(UntimedPhase::Prepare)? {
+        add(UntimedPhase::Prepare.key(), invocation);
     }
     for beside in manifest.plan.case_besides(case).filter_map(|name| catalogue.get_beside(name)) {
         let host = HostPaths { scratch: Some(SCRATCH.into()), ..host.clone() };
         add("beside", beside.build_invocation(&IndexMap::new(), &scope, &host)?);
     }
     add("command", definition.build_invocation(&case.parameters, &scope, &host)?);
-    for one in [UntimedPhase::Conclude, UntimedPhase::Cleanup].into_iter().filter(|one| has(*one)) {
-        add(one.key(), phase(one)?);
+    for phase in [UntimedPhase::Conclude, UntimedPhase::Cleanup] {
+        if let Some(invocation) = build_phase(phase)? {
+            add(phase.key(), invocation);
+        }
     }
     Ok(lines)
 }

@@ -322,7 +322,6 @@ fn join_named_runs(context: &App, args: &CompareArgs) -> Result<ComparisonSide, 
     let archive = context.archive()?;
     let named = selection::named_runs_or_latest(&args.runs);
     let mut side = ComparisonSide { name: named.join(", "), runs: Vec::new() };
-
     for name in &named {
         let found = read_compared_side(&archive, name, args)?;
         if named.len() == 1 {

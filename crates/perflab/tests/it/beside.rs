@@ -22,33 +22,37 @@ kind = "beside"
 levels = ["none", "writer"]
 "#;
 
-/// Level and value of each sample of a metric.
-fn samples(laboratory: &Sandbox, metric: &str) -> Vec<(String, f64)> {
-    let exported = laboratory.run_successfully(&["export", "--to", "csv", "--output", "-"]).out;
-    let rows: Vec<Vec<&str>> = exported.lines().map(|line| line.split(',').collect()).collect();
-    let column = |name: &str| rows[0].iter().position(|title| *title == name).unwrap();
-    let [level, name, value] = ["factor.beside", "metric", "value"].map(column);
-    let of_metric = rows[1..].iter().filter(|row| row[name] == metric);
-    of_metric.map(|row| (row[level].to_owned(), row[value].parse().unwrap())).collect()
-}
-
 #[test]
 fn what_runs_beside_goes_on_during_its_iterations_only() {
     let laboratory = Sandbox::new();
     let study = laboratory.write_study("s.toml", STUDY);
     laboratory.run_successfully(&["run", &study, "--no-report", "--quiet"]);
-    let turns = samples(&laboratory, "turns");
+    let turns = laboratory.samples_by_level("beside", "turns");
     assert_eq!(turns.len(), 4);
     for (level, turns) in turns {
         assert_eq!(turns > 0.0, level == "writer", "{level}: {turns}");
     }
-    let rates = samples(&laboratory, "beside-writer");
+    let rates = laboratory.samples_by_level("beside", "beside-writer");
     assert!(
         rates.len() == 2 && rates.iter().all(|(level, rate)| level == "writer" && *rate > 0.0),
         "{rates:?}"
     );
     let left = std::process::Command::new("pgrep").args(["-f", "echo turn >> .*/turns"]).output().unwrap();
     assert!(left.stdout.is_empty(), "{}", String::from_utf8_lossy(&left.stdout));
+}
+
+/// An agent knows only what it is sent, and the host only takes metrics that the plan declares.
+#[test]
+fn what_runs_beside_does_so_on_targets_too() {
+    let laboratory = Sandbox::new();
+    let text = format!("{STUDY}[target.other]\nkind = \"process\"\n");
+    let study = laboratory.write_study("s.toml", &text);
+    laboratory.run_successfully(&["run", &study, "--no-report", "--quiet"]);
+    let turns = laboratory.samples_by_level("beside", "turns");
+    assert_eq!(turns.len(), 4);
+    assert!(turns.iter().all(|(level, turns)| (*turns > 0.0) == (level == "writer")), "{turns:?}");
+    let rates = laboratory.samples_by_level("beside", "beside-writer");
+    assert!(rates.len() == 2 && rates.iter().all(|(_, rate)| *rate > 0.0), "{rates:?}");
 }
 
 /// The workload itself has no folder.

@@ -192,6 +192,17 @@ impl Sandbox {
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}", said.out))
     }
 
+    /// The samples of a metric of the newest run, each with its case's level of a factor.
+    pub fn samples_by_level(&self, factor: &str, metric: &str) -> Vec<(String, f64)> {
+        let exported = self.run_successfully(&["export", "--to", "csv", "--output", "-"]).out;
+        let rows: Vec<Vec<&str>> = exported.lines().map(|line| line.split(',').collect()).collect();
+        let column = |name: &str| rows[0].iter().position(|title| *title == name).unwrap();
+        let level = column(&format!("factor.{factor}"));
+        let [name, value] = ["metric", "value"].map(column);
+        let of_metric = rows[1..].iter().filter(|row| row[name] == metric);
+        of_metric.map(|row| (row[level].to_owned(), row[value].parse().unwrap())).collect()
+    }
+
     /// How the newest run ended, as `list` has it.
     pub fn latest_status(&self) -> String {
         self.run_json(&["list", "--last", "1"])[0]["status"].as_str().unwrap().to_owned()

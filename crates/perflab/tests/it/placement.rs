@@ -19,23 +19,13 @@ kind = "placement"
 levels = ["any", "one-cpu"]
 "#;
 
-/// The level and the value of every sample of `cpus`.
-fn counted_cpus(laboratory: &Sandbox) -> Vec<(String, f64)> {
-    let exported = laboratory.run_successfully(&["export", "--to", "csv", "--output", "-"]).out;
-    let rows: Vec<Vec<&str>> = exported.lines().map(|line| line.split(',').collect()).collect();
-    let column = |name: &str| rows[0].iter().position(|title| *title == name).unwrap();
-    let [level, metric, value] = ["factor.place", "metric", "value"].map(column);
-    let of_metric = rows[1..].iter().filter(|row| row[metric] == "cpus");
-    of_metric.map(|row| (row[level].to_owned(), row[value].parse().unwrap())).collect()
-}
-
 #[test]
 fn a_workload_runs_where_its_level_says() {
     let laboratory = Sandbox::new();
     let study = laboratory.write_study("s.toml", COUNTING);
     laboratory.run_successfully(&["run", &study, "--no-report"]);
     let all = perflab_workload::list_allowed_cpus().len() as f64;
-    let counted = counted_cpus(&laboratory);
+    let counted = laboratory.samples_by_level("place", "cpus");
     assert_eq!(counted.len(), 4);
     for (level, cpus) in counted {
         assert_eq!(cpus, if level == "any" { all } else { 1.0 }, "{level}");
