@@ -101,11 +101,12 @@ impl AgentRuns<'_> {
         let cost = monitors.stop();
         // The run's wall clock is the host's.
         let overhead = Overhead { wall: Nanos(0), ..meter.overhead(&cost) };
-        reports.send_stamped(RunEventKind::Ended { status: RunStatus::Finished, overhead });
+        let status = undone.as_ref().map_or(RunStatus::Failed, |one| one.final_status(RunStatus::Finished));
+        reports.send_stamped(RunEventKind::Ended { status, overhead });
         if worked? {
             reports.report(WorkerReport::Reached { point: BarrierPoint::End, good: true });
         }
-        executor::with_undo_failures(Ok(()), undone?)
+        executor::with_undo_failures(Ok(()), undone?.left)
     }
 
     fn next_order(&self) -> Option<AgentOrder> {

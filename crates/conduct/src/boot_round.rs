@@ -383,7 +383,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
                 }
                 self.run_state.send_or_hold(event)?
             }
-            Ok(ValidatedReport::Cost(cost)) => self.run_state.add_overhead(&cost),
+            Ok(ValidatedReport::Ended { status, overhead }) => self.run_state.end_target(status, &overhead),
             Ok(ValidatedReport::Drop) => {}
             Err(reason) => self.lose_target(target, reason)?,
         }

@@ -57,6 +57,20 @@ pub enum ConductError {
         /// why
         source: io::Error,
     },
+    /// A hook failed.
+    #[error("`hooks.{key}` failed: {reason}")]
+    Hook {
+        /// which
+        key: &'static str,
+        /// how, with the end of its output
+        reason: String,
+    },
+    /// What comes before all iterations of a case failed, and was reported.
+    #[error("{reason}")]
+    Early {
+        /// what, and how
+        reason: String,
+    },
     /// A target could not be started, or was lost before the run began.
     #[error("target {target}: {reason}")]
     Target {
@@ -88,7 +102,10 @@ pub enum ConductError {
 impl Classify for ConductError {
     fn class(&self) -> ErrorClass {
         match self {
-            ConductError::Refused(_) | ConductError::Level { .. } => ErrorClass::Environment,
+            ConductError::Refused(_)
+            | ConductError::Level { .. }
+            | ConductError::Hook { .. }
+            | ConductError::Early { .. } => ErrorClass::Environment,
             ConductError::LeftChanged(_) => ErrorClass::SettingsLeft,
             ConductError::Scratch { source, .. }
             | ConductError::Speak { source }

@@ -16,12 +16,13 @@ use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::study::BesideSpec;
 use perflab_model::{
-    Case, Manifest, Metric, Nanos, Outcome, Refusal, RunEventKind, Sample, Setting, Slot, StopRequest,
-    describe_error_chain,
+    Case, Manifest, Metric, Nanos, Outcome, Refusal, RunEventKind, RunStatus, Sample, Setting, Slot,
+    StopRequest, describe_error_chain,
 };
 use perflab_observe::{CpuTopology, RealtimeGuard};
 use perflab_settings::{
-    AppliedSettings, SettingChange, UndoJournal, end_delays, locate_setting, remove_tree,
+    AppliedSettings, SettingChange, SettingError, UndoEntry, UndoJournal, end_delays, locate_setting,
+    remove_tree,
 };
 use perflab_workload::definition::UntimedPhases;
 use perflab_workload::execution::{CapturedOutput, WatcherAbsence};
@@ -35,6 +36,7 @@ use crate::execution_place::ExecutionPlace;
 use crate::execution_records::ExecutionRecord;
 use crate::iteration_trace::{self, IterationProfiler};
 use crate::run_context::{EventSender, LocalMachine};
+use crate::run_hooks::RunHooks;
 use crate::target_role::TargetRole;
 use crate::{plan, preflight};
 
@@ -47,6 +49,25 @@ pub(crate) struct ReadyIteration {
     server: Option<RunningServer>,
     /// why it is not to start
     failure: Option<String>,
+}
+
+/// What undoing everything came to.
+#[derive(Debug, Default)]
+pub(crate) struct UndoneRun {
+    /// Settings that are not back, with why.
+    pub(crate) left: Vec<String>,
+    /// Whether a workload's `cleanup` failed.
+    pub(crate) cleanup_failed: bool,
+}
+
+impl UndoneRun {
+    /// How a run ended that ended so before: one whose things were not put away has failed.
+    pub(crate) fn final_status(&self, before: RunStatus) -> RunStatus {
+        match before {
+            RunStatus::Finished if self.cleanup_failed => RunStatus::Failed,
+            before => before,
+        }
+    }
 }
 
 /// A machine that carries out the slots of a run.
@@ -65,8 +86,16 @@ pub(crate) struct SlotExecutor<'a> {
     reported_roundings: BTreeSet<(String, String)>,
     /// What was done for the slot that is next, where its workload has something to do before.
     ready: Option<ReadyIteration>,
-    /// Cases that were set up, with why that failed if it did: they are cleaned up at the end.
+    /// Cases of which an iteration was made ready, with why what comes before them failed if it did.
+    begun_cases: BTreeMap<u32, Option<String>>,
+    /// Cases that were set up, with why that failed if it did.
     set_up: BTreeMap<u32, Option<String>>,
+    /// The study's hooks, where this machine carries them out.
+    hooks: Option<RunHooks<'a>>,
+    /// Why the iteration that is next does not count: what was to come before it failed.
+    early_failure: Option<String>,
+    /// What failed of all that was to come after something.
+    late_failures: Vec<String>,
     /// The machine's CPUs and nodes, where workloads are placed.
     topology: Option<CpuTopology>,
     /// Whether workloads start with their addresses not randomised: where layouts are varied and this process may ask for it.
@@ -100,11 +129,31 @@ impl<'a> SlotExecutor<'a> {
             settings: applied,
             reported_roundings: BTreeSet::new(),
             ready: None,
+            begun_cases: BTreeMap::new(),
             set_up: BTreeMap::new(),
+            hooks: None,
+            early_failure: None,
+            late_failures: Vec::new(),
             topology: None,
             fixes_addresses: false,
             _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
         })
+    }
+
+    /// Carries out the study's hooks from now on: the first of them at once.
+    pub(crate) fn with_hooks(mut self) -> Result<Self, ConductError> {
+        let manifest = self.manifest;
+        if manifest.study.hooks.is_empty() {
+            return Ok(self);
+        }
+        let hooks = RunHooks::new(&manifest.study.hooks, self.scope.clone(), &manifest.id);
+        match hooks.begin_run(self.settings.journal(), &self.stop.flag()) {
+            Ok(()) => Ok(SlotExecutor { hooks: Some(hooks), ..self }),
+            Err(error) => {
+                self.settings.undo_all();
+                Err(error)
+            }
+        }
     }
 
     /// Makes the scratch directory that the workloads need. What was begun is undone where it fails.
@@ -167,7 +216,14 @@ impl<'a> SlotExecutor<'a> {
         for what in self.apply_settings(case)? {
             self.stream.send(what)?;
         }
-        if !self.manifest.plan.has_varying_disk() {
+        match self.begin_iteration(slot, case) {
+            Ok(()) => self.early_failure = None,
+            Err(error) if self.role.runs_workloads() && !error.is_stop() => {
+                self.early_failure = Some(describe_error_chain(&error));
+            }
+            Err(error) => return Err(error),
+        }
+        if !self.manifest.plan.has_varying_disk() && self.early_failure.is_none() {
             self.ready = Some(self.make_ready(index, slot, case)?);
         }
         for planned in self.manifest.plan.case_settings(case, self.role.side()) {
@@ -175,6 +231,54 @@ impl<'a> SlotExecutor<'a> {
                 perflab_settings::drop_caches(&self.host.root, *which)?;
             }
         }
+        Ok(())
+    }
+
+    /// Carries out what comes before an iteration, and before its case where it is the first, and promises what comes after.
+    fn begin_iteration(&mut self, slot: &Slot, case: &Case) -> Result<(), ConductError> {
+        self.end_iteration();
+        if !self.begun_cases.contains_key(&slot.case) {
+            let failure = self.begin_case(case).err().map(|error| describe_error_chain(&error));
+            self.begun_cases.insert(slot.case, failure);
+        }
+        if let Some(reason) = self.begun_cases.get(&slot.case).cloned().flatten() {
+            return Err(ConductError::Early { reason });
+        }
+        let Some(hooks) = &mut self.hooks else { return Ok(()) };
+        hooks.begin_iteration(self.settings.journal(), (slot, case), &self.stop.flag())
+    }
+
+    fn begin_case(&mut self, case: &Case) -> Result<(), ConductError> {
+        if self.role.runs_workloads() {
+            self.promise_cleanup(case)?;
+        }
+        let Some(hooks) = &self.hooks else { return Ok(()) };
+        hooks.begin_case(self.settings.journal(), case, &self.stop.flag())
+    }
+
+    /// Carries out what comes after an iteration.
+    fn end_iteration(&mut self) {
+        let Some(hooks) = &mut self.hooks else { return };
+        let ended = hooks.end_iteration(self.settings.journal());
+        self.late_failures.extend(ended.err().map(|error| describe_error_chain(&error)));
+    }
+
+    /// Notes what the workload of a case does at the end, however the run ends.
+    fn promise_cleanup(&mut self, case: &Case) -> Result<(), ConductError> {
+        let phase = UntimedPhase::Cleanup;
+        let Some(definition) = self.host.catalogue.get(&case.uses) else { return Ok(()) };
+        if definition.phases.argv(phase).is_empty() {
+            return Ok(());
+        }
+        let host = self.host_paths(None, None)?;
+        let mut invocation =
+            definition.build_phase_invocation(phase, &case.parameters, &self.scope, &host)?;
+        invocation.environment.extend(self.case_environment(case));
+        // Who carries it out after a kill may be anywhere.
+        invocation.directory = std::env::current_dir().ok();
+        let name = format!("{}: `{}`", case.label(), phase.key());
+        let limit = self.manifest.study.run.time_limit.0;
+        self.settings.journal().promise(UndoEntry::CleanUp { name, invocation, limit })?;
         Ok(())
     }
 
@@ -231,10 +335,30 @@ impl<'a> SlotExecutor<'a> {
         case: &Case,
         begin: &dyn Fn() -> Option<RealtimeGuard>,
     ) -> Result<bool, ConductError> {
-        if !self.manifest.plan.has_varying_disk() {
-            let ready = self.ready.take().unwrap_or_default();
-            return run_iteration(self, (index, slot, ready), case, begin);
-        }
+        let good = match self.early_failure.take() {
+            Some(failure) => {
+                let ready = ReadyIteration { failure: Some(failure), ..ReadyIteration::default() };
+                run_iteration(self, (index, slot, ready), case, begin)
+            }
+            None if self.manifest.plan.has_varying_disk() => {
+                self.carry_out_on_fresh_disk(index, slot, case, begin)
+            }
+            None => {
+                let ready = self.ready.take().unwrap_or_default();
+                run_iteration(self, (index, slot, ready), case, begin)
+            }
+        };
+        self.end_iteration();
+        good
+    }
+
+    fn carry_out_on_fresh_disk(
+        &mut self,
+        index: u32,
+        slot: &Slot,
+        case: &Case,
+        begin: &dyn Fn() -> Option<RealtimeGuard>,
+    ) -> Result<bool, ConductError> {
         let mark = self.settings.journal().next_number();
         self.scratch = self.make_fresh_disk(case)?;
         let ready = self.make_ready(index, slot, case);
@@ -317,25 +441,6 @@ impl<'a> SlotExecutor<'a> {
             Ok(finished) => failed(finished.failure()?),
             Err(error) => failed(describe_error_chain(&error)),
         }
-    }
-
-    /// Carries out what the workloads of the cases that were set up do at the end, however the run ended.
-    fn clean_up_cases(&mut self) -> Vec<String> {
-        let mut failures = Vec::new();
-        for number in std::mem::take(&mut self.set_up).into_keys() {
-            let Some(case) = self.manifest.plan.case(number) else { continue };
-            let Some(definition) = self.host.catalogue.get(&case.uses) else { continue };
-            // A stop of the run is no reason to leave things as they are.
-            let failure = match self.host_paths(None, None) {
-                Ok(host) => {
-                    let never = AtomicBool::new(false);
-                    self.run_phase(UntimedPhase::Cleanup, definition, case, &host, &never)
-                }
-                Err(error) => Some(describe_error_chain(&error)),
-            };
-            failures.extend(failure.map(|failure| format!("{}: {failure}", case.label())));
-        }
-        failures
     }
 
     /// Starts what runs beside the iterations of a case.
@@ -434,14 +539,19 @@ impl<'a> SlotExecutor<'a> {
 
     /// Undoes everything where there is no run to report it to. What fails stays in the journal for the next start.
     pub(crate) fn undo_quietly(mut self) {
-        self.clean_up_cases();
+        self.end_iteration();
         let _ = self.settings.undo_all();
     }
 
     /// Undoes everything; gives what is not back. Done even if the event consumer is gone, which is an error.
-    pub(crate) fn undo_all(mut self) -> Result<Vec<String>, ConductError> {
-        let failures = self.clean_up_cases();
+    pub(crate) fn undo_all(mut self) -> Result<UndoneRun, ConductError> {
+        self.end_iteration();
         let (undone, failed) = self.settings.undo_all();
+        let is_cleanup = |error: &SettingError| matches!(error, SettingError::CleanUp { .. });
+        let (late, failed): (Vec<_>, Vec<_>) = failed.into_iter().partition(is_cleanup);
+        let mut failures = self.late_failures;
+        failures.extend(late.iter().map(|error| describe_error_chain(error)));
+        let cleanup_failed = !failures.is_empty();
         for setting in undone {
             self.stream.send(RunEventKind::SettingUndone { setting, to: "as before".into() })?;
         }
@@ -455,7 +565,7 @@ impl<'a> SlotExecutor<'a> {
                 "perflab tries again at its next start",
             )?;
         }
-        Ok(failed)
+        Ok(UndoneRun { left: failed, cleanup_failed })
     }
 }
 

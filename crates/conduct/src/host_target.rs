@@ -17,12 +17,12 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::agent_worker::{AgentWorker, ReportSink, WorkerOrder, WorkerReport};
 use crate::barrier::BarrierPoint;
 use crate::error::ConductError;
-use crate::executor::SlotExecutor;
+use crate::executor::{SlotExecutor, UndoneRun};
 use crate::run_context::RunContext;
 use crate::target_role::TargetRole;
 
-/// What undoing gives: what could not be put back.
-type UndoOutcome = Result<Vec<String>, ConductError>;
+/// What undoing gives.
+type UndoOutcome = Result<UndoneRun, ConductError>;
 
 /// This host. Dropped before it was ordered to undo, it undoes everything and reports nothing.
 pub(crate) struct HostTarget<'scope> {
@@ -123,8 +123,10 @@ impl<'scope> HostTarget<'scope> {
 
     fn join(&mut self) -> UndoOutcome {
         let joined = self.worker.take().map(ScopedJoinHandle::join);
-        joined
-            .map_or(Ok(Vec::new()), |joined| joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        joined.map_or_else(
+            || Ok(UndoneRun::default()),
+            |joined| joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        )
     }
 }
 
@@ -151,13 +153,14 @@ fn run_worker(
 ) -> UndoOutcome {
     let (machine, manifest, stream) = (run.machine, run.manifest, run.stream.clone());
     let executor = SlotExecutor::new(machine, manifest, stream, run.stop, role);
-    let prepared = executor
+    let prepared = executor.and_then(SlotExecutor::with_hooks);
+    let prepared = prepared
         .and_then(|executor| if role.runs_workloads() { executor.prepare_run() } else { Ok(executor) });
     let executor = match prepared {
         Ok(executor) => executor,
         Err(error) => {
             reports.report(WorkerReport::Failed(error));
-            return Ok(Vec::new());
+            return Ok(UndoneRun::default());
         }
     };
     let mut worker = AgentWorker { executor, reports };
@@ -167,7 +170,7 @@ fn run_worker(
             Ok(true) => return worker.executor.undo_all(),
             Ok(false) => {
                 worker.executor.undo_quietly();
-                return Ok(Vec::new());
+                return Ok(UndoneRun::default());
             }
             // No further slot will come; what was changed is undone in its time.
             Err(error) => worker.reports.report(WorkerReport::Failed(error)),

@@ -53,6 +53,7 @@ pub mod protocol;
 mod report_validation;
 pub mod run;
 pub mod run_context;
+mod run_hooks;
 mod run_state;
 mod stack_merge;
 mod study_check;

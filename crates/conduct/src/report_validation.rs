@@ -10,8 +10,8 @@ use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::profile::{ProfileSummary, StackBatch};
 use perflab_model::series::SeriesGap;
 use perflab_model::{
-    Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, Sample, Scalar, SharedStr, StackSample,
-    remove_control_characters,
+    Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Sample, Scalar, SharedStr,
+    StackSample, remove_control_characters,
 };
 
 use crate::open_slot::OpenSlot;
@@ -40,8 +40,13 @@ pub(crate) enum ValidatedReport {
     Hold(RunEvent),
     /// To be sent at once.
     Pass(RunEvent),
-    /// What the agent's own work cost.
-    Cost(Overhead),
+    /// The target is done.
+    Ended {
+        /// failed where what it had set up could not be put away
+        status: RunStatus,
+        /// what the agent's own work cost
+        overhead: Overhead,
+    },
     /// Known already.
     Drop,
 }
@@ -73,7 +78,7 @@ impl ReportValidator<'_> {
                 ValidatedReport::Drop
             }
             RunEventKind::IterationBegan { .. } => ValidatedReport::Drop,
-            RunEventKind::Ended { overhead, .. } => ValidatedReport::Cost(overhead),
+            RunEventKind::Ended { status, overhead } => ValidatedReport::Ended { status, overhead },
             RunEventKind::Sample(sample) => {
                 hold(RunEventKind::Sample(self.validate_sample(session, sample)?))
             }
@@ -359,7 +364,7 @@ mod tests {
     use perflab_model::study::TomlSource;
     use perflab_model::{
         Case, ColumnSpec, CommId, Direction, FORMAT_VERSION, Facts, Metric, Outcome, ProfileSummary, RunPlan,
-        RunStatus, Slot, StackBatch, StackSample, Unit,
+        Slot, StackBatch, StackSample, Unit,
     };
 
     use super::*;

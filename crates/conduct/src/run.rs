@@ -95,7 +95,7 @@ impl RunState<'_> {
             Ok(()) if self.tally.failed == 0 && self.tally.lost == 0 => RunStatus::Finished,
             _ => RunStatus::Failed,
         };
-        let left = self.end_run(status, begun)?;
+        let (status, left) = self.end_run(status, begun)?;
         executor::with_undo_failures(worked.map(|()| status), left)
     }
 
@@ -121,12 +121,14 @@ impl RunState<'_> {
         Ok(())
     }
 
-    /// The monitors watch the undoing too: an unmount gives back what the workload left in caches.
-    fn end_run(self, status: RunStatus, begun: BegunRun) -> Result<Vec<String>, ConductError> {
+    /// Undoes everything; gives how the run ended in the end, and the settings that are not back. The monitors watch the undoing
+    /// too: an unmount gives back what the workload left in caches.
+    fn end_run(self, status: RunStatus, begun: BegunRun) -> Result<(RunStatus, Vec<String>), ConductError> {
         let is_alone = self.role == TargetRole::Everything;
         // The error waits: undoing comes first. Where there are targets, theirs has begun it.
         let reported = if is_alone { self.stream.send_phase(RunPhase::Undo) } else { Ok(()) };
-        let left = self.host.undo_all()?;
+        let undone = self.host.undo_all()?;
+        let status = undone.final_status(status);
         reported?;
         if is_alone {
             wait_quiet_time(self.manifest, self.stop);
@@ -136,6 +138,6 @@ impl RunState<'_> {
         let mut overhead = begun.meter.overhead(&watched);
         add_overhead(&mut overhead, &self.cost);
         self.stream.send(RunEventKind::Ended { status, overhead })?;
-        Ok(left)
+        Ok((status, undone.left))
     }
 }

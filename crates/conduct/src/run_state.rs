@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use perflab_model::event::{RunPhase, TargetStatus};
 use perflab_model::study::StoppingRule;
 use perflab_model::{
-    EndReason, Manifest, Nanos, Overhead, PlannedParticipation, RunEvent, RunEventKind, Slot, StopRequest,
-    TargetRecord,
+    EndReason, Manifest, Nanos, Overhead, PlannedParticipation, RunEvent, RunEventKind, RunStatus, Slot,
+    StopRequest, TargetRecord,
 };
 use perflab_observe::{Sampler, monotonic_now};
 
@@ -220,7 +220,9 @@ impl RunState<'_> {
         self.report_target(target, RunEventKind::Output { slot: None, name: "agent".into(), text })
     }
 
-    pub(crate) fn add_overhead(&mut self, cost: &Overhead) {
+    /// A target is done.
+    pub(crate) fn end_target(&mut self, status: RunStatus, cost: &Overhead) {
+        self.tally.failed += u32::from(status == RunStatus::Failed);
         add_overhead(&mut self.cost, cost);
     }
 

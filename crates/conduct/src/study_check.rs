@@ -8,6 +8,7 @@ use perflab_model::{Metric, Problem};
 use perflab_workload::Catalogue;
 
 use crate::case_expansion::{catalogue_name, factor_concerns};
+use crate::run_hooks::render_hook;
 
 /// All such problems.
 pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &ExpressionScope) -> Vec<Problem> {
@@ -19,6 +20,7 @@ pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &Expressi
         found.extend(factor_problem(name, factor, study, catalogue));
         check_levels(name, factor, scope, &mut found);
     }
+    found.extend(hook_problems(study, scope));
     check_monitors(study, &mut found);
     check_fact_families(study, &mut found);
     check_metrics(study, catalogue, &mut found);
@@ -70,6 +72,15 @@ fn check_workloads(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem
             );
         }
     }
+}
+
+/// The templates of hooks, which concern all cases.
+fn hook_problems(study: &Study, scope: &ExpressionScope) -> Vec<Problem> {
+    let failed = |(key, command)| {
+        let error = render_hook(command, scope).err()?;
+        Some(Problem::new(format!("hooks.{key}"), error.to_string()))
+    };
+    study.hooks.commands().filter_map(failed).collect()
 }
 
 fn factor_problem(name: &str, factor: &Factor, study: &Study, catalogue: &Catalogue) -> Option<Problem> {

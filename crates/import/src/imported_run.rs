@@ -13,7 +13,7 @@ use perflab_model::fact_table;
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::quantity::DurationText;
 use perflab_model::run::ClockAnchor;
-use perflab_model::study::{RunRules, SlotOrder, WorkloadSpec};
+use perflab_model::study::{HooksSpec, RunRules, SlotOrder, WorkloadSpec};
 use perflab_model::{
     Direction, FORMAT_VERSION, Facts, Manifest, Metric, Nanos, Overhead, RunEvent, RunEventKind, RunStatus,
     Scalar, Study, Unit,
@@ -338,6 +338,7 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
         run: RunRules { iterations: 1, warmup: 0, order: SlotOrder::Sequential, ..RunRules::default() },
         workload: metadata.results.workloads().map(used).collect(),
         beside: IndexMap::new(),
+        hooks: HooksSpec::default(),
         factor: IndexMap::new(),
         monitors: logs.map(monitor).collect(),
         facts: None,

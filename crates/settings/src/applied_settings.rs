@@ -204,14 +204,15 @@ impl AppliedSettings {
     }
 
     /// Undoes everything in reverse, and looks at the end whether it is so. What fails is reported, and stays in the journal for
-    /// the next start.
+    /// the next start, unless it is tried only once. Gives the settings that are back, and what failed.
     pub fn undo_all(mut self) -> (Vec<String>, Vec<SettingError>) {
         let (mut undone, mut failed) = (Vec::new(), Vec::new());
-        let pending: Vec<(u32, String)> =
-            self.journal.pending().map(|(number, undo)| (number, undo.name())).collect();
-        for (number, name) in pending {
+        let pending: Vec<(u32, UndoEntry)> =
+            self.journal.pending().map(|(number, undo)| (number, undo.clone())).collect();
+        for (number, undo) in pending {
             match self.journal.undo(number) {
-                Ok(()) => undone.push(name),
+                Ok(()) if undo.is_tried_once() => {}
+                Ok(()) => undone.push(undo.name()),
                 Err(error) => failed.push(error),
             }
         }

@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use perflab_model::StopRequest;
-use perflab_workload::end_process_tree;
+use perflab_model::{Nanos, StopRequest};
+use perflab_workload::{Invocation, end_process_tree};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::SettingError;
@@ -45,10 +45,53 @@ fn run_within_limit(
     limit: Option<Duration>,
     stop: Option<&AtomicBool>,
 ) -> Result<String, SettingError> {
-    let failed = |reason: String| SettingError::Command { command: argv.join(" "), reason };
+    let command = || argv.join(" ");
+    let failed = |reason: String| SettingError::Command { command: command(), reason };
     let (program, arguments) = argv.split_first().ok_or_else(|| failed("there is no command".into()))?;
-    let ended = wait_for_end(Command::new(program).args(arguments).stdin(Stdio::null()), limit, stop);
-    match ended.map_err(|error| failed(error.to_string()))? {
+    match run_to_end(Command::new(program).args(arguments), limit, stop) {
+        Ok(output) => Ok(output),
+        Err(CommandFailure::Stopped) => Err(SettingError::Stopped { command: command() }),
+        Err(CommandFailure::Failed(reason)) => Err(failed(reason)),
+    }
+}
+
+/// Runs a user's command that is about a run: a hook, a clean-up. What it leaves in the background is left there.
+///
+/// # Errors
+/// Why it failed, with the last line of its stderr; or that it was stopped.
+pub fn run_user_command(
+    invocation: &Invocation,
+    limit: Nanos,
+    stop: Option<&AtomicBool>,
+) -> Result<(), CommandFailure> {
+    let Some((program, arguments)) = invocation.argv.split_first() else {
+        return Err(CommandFailure::Failed("there is no command".into()));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).envs(invocation.environment.iter().map(|(name, value)| (name, value)));
+    if let Some(directory) = &invocation.directory {
+        command.current_dir(directory);
+    }
+    run_to_end(&mut command, Some(limit.into()), stop).map(drop)
+}
+
+/// Why a command did not do what it was to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandFailure {
+    /// It was stopped, as was asked.
+    Stopped,
+    /// How it ended, with the last line of its stderr.
+    Failed(String),
+}
+
+/// What it printed to standard output.
+fn run_to_end(
+    command: &mut Command,
+    limit: Option<Duration>,
+    stop: Option<&AtomicBool>,
+) -> Result<String, CommandFailure> {
+    let ended = wait_for_end(command.stdin(Stdio::null()), limit, stop);
+    match ended.map_err(|error| CommandFailure::Failed(error.to_string()))? {
         CommandEnd::Ended(output) if output.status.success() => {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         }
@@ -56,12 +99,12 @@ fn run_within_limit(
             let output = String::from_utf8_lossy(&stderr);
             let last =
                 output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
-            Err(failed(format!("{status}: {last}")))
+            Err(CommandFailure::Failed(format!("{status}: {last}")))
         }
-        CommandEnd::Stopped => Err(SettingError::Stopped { command: argv.join(" ") }),
+        CommandEnd::Stopped => Err(CommandFailure::Stopped),
         CommandEnd::Late(limit) => {
-            let limit = perflab_model::Nanos(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-            Err(failed(format!(
+            let limit = Nanos::from(limit);
+            Err(CommandFailure::Failed(format!(
                 "it went on for more than {limit}, and was ended; what is to stay belongs in the background (`&`)"
             )))
         }

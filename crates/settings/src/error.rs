@@ -85,6 +85,14 @@ pub enum SettingError {
         /// exit status and the end of its stderr
         reason: String,
     },
+    /// What was to come after something of a run failed; it is not tried again.
+    #[error("{name} failed: {reason}")]
+    CleanUp {
+        /// what it is
+        name: String,
+        /// how it ended, with the last line of its stderr
+        reason: String,
+    },
     /// A folder or file that exists only for a while could not be made or removed.
     #[error("cannot prepare the scratch directory {path}")]
     Folder {
@@ -101,7 +109,7 @@ impl Classify for SettingError {
             SettingError::Refused(_)
             | SettingError::ValueRefused { .. }
             | SettingError::ValueIgnored { .. } => ErrorClass::Environment,
-            SettingError::Stopped { .. } => ErrorClass::WorkloadFailed,
+            SettingError::Stopped { .. } | SettingError::CleanUp { .. } => ErrorClass::WorkloadFailed,
             SettingError::File { source, .. }
             | SettingError::Journal { source, .. }
             | SettingError::JournalBehind { source, .. }

@@ -22,7 +22,7 @@ mod undo_entry;
 mod undo_journal;
 
 pub use applied_settings::{AppliedSettings, SettingChange};
-pub use child_command::{run_command, run_stoppable_command};
+pub use child_command::{CommandFailure, run_command, run_stoppable_command, run_user_command};
 pub use error::SettingError;
 pub use setting::{drop_caches, locate_setting, resolve_settings, setting_problems};
 pub use temporary_folder::{LazyTemporaryFolder, TemporaryFolder, temporary_folder};

@@ -11,12 +11,14 @@ use std::thread::sleep;
 use std::time::Duration;
 use std::{fs, io};
 
+use perflab_model::Nanos;
 use perflab_observe::io::MountTable;
+use perflab_workload::Invocation;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, openat, statat, statx, unlinkat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::child_command::{run_command, run_level_command};
+use crate::child_command::{CommandFailure, run_command, run_level_command, run_user_command};
 use crate::error::SettingError;
 use crate::setting::{SettingContent, counterpart_file, is_same_value};
 
@@ -40,6 +42,15 @@ pub enum UndoEntry {
         factor: String,
         /// its argv
         argv: Vec<String>,
+    },
+    /// Carry out what was to come after something of a run, once: whether it fails or not.
+    CleanUp {
+        /// what it is
+        name: String,
+        /// the command, with its directory
+        invocation: Invocation,
+        /// how long it may take
+        limit: Nanos,
     },
     /// Unmount a file system.
     Unmount {
@@ -72,6 +83,7 @@ impl UndoEntry {
         match self {
             UndoEntry::Write { path, value } => write_back(path, value),
             UndoEntry::Run { argv, .. } => run_level_command(argv, None),
+            UndoEntry::CleanUp { name, invocation, limit } => clean_up(name, invocation, *limit),
             UndoEntry::Unmount { path } => unmount_when_free(path),
             UndoEntry::Detach { device, file } => detach_loop_device(device, file),
             UndoEntry::EndDelays { switch } => {
@@ -89,6 +101,7 @@ impl UndoEntry {
         match self {
             UndoEntry::Write { path, value } => format!("{} = {value}", path.display()),
             UndoEntry::Run { factor, argv } => format!("{factor}: {}", argv.join(" ")),
+            UndoEntry::CleanUp { name, invocation, .. } => format!("{name}: {}", invocation.argv.join(" ")),
             UndoEntry::Unmount { path } => format!("unmount {}", path.display()),
             UndoEntry::Detach { device, .. } => format!("detach {}", device.display()),
             UndoEntry::EndDelays { switch } => format!("delays off: {}", switch.display()),
@@ -104,6 +117,11 @@ impl UndoEntry {
             }
             _ => false,
         }
+    }
+
+    /// Whether it is carried out once, and not again where it fails.
+    pub(crate) fn is_tried_once(&self) -> bool {
+        matches!(self, UndoEntry::CleanUp { .. })
     }
 
     /// The file of a setting, which others may have changed, too.
@@ -123,6 +141,15 @@ impl UndoEntry {
                 | UndoEntry::Detach { .. }
                 | UndoEntry::EndDelays { .. }
         )
+    }
+}
+
+fn clean_up(name: &str, invocation: &Invocation, limit: Nanos) -> Result<(), SettingError> {
+    // A stop of the run is no reason to leave things as they are.
+    match run_user_command(invocation, limit, None) {
+        Ok(()) => Ok(()),
+        Err(CommandFailure::Failed(reason)) => Err(SettingError::CleanUp { name: name.into(), reason }),
+        Err(CommandFailure::Stopped) => Err(SettingError::Stopped { command: name.into() }),
     }
 }
 

@@ -118,22 +118,26 @@ impl UndoJournal {
         numbers.into_iter().try_for_each(|number| self.undo(number))
     }
 
-    /// Undoes one change, and notes it. A change that cannot be undone stays in the journal; a setting that another run still
-    /// holds is left to that one.
+    /// Undoes one change, and notes it. A change that cannot be undone stays in the journal, unless it is tried only once; a
+    /// setting that another run still holds is left to that one.
     pub fn undo(&mut self, number: u32) -> Result<(), SettingError> {
         let undo = self.pending.iter().find(|(pending, _)| *pending == number).map(|(_, undo)| undo.clone());
         let setting = undo.as_ref().and_then(UndoEntry::setting_path);
         let _turn = setting.map(|_| self.lock_settings()).transpose()?;
         let another = |path: &Path| self.held_by_others(path).is_some_and(|held| held.lives);
-        if let Some(undo) = undo.as_ref().filter(|_| !setting.is_some_and(another)) {
-            undo.perform()?;
+        let performed = match undo.as_ref().filter(|_| !setting.is_some_and(another)) {
+            Some(undo) => undo.perform(),
+            None => Ok(()),
+        };
+        if performed.is_err() && !undo.as_ref().is_some_and(UndoEntry::is_tried_once) {
+            return performed;
         }
         if self.mark_undone(number).is_err() {
             // It is done nevertheless. Where all is, the journal goes, which a full disk does not prevent.
             self.pending.retain(|(pending, _)| *pending != number);
             self.unnoted.push(number);
         }
-        Ok(())
+        performed
     }
 
     /// Until it is dropped, no other run writes undo entries for settings, or carries them out.

@@ -27,7 +27,7 @@ pub struct HostPaths {
 }
 
 /// One command, ready to run.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Invocation {
     /// The program and its arguments.
     pub argv: Vec<String>,

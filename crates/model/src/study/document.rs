@@ -33,6 +33,9 @@ pub struct Study {
     /// its levels name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub beside: IndexMap<String, super::BesideSpec>,
+    /// Commands around the run, its cases and its iterations, on this host.
+    #[serde(default, skip_serializing_if = "super::HooksSpec::is_empty")]
+    pub hooks: super::HooksSpec,
     /// What to vary, by a name of your choice. Every combination of levels is run.
     #[serde(default)]
     pub factor: IndexMap<String, Factor>,

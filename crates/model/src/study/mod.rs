@@ -6,6 +6,7 @@
 //! | module | what a reader finds |
 //! |---|---|
 //! | `document` | the tables and keys of a study, and its JSON Schema |
+//! | `hooks` | `[hooks]`: commands around run, cases and iterations |
 //! | `factor` | `[factor.NAME]`: what is varied, and its levels |
 //! | `factor_kind` | `kind`: all that is particular to a kind of factor, a row each |
 //! | `factor_side` | `on`: which side of a study with targets is set |
@@ -19,6 +20,7 @@ pub(crate) mod document;
 pub(crate) mod factor;
 pub(crate) mod factor_kind;
 pub(crate) mod factor_side;
+pub(crate) mod hooks;
 pub(crate) mod stopping_rule;
 pub(crate) mod study_list;
 pub(crate) mod target;
@@ -33,6 +35,7 @@ pub use document::{
 pub use factor::{Factor, FactorLevel};
 pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};
 pub use factor_side::FactorSide;
+pub use hooks::HooksSpec;
 pub use stopping_rule::{StoppingGoal, StoppingRule, StoppingRuleError};
 pub use study_list::StudyList;
 pub use target::{

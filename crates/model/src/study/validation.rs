@@ -43,6 +43,7 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
         beside_factor_problems(name, factor, study, &mut found);
     }
     found.extend(placement_problem(study));
+    found.extend(study.hooks.problems());
     for (name, beside) in &study.beside {
         if beside.command.is_empty() {
             let problem = Problem::new(format!("beside.{name}.command"), "runs nothing");

@@ -277,7 +277,7 @@ pub fn exit_of_run(context: &App, status: RunStatus, run: &RunDir) -> Exit {
         RunStatus::Finished => Exit::Fine,
         RunStatus::Failed => {
             context.note(format!(
-                "some iterations failed: `perflab show {} --iterations` lists them",
+                "an iteration or a cleanup failed: `perflab show {} --iterations` lists iterations",
                 run.short_id()
             ));
             Exit::WORKLOAD_FAILED

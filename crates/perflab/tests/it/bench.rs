@@ -90,6 +90,17 @@ fn what_surrounds_the_runs_is_carried_out() {
     assert_eq!(log.lines().collect::<Vec<_>>(), order);
 }
 
+/// What was measured is kept, and the exit code says that something was not put away.
+#[test]
+fn a_failing_cleanup_fails_the_run() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.run(&["bench", "true", "-r", "2", "-c", "echo still there >&2; exit 3"]);
+    assert_eq!(said.code, Some(4));
+    assert_eq!(sandbox.latest_status(), "failed");
+    let listed = sandbox.run_json(&["show", "--iterations"]);
+    assert!(listed.as_array().unwrap().iter().all(|row| row["outcome"] == "ok"), "{listed}");
+}
+
 #[test]
 fn a_command_runs_under_any_factor() {
     let sandbox = Sandbox::new();

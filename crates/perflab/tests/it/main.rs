@@ -26,6 +26,7 @@ mod flame;
 mod formats;
 mod guests;
 mod history;
+mod hooks;
 mod image;
 mod imports;
 mod interrupted;
