@@ -44,6 +44,8 @@ pub(crate) struct JournalWriter {
     written: u64,
     flushed: Instant,
     slow: BTreeSet<String>,
+    /// Whether something is held that does not wait for company.
+    is_due: bool,
 }
 
 impl JournalWriter {
@@ -51,7 +53,8 @@ impl JournalWriter {
     pub(crate) fn create(path: &Path) -> Result<Self, ArchiveError> {
         let file = File::create_new(path).map_err(ArchiveError::io("create", path))?;
         let (pending, slow) = (Vec::with_capacity(2 * FULL), BTreeSet::new());
-        Ok(JournalWriter { path: path.into(), file, pending, written: 0, flushed: Instant::now(), slow })
+        let flushed = Instant::now();
+        Ok(JournalWriter { path: path.into(), file, pending, written: 0, flushed, slow, is_due: false })
     }
 
     /// Tells where the journal lies after its directory was renamed.
@@ -67,18 +70,31 @@ impl JournalWriter {
     /// Appends an event. After an error the event is kept and tried again with the next one, unless too
     /// much has piled up already.
     pub(crate) fn append(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
+        self.hold(event)?;
+        self.flush_if_due()
+    }
+
+    /// Takes an event that others follow at once: [`JournalWriter::flush_if_due`] writes them together.
+    pub(crate) fn hold(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
         if self.pending.len() > PILE {
             self.flush()?;
         }
         serde_json::to_writer(&mut self.pending, event).map_err(ArchiveError::damaged(&self.path))?;
         self.pending.push(b'\n');
         self.note_pace(event);
-        if self.can_wait(event) { Ok(()) } else { self.flush() }
+        self.is_due |= !self.can_wait(event);
+        Ok(())
+    }
+
+    /// Writes everything that is held, if some of it does not wait.
+    pub(crate) fn flush_if_due(&mut self) -> Result<(), ArchiveError> {
+        if self.is_due { self.flush() } else { Ok(()) }
     }
 
     /// Writes everything that is held.
     pub(crate) fn flush(&mut self) -> Result<(), ArchiveError> {
         self.flushed = Instant::now();
+        self.is_due = false;
         let (done, outcome) = write_counted(&mut self.file, &self.pending);
         self.pending.drain(..done);
         self.written += done as u64;

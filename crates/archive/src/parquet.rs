@@ -8,11 +8,12 @@
 //! guest carries the program (docs/decisions/columnar-tables.md).
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use arrow_array::builder::BooleanBuilder;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, Int64Type};
@@ -529,10 +530,31 @@ impl ParquetReader {
     }
 }
 
+thread_local! {
+    /// Whether this thread is in the Parquet reader, whose panics become errors.
+    static IS_DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps the message of a panic that becomes an error from stderr; all others are told as before.
+fn silence_decoder_panics() {
+    static SILENCED: Once = Once::new();
+    SILENCED.call_once(|| {
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !IS_DECODING.get() {
+                tell(panic);
+            }
+        }));
+    });
+}
+
 /// Makes an error of a panic: the Parquet reader panics on some files whose bytes were changed, and one
 /// damaged run must not end a program that was asked about many.
 fn catch_decoder_panic<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    silence_decoder_panics();
+    IS_DECODING.set(true);
     let caught = catch_unwind(AssertUnwindSafe(read));
+    IS_DECODING.set(false);
     caught.unwrap_or_else(|_| Err(ParquetError::General("its pages contradict each other".into())))
 }
 

@@ -74,17 +74,34 @@ impl RunRecorder {
     /// [`ArchiveError::JournalWrite`], mostly for a full disk. The event is kept and tried again with
     /// the next one (up to 16 MiB of them), so a caller may go on, or end the run with what is there.
     pub fn record(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
+        self.hold(event)?;
+        self.write_held()
+    }
+
+    /// The same of an event that others follow at once: [`RunRecorder::write_held`] writes them together.
+    ///
+    /// # Errors
+    /// Those of [`RunRecorder::record`].
+    pub fn hold(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
         match &event.what {
             RunEventKind::Sample(sample) if !sample.value.is_finite() => {
-                self.journal.append(&RunEvent { what: non_finite_sample_warning(sample), ..event.clone() })
+                self.journal.hold(&RunEvent { what: non_finite_sample_warning(sample), ..event.clone() })
             }
             RunEventKind::Traced { slot, tracer, file } => {
                 let iteration = TracedIteration { slot: *slot, target: event.target };
                 operations::keep_trace_file(&self.run, iteration, tracer, file)?;
-                self.journal.append(event)
+                self.journal.hold(event)
             }
-            _ => self.journal.append(event),
+            _ => self.journal.hold(event),
         }
+    }
+
+    /// Writes the events that are held, but rows that wait for company.
+    ///
+    /// # Errors
+    /// Those of [`RunRecorder::record`].
+    pub fn write_held(&mut self) -> Result<(), ArchiveError> {
+        self.journal.flush_if_due()
     }
 
     /// Bytes of journal that are on the disk.

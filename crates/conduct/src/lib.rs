@@ -63,6 +63,7 @@ mod targets;
 pub use connection::Connection;
 pub use error::ConductError;
 pub use plan::{PlanChoices, plan_study};
+pub use preflight::{find_refusals, used_definitions};
 pub use run::conduct_run;
 pub use run_context::{LocalMachine, RunPermissions};
 pub use study_check::study_warnings;

@@ -17,6 +17,16 @@ use crate::launcher::launch::LaunchableTarget;
 use crate::run_context::{EventSender, LocalMachine, RunPermissions};
 use crate::target_role::TargetRole;
 
+/// What this machine lacks for a run as it is now, before anything is done; nothing where another error keeps that from being
+/// known.
+pub fn find_refusals(manifest: &Manifest, host: &LocalMachine) -> Vec<Refusal> {
+    let role = TargetRole::of_host(&manifest.study);
+    match check_environment(manifest, host, &RunPermissions { apply: true, install: false }, role) {
+        Err(ConductError::Refused(found)) => found,
+        _ => Vec::new(),
+    }
+}
+
 /// Checks what this machine needs for its part in the run; all refusals come together.
 pub(crate) fn check_environment(
     manifest: &Manifest,
@@ -91,10 +101,7 @@ pub(crate) fn install_missing(
 }
 
 /// The catalogue's definitions that the plan uses, each once.
-pub(crate) fn used_definitions<'a>(
-    manifest: &Manifest,
-    catalogue: &'a Catalogue,
-) -> Vec<&'a WorkloadDefinition> {
+pub fn used_definitions<'a>(manifest: &Manifest, catalogue: &'a Catalogue) -> Vec<&'a WorkloadDefinition> {
     let names: BTreeSet<&str> = manifest.plan.cases.iter().map(|case| case.uses.as_str()).collect();
     names.into_iter().filter_map(|name| catalogue.get(name)).collect()
 }

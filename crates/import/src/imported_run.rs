@@ -331,6 +331,7 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
         |stream: &LogStream| (stream.series_name().to_owned(), DurationText(stream.series_schema().interval));
     let logs = streams.iter().filter(|stream| !stream.is_finished());
     Study {
+        extends: None,
         title: metadata.title.clone(),
         description: Some(metadata.description.clone()),
         reference: metadata.reference.clone(),

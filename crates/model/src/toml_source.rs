@@ -16,12 +16,38 @@ pub struct TomlSource {
     pub file: String,
     /// Its text.
     pub text: String,
+    /// What was written, where the text is what that makes of the study that it extends.
+    written: Option<Box<TomlSource>>,
 }
+
+/// The key of a study that names the one that it extends.
+pub const EXTENDS: &str = "extends";
 
 impl TomlSource {
     /// The text of `file`.
     pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
-        TomlSource { file: file.into(), text: text.into() }
+        TomlSource { file: file.into(), text: text.into(), written: None }
+    }
+
+    /// The study that this one extends, by the name that it gives; none where it extends none, or is no TOML.
+    pub fn extended_name(&self) -> Option<String> {
+        let table: toml::Table = self.text.parse().ok()?;
+        Some(table.get(EXTENDS)?.as_str()?.to_owned())
+    }
+
+    /// This study on top of the one that it extends: tables are joined key by key, everything else that it says takes the place
+    /// of what `base` says. Its problems keep their places in what was written.
+    ///
+    /// # Errors
+    /// One of the two is no TOML.
+    pub fn extend(self, base: &TomlSource) -> Result<TomlSource, Problems> {
+        let mut all: toml::Table = base.parse()?;
+        let mut own: toml::Table = self.parse()?;
+        own.remove(EXTENDS);
+        join_tables(&mut all, own);
+        // Keys and values are TOML's own: there is nothing that cannot be written.
+        let text = toml::to_string(&all).unwrap_or_default();
+        Ok(TomlSource { file: self.file.clone(), text, written: Some(Box::new(self)) })
     }
 
     /// Reads and checks the study, as far as the text alone allows.
@@ -65,6 +91,11 @@ impl TomlSource {
 
     /// Adds positions to problems that know their key.
     pub fn place_problems(&self, list: Vec<Problem>) -> Problems {
+        if let Some(written) = &self.written {
+            // Positions in the joined text mean nothing to who wrote one of the two.
+            let list = list.into_iter().map(|problem| Problem { span: None, ..problem }).collect();
+            return written.place_problems(list);
+        }
         let place = |problem: Problem| {
             let span = problem.span.clone().or_else(|| self.locate(&problem.key));
             problem.with_span(span)
@@ -116,6 +147,16 @@ impl TomlSource {
         let mut path = String::new();
         TomlNode::Table(table.get_ref()).append_key_path(offset, &mut path);
         (!path.is_empty()).then_some(path)
+    }
+}
+
+/// Puts `own` over `all`.
+fn join_tables(all: &mut toml::Table, own: toml::Table) {
+    for (key, value) in own {
+        match (all.get_mut(&key), value) {
+            (Some(toml::Value::Table(known)), toml::Value::Table(value)) => join_tables(known, value),
+            (_, value) => drop(all.insert(key, value)),
+        }
     }
 }
 
@@ -235,4 +276,34 @@ fn contains_offset(value: &DeValue<'_>, offset: usize) -> bool {
             || value.span().contains(&offset)
             || contains_offset(value.get_ref(), offset)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_is_put_on_top_of_the_one_that_it_extends() {
+        let base = TomlSource::new(
+            "base.toml",
+            "title = \"t\"\nrun = { iterations = 10, warmup = 2 }\n[workload.a]\n[monitors]\nvmstat = \"1s\"\n\
+             [factor.f]\nkind = \"parameter\"\nlevels = [1, 2, 3]\n",
+        );
+        let own =
+            TomlSource::new("own.toml", "extends = \"base\"\nrun.iterations = 3\n[factor.f]\nlevels = [4]\n");
+        assert_eq!(own.extended_name().as_deref(), Some("base"));
+        let study = own.clone().extend(&base).unwrap().parse_study().unwrap();
+        assert_eq!((study.run.iterations, study.run.warmup, study.extends), (3, 2, None));
+        assert_eq!(
+            study.factor["f"].levels.iter().map(|level| level.name.as_str()).collect::<Vec<_>>(),
+            ["4"]
+        );
+        assert!(study.workload.contains_key("a") && study.monitors.contains_key("vmstat"));
+        let wrong = TomlSource::new("own.toml", "extends = \"base\"\n\nrun.iterations = 0\n");
+        let found = wrong.extend(&base).unwrap().parse_study().unwrap_err();
+        insta::assert_snapshot!(found.to_string(), @"own.toml:3:5: `run.iterations`: must be at least 1; 10 is a good start");
+        let slip = TomlSource::new("own.toml", "extends = \"base\"\nrun.iteration = 3\n");
+        let found = slip.extend(&base).unwrap().parse_study().unwrap_err();
+        insta::assert_snapshot!(found.to_string(), @"own.toml:2:5: `run.iteration`: the key `iteration` is not known here; did you mean `iterations`?");
+    }
 }

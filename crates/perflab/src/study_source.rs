@@ -21,8 +21,29 @@ pub const STUDIES: &[ShippedStudy] = include!(concat!(env!("OUT_DIR"), "/studies
 /// What `perflab study new` writes.
 pub const STARTER: &str = include_str!("../studies/starter.toml");
 
-/// The study that the user named: a file, else a shipped one.
+/// More studies that extend one another are a circle.
+const MOST_EXTENDED: usize = 8;
+
+/// The study that the user named: a file, else a shipped one; on top of those that it extends.
 pub fn find_study(name: &str) -> Result<TomlSource, Failure> {
+    let mut sources = vec![read_study(name)?];
+    while let Some(last) = sources.last()
+        && let Some(base) = last.extended_name()
+    {
+        if sources.len() == MOST_EXTENDED {
+            let message = format!("`{}` extends `{base}`, and there are {MOST_EXTENDED} by now", last.file);
+            return Err(UsageError::new(message, "studies must not extend one another in a circle").into());
+        }
+        let path = Path::new(&last.file).with_file_name(&base);
+        let found = if path.is_file() { read_study(&path.to_string_lossy()) } else { read_study(&base) };
+        sources.push(found.map_err(|error| error.context(format!("`extends` in {}", last.file)))?);
+    }
+    let base = sources.pop().unwrap_or_else(|| TomlSource::new(name, ""));
+    Ok(sources.into_iter().rev().try_fold(base, |base, own| own.extend(&base))?)
+}
+
+/// One study as it is written.
+fn read_study(name: &str) -> Result<TomlSource, Failure> {
     if Path::new(name).is_file() {
         let text = std::fs::read_to_string(name);
         let text = text.map_err(|error| {

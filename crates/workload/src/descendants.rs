@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Read as _;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{fmt, fs, thread};
+use std::{fmt, fs, io, thread};
 
 use perflab_formats::kernel::process::ProcessStat;
 use rustix::io::Errno;
@@ -198,7 +199,14 @@ fn find_number_round() -> Option<Duration> {
 
 /// The process or thread number that was given last in this process's PID namespace: the last field of /proc/loadavg.
 fn read_newest_number() -> Option<i32> {
-    fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+    read_small_file("/proc/loadavg").ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+}
+
+/// A file of the kernel's that it writes at once, in one read: `read_to_string` asks for its size and goes on in small steps.
+fn read_small_file(path: &str) -> io::Result<String> {
+    let mut bytes = [0; 4096];
+    let length = fs::File::open(path)?.read(&mut bytes)?;
+    Ok(String::from_utf8_lossy(bytes.get(..length).unwrap_or_default()).into_owned())
 }
 
 /// One that is not reaped yet is dead, too.
@@ -313,7 +321,7 @@ impl Deref for SeenProcess {
 
 impl SeenProcess {
     fn read(pid: i32) -> Option<Self> {
-        Some(SeenProcess(ProcessStat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))
+        Some(SeenProcess(ProcessStat::parse(&read_small_file(&format!("/proc/{pid}/stat")).ok()?)?))
     }
 
     /// This process, by the number that /proc has for it.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use perflab_formats::kernel::process::find_peak_rss;
 use perflab_model::quantity::{Bytes, Nanos};
@@ -20,12 +21,20 @@ const BLOCK: u64 = 512;
 /// It is no child, or was reaped before.
 pub(crate) fn reap_with_resources(pid: Pid) -> io::Result<(ExitStatus, ResourceUse)> {
     let (status, usage) = wait_with_usage(pid)?;
-    Ok((status, resources_of(&usage, read_own_peak_rss())))
+    Ok((status, resources_of(&usage, own_peak_rss(u64::try_from(usage.ru_maxrss).unwrap_or_default() << 10))))
 }
 
-/// Resident bytes that this process had at most: a child that was forked from it counts them as its own.
-fn read_own_peak_rss() -> Option<u64> {
-    find_peak_rss(&fs::read_to_string("/proc/self/status").ok()?)
+/// Resident bytes that this process had at most, or fewer that are as many as the child's: a child that was forked from it counts
+/// them as its own, and they never become fewer.
+fn own_peak_rss(child: u64) -> Option<u64> {
+    static KNOWN: AtomicU64 = AtomicU64::new(0);
+    let known = KNOWN.load(Ordering::Relaxed);
+    if child <= known {
+        return Some(known);
+    }
+    let now = find_peak_rss(&fs::read_to_string("/proc/self/status").ok()?)?;
+    KNOWN.fetch_max(now, Ordering::Relaxed);
+    Some(now)
 }
 
 fn resources_of(usage: &libc::rusage, own_peak: Option<u64>) -> ResourceUse {

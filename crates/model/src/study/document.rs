@@ -13,6 +13,10 @@ use crate::quantity::DurationText;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
+    /// Another study that this one is put on top of: a file, from this one's folder, or a shipped study. Tables are joined key by key;
+    /// anything else that is said here takes the place of what is said there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extends: Option<String>,
     /// One line that names the question.
     pub title: String,
     /// Why, and what to look at; printed above the result.

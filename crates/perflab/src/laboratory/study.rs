@@ -1,14 +1,15 @@
 //! Study files: `perflab study check`, `expand`, `schema`, `new`, `list`.
 
 use clap::{Args, Subcommand};
-use perflab_conduct::{PlanChoices, plan_study};
-use perflab_model::study::{DiskKind, FactorSide, ScratchDisk};
+use perflab_conduct::{PlanChoices, find_refusals, plan_study};
+use perflab_model::study::{DiskKind, FactorSide, ScratchDisk, TomlSource};
 use perflab_model::{Bytes, Case, PlannedSetting, PlannedTarget, RunPlan, Scalar, Study};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
+use crate::measure::run;
 use crate::output_path::OutputPath;
 use crate::study_source;
 use crate::verb::Verb;
@@ -31,8 +32,9 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
     // A label's level is asked for at the run, so any one will do here.
     let (study, plan) = plan_named_study(context, name, &[], None, true)?;
     let source = study_source::find_study(name)?;
-    crate::measure::run::check_settings(context, &source, &study, &plan)?;
-    crate::measure::run::note_study_warnings(&source, &study);
+    run::check_settings(context, &source, &study, &plan)?;
+    run::note_study_warnings(&source, &study);
+    note_refusals(context, &source, &study, &plan)?;
     let (cases, slots) = (plan.cases.len(), plan.slots.len());
     if context.format == OutputFormat::Json {
         let found = json!({ "study": name, "title": study.title, "cases": cases, "iterations": slots });
@@ -47,6 +49,18 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Says what this machine lacks for a study: another one may have it.
+fn note_refusals(context: &App, source: &TomlSource, study: &Study, plan: &RunPlan) -> Result<(), Failure> {
+    let catalogue = context.catalogue_of(source, study)?;
+    let facts = perflab_observe::collect_facts(&context.root, None)?;
+    let manifest = run::build_manifest(source, study.clone(), plan.clone(), facts, None, &context.root);
+    let machine = run::local_machine(context, catalogue)?;
+    for refusal in find_refusals(&manifest, &machine) {
+        stderr_line!("warning: not on this machine: {refusal}");
+    }
+    Ok(())
+}
+
 fn plan_named_study(
     context: &App,
     name: &str,
@@ -57,7 +71,7 @@ fn plan_named_study(
     let source = study_source::find_study(name)?;
     let study = source.parse_study()?;
     let facts = perflab_observe::collect_facts(&context.root, None)?;
-    let mut set = crate::measure::run::parse_level_choices(set)?;
+    let mut set = run::parse_level_choices(set)?;
     if any_label {
         set.extend(first_levels(&study));
     }

@@ -119,7 +119,12 @@ fn metric_grid(definition: &WorkloadDefinition) -> Grid {
     grid
 }
 
-fn install_workload(context: &App, definition: &WorkloadDefinition, apply: bool) -> Result<Exit, Failure> {
+/// Says how a workload is installed, or does it where `apply` is set.
+pub fn install_workload(
+    context: &App,
+    definition: &WorkloadDefinition,
+    apply: bool,
+) -> Result<Exit, Failure> {
     let is_ready = definition.check_requirements().is_ok();
     let steps = if is_ready { install::InstallSteps::Nothing } else { install::plan_install(definition)? };
     if context.format == OutputFormat::Json {
@@ -137,6 +142,8 @@ fn install_workload(context: &App, definition: &WorkloadDefinition, apply: bool)
     }
     if apply {
         install::run_install(&steps, &mut |line| context.note(line))?;
+        // Its definition may say nothing of how, or not all of it.
+        definition.check_requirements()?;
         context.note(format!("{} is installed", definition.name));
     } else {
         context.note("--apply runs these commands");

@@ -23,6 +23,11 @@ use perflab_model::quantity::format_share;
 pub trait EventConsumer {
     /// One event. An error stops the run, cleanly.
     fn consume(&mut self, event: &RunEvent) -> Result<(), Failure>;
+
+    /// No other event is there at the moment.
+    fn pause(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// Feeds every event to every consumer until the source is done. A consumer that fails gets no
@@ -35,14 +40,19 @@ pub fn feed_consumers(
 ) -> Option<Failure> {
     let mut broken = vec![false; consumers.len()];
     let mut first = None;
-    for event in events {
+    let mut tell_all = |tell: &dyn Fn(&mut dyn EventConsumer) -> Result<(), Failure>| {
         for (consumer, broken) in consumers.iter_mut().zip(&mut broken).filter(|(_, broken)| !**broken) {
-            if let Err(error) = consumer.consume(&event) {
+            if let Err(error) = tell(*consumer) {
                 *broken = true;
                 stop.request_stop();
                 first.get_or_insert(error);
             }
         }
+    };
+    while let Ok(event) = events.recv() {
+        // Those of an iteration come together.
+        [event].into_iter().chain(events.try_iter()).for_each(|event| tell_all(&|one| one.consume(&event)));
+        tell_all(&|one| one.pause());
     }
     first
 }
@@ -91,9 +101,14 @@ impl EventConsumer for RecorderConsumer {
             self.early_events.push(event.clone());
             return Ok(());
         };
-        let RunEventKind::Ended { status, overhead } = event.what else { return Ok(recorder.record(event)?) };
+        let RunEventKind::Ended { status, overhead } = event.what else { return Ok(recorder.hold(event)?) };
+        recorder.write_held()?;
         let overhead = Overhead { bytes_written: recorder.bytes_written(), ..overhead };
         Ok(recorder.record(&RunEvent { what: RunEventKind::Ended { status, overhead }, ..*event })?)
+    }
+
+    fn pause(&mut self) -> Result<(), Failure> {
+        Ok(self.recorder.as_mut().map_or(Ok(()), RunRecorder::write_held)?)
     }
 }
 

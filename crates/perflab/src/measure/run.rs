@@ -10,6 +10,7 @@ use perflab_archive::RunDir;
 use perflab_conduct::execution_records::end_abandoned_executions;
 use perflab_conduct::{
     ConductError, LocalMachine, PlanChoices, RunPermissions, conduct_run, plan_study, study_warnings,
+    used_definitions,
 };
 use perflab_model::StopRequest;
 use perflab_model::fact_table;
@@ -21,6 +22,7 @@ use perflab_workload::{Catalogue, ExecutionGuard};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
+use crate::laboratory::workload::install_workload;
 use crate::measure::command_words::{check_command_exists, command_words, parameter_template, quote_toml};
 use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_consumers};
 use crate::measure::progress::ProgressReporter;
@@ -35,12 +37,27 @@ pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
         Some(_) => prepare_manifest(context, args, |_| ())?,
         None => prepare_written_study(context, command_run_study(args)?, args, |_| ())?,
     };
+    if args.install_only {
+        return install_workloads(context, &manifest, &catalogue);
+    }
     let stop = stop_on_interrupt()?;
     let machine = local_machine(context, catalogue)?;
     let permissions = RunPermissions { apply: args.apply, install: args.install };
     let (status, run) = execute_study(context, &machine, &manifest, &permissions, &stop)?;
     crate::see::report::conclude_run(context, &run, args.no_report)?;
     Ok(exit_of_run(context, status, &run))
+}
+
+/// Installs what a study needs, and runs nothing.
+fn install_workloads(context: &App, manifest: &Manifest, catalogue: &Catalogue) -> Result<Exit, Failure> {
+    if !manifest.plan.targets.is_empty() {
+        let message = "the workloads of this study run on its targets, not on this host";
+        return Err(UsageError::new(message, "there: `perflab workload install NAME --apply`").into());
+    }
+    for definition in used_definitions(manifest, catalogue) {
+        install_workload(context, definition, true)?;
+    }
+    Ok(Exit::Fine)
 }
 
 /// The machine that conducts a run.
@@ -355,6 +372,9 @@ pub struct RunArgs {
     /// Install missing workloads first
     #[arg(long)]
     pub install: bool,
+    /// Install missing workloads, and run nothing
+    #[arg(long, conflicts_with = "install")]
+    pub install_only: bool,
     /// Allow what destroys data: formatting the study's partition
     #[arg(long)]
     pub apply: bool,

@@ -1,5 +1,7 @@
 //! `perflab study`, and `perflab workload` from the outside.
 
+use std::fs;
+
 use crate::laboratory::Sandbox;
 
 #[test]
@@ -173,4 +175,51 @@ fn what_is_hardly_meant_is_said_with_its_place() {
     "#);
     let run = laboratory.run_successfully(&["run", &study]).err;
     assert!(check.lines().filter(|line| line.starts_with("warning")).all(|line| run.contains(line)), "{run}");
+}
+
+/// The shipped study is found by its name, the other by its place beside the one that names it.
+#[test]
+fn a_study_may_be_put_on_top_of_another() {
+    let laboratory = Sandbox::new();
+    fs::write(laboratory.path("base.toml"), "extends = \"quickstart\"\nrun.iterations = 2\n").unwrap();
+    let text = "extends = \"base.toml\"\ntitle = \"on top\"\n[factor.pages]\nlevels = [\"ordinary\"]\n";
+    fs::write(laboratory.path("top.toml"), text).unwrap();
+    let top = laboratory.path("top.toml").display().to_string();
+    let shipped = laboratory.run_json(&["study", "check", "quickstart"])["cases"].as_u64().unwrap();
+    let checked = laboratory.run_json(&["study", "check", &top]);
+    assert_eq!(
+        (&checked["title"], &checked["cases"]),
+        (&"on top".into(), &(shipped / 2).into()),
+        "{checked}"
+    );
+    fs::write(laboratory.path("base.toml"), "extends = \"top.toml\"\n").unwrap();
+    assert_eq!(laboratory.run(&["study", "check", &top]).code, Some(2), "a circle");
+    fs::write(laboratory.path("base.toml"), "extends = \"quickstarts\"\n").unwrap();
+    let said = laboratory.run(&["study", "check", &top]);
+    assert_eq!(said.code, Some(2));
+    insta::assert_snapshot!(said.stable_err(), @"error: `extends` in /tmp/.TMP/base.toml: there is neither a study file nor a shipped study `quickstarts`; did you mean `quickstart`?");
+}
+
+#[test]
+fn what_the_machine_lacks_is_told_by_a_check() {
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("absent", "[needs]\nprograms = [\"no-such-program\"]", "true");
+    let text = "[workload.absent]\n[factor.place]\nkind = \"placement\"\nlevels = [\"any\", \"cpus=1023\"]\n";
+    let study = laboratory.write_study("s.toml", text);
+    let said = laboratory.run_successfully(&["study", "check", &study]);
+    insta::assert_snapshot!(said.stable_err(), @r#"
+warning: not on this machine: workload `absent`: no-such-program not installed; its definition says nothing about installing it
+warning: not on this machine: factor `place`, level `cpus=1023`: CPU 1023 is not online, or this process may not use it; leave the level out, or name CPUs and nodes of this machine: cpus=0-3 memory=bind:0
+/tmp/.TMP/s.toml is good: "s.toml", 2 cases, 22 iterations with warm-ups
+"#);
+}
+
+#[test]
+fn what_a_study_needs_is_installed_and_nothing_runs() {
+    let laboratory = Sandbox::new();
+    laboratory.run_successfully(&["run", "quickstart", "--install-only"]);
+    assert!(laboratory.run_json(&["list"]).as_array().unwrap().is_empty());
+    laboratory.write_workload("absent", "[needs]\nprograms = [\"no-such-program\"]", "true");
+    let study = laboratory.write_study("s.toml", "[workload.absent]\n");
+    assert_eq!(laboratory.run(&["run", &study, "--install-only"]).code, Some(3));
 }
