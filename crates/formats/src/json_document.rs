@@ -53,9 +53,89 @@ pub fn find_json_document(text: &str) -> Result<FoundJson<'_>, NoJsonDocument> {
     Err(fault.unwrap_or(NoJsonDocument { line: None, reason: "it holds no JSON".into() }))
 }
 
+/// A value to which a pointer leads, and what stood for each `*` of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PointedJson<'a> {
+    /// Keys, or places from 0, with `-` between them; none where the pointer has no `*`.
+    pub name: Option<String>,
+    /// The value.
+    pub value: &'a Json,
+}
+
+/// Where a JSON pointer (RFC 6901) leads; a part of it that is `*` stands for every member and every item.
+pub fn follow_json_pointer<'a>(document: &'a Json, pointer: &str) -> Vec<PointedJson<'a>> {
+    let mut found = vec![PointedJson { name: None, value: document }];
+    // Between stars it is a pointer as any other.
+    for (place, part) in split_at_stars(pointer).into_iter().enumerate() {
+        if place > 0 {
+            found = found.into_iter().flat_map(|one| json_members(one.name.as_deref(), one.value)).collect();
+        }
+        found = found
+            .into_iter()
+            .filter_map(|one| Some(PointedJson { value: one.value.pointer(part)?, ..one }))
+            .collect();
+    }
+    found
+}
+
+/// Whether a pointer has a part that is `*`.
+pub fn has_pointer_star(pointer: &str) -> bool {
+    pointer.split('/').any(|part| part == "*")
+}
+
+/// The pointers before, between and behind the parts that are `*`.
+fn split_at_stars(pointer: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    for part in pointer.split_inclusive('/') {
+        let name = part.strip_suffix('/').unwrap_or(part);
+        if name == "*" && at > 0 {
+            parts.push(pointer.get(start..at - 1).unwrap_or_default());
+            start = at + 1;
+        }
+        at += part.len();
+    }
+    parts.push(pointer.get(start..).unwrap_or_default());
+    parts
+}
+
+fn json_members<'a>(name: Option<&str>, value: &'a Json) -> Vec<PointedJson<'a>> {
+    let member = |key: String, value: &'a Json| {
+        let name = name.map_or(key.clone(), |before| format!("{before}-{key}"));
+        PointedJson { name: Some(name), value }
+    };
+    match value {
+        Json::Object(members) => members.iter().map(|(key, value)| member(key.clone(), value)).collect(),
+        Json::Array(items) => {
+            items.iter().enumerate().map(|(place, item)| member(place.to_string(), item)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_star_is_every_member() {
+        let document = serde_json::json!({
+            "jobs": [{"read": {"iops": 1}}, {"read": {"iops": 2}}, {"write": 3}],
+            "thread": {"0": {"max": 4}, "1": {"max": 5}},
+        });
+        let found = |pointer: &str| -> Vec<(Option<String>, Json)> {
+            let all = follow_json_pointer(&document, pointer);
+            all.into_iter().map(|one| (one.name, one.value.clone())).collect()
+        };
+        let named = |name: &str, value: i64| (Some(name.to_owned()), Json::from(value));
+        assert_eq!(found("/jobs/*/read/iops"), [named("0", 1), named("1", 2)]);
+        assert_eq!(found("/thread/*/max"), [named("0", 4), named("1", 5)]);
+        assert_eq!(found("/thread/*/*"), [named("0-max", 4), named("1-max", 5)]);
+        assert_eq!(found("/jobs/1/read/iops"), [(None, 2.into())]);
+        assert_eq!(found("/jobs/2/write"), [(None, 3.into())]);
+        assert_eq!(found("/jobs/2/write/*"), []);
+        assert_eq!(found("/*/1/read/iops"), [named("jobs", 2)]);
+        assert!(has_pointer_star("/a/*") && !has_pointer_star("/a*/b"));
+    }
 
     #[test]
     fn greetings_are_passed_over() {

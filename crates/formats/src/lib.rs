@@ -9,6 +9,9 @@
 //! | [`metric_rules`] | `[[metric]]`: which quantity, and the one rule that finds it in an output |
 //! | [`metric_lines`] | a rule asked of one line after another: heads, tables, names that the output gives |
 //! | [`metric_extraction`] | from the output of an execution to measured values |
+//! | [`value_histogram`] | how often values occurred, and exact percentiles of them |
+//! | [`histogram_rules`] | `[[histogram]]`: where the buckets of a histogram are in an output, and which metrics follow from it |
+//! | [`hdr_log`] | the log of HdrHistogram, and the histograms in it |
 //! | [`json_document`] | the JSON document in an output |
 //! | [`finite_number`] | a number as a tool prints it |
 //!
@@ -17,6 +20,8 @@
 
 pub mod column;
 pub mod finite_number;
+pub mod hdr_log;
+pub mod histogram_rules;
 pub mod json_document;
 pub mod kernel;
 pub mod metric_extraction;
@@ -24,3 +29,4 @@ pub mod metric_lines;
 pub mod metric_rules;
 pub mod reading_parser;
 pub mod tool;
+pub mod value_histogram;

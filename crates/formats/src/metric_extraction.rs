@@ -8,7 +8,7 @@ use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::{Metric, Nanos};
 use serde_json::Value as Json;
 
-use crate::json_document::find_json_document;
+use crate::json_document::{find_json_document, follow_json_pointer};
 use crate::metric_lines::{LineFindError, LineFinder, find_match, make_find};
 use crate::metric_rules::{
     ExtractionRule, MetricAggregate, MetricFind, MetricRule, OutputStream, TableLayout, TableRule,
@@ -73,6 +73,18 @@ pub enum MetricParseError {
         /// the metric's
         unit: String,
     },
+    /// What is asked of a histogram is a value that has no bucket.
+    #[error(
+        "metric `{metric}` lies beyond the buckets of its histogram, as {beyond} of {count} values do; let it have more"
+    )]
+    BeyondBuckets {
+        /// the metric
+        metric: String,
+        /// values without a bucket
+        beyond: u64,
+        /// all values
+        count: u64,
+    },
     /// Two rules found the same metric.
     #[error("metric `{metric}` is found by two rules")]
     FoundTwice {
@@ -88,9 +100,21 @@ impl Classify for MetricParseError {
             | MetricParseError::WrongFormat { .. }
             | MetricParseError::NotANumber { .. }
             | MetricParseError::OtherUnit { .. }
+            | MetricParseError::BeyondBuckets { .. }
             | MetricParseError::FoundTwice { .. } => ErrorClass::WorkloadFailed,
         }
     }
+}
+
+/// The line that stands in a text for what was printed there and not kept.
+pub fn write_omission_line(bytes: u64) -> String {
+    format!("[perflab: {bytes} bytes not kept]")
+}
+
+/// Whether a text lacks a part of what was printed.
+pub fn has_omission_line(text: &str) -> bool {
+    let begins = |line: &str| line.starts_with("[perflab: ") && line.ends_with(" bytes not kept]");
+    text.lines().any(begins)
 }
 
 /// All metrics of one execution. `wall` is its length, for rules `time = "wall"`. Optional metrics that are not there are left
@@ -164,12 +188,9 @@ impl ExecutionOutput<'_> {
         let finds: Vec<Result<MetricFind, LineFindError>> = match &rule.rule {
             ExtractionRule::Wall => vec![make_find(rule, &self.wall.seconds().to_string(), None, None)],
             ExtractionRule::Json(pointers) => {
-                let texts = find_in_json(pointers, text).map_err(wrong)?;
-                texts
-                    .iter()
-                    .filter(|text| !rule.is_missing(text))
-                    .map(|text| make_find(rule, text, None, None))
-                    .collect()
+                let found = find_in_json(pointers, text).map_err(wrong)?;
+                let found = found.into_iter().filter(|(_, text)| !rule.is_missing(text));
+                found.map(|(name, text)| make_find(rule, &text, name, None)).collect()
             }
             ExtractionRule::Regex(regex) if rule.head.is_none() => {
                 regex.captures_iter(text).filter_map(|captures| find_match(rule, &captures)).collect()
@@ -214,21 +235,22 @@ fn not_a_number_error(rule: &MetricRule, text: &str) -> MetricParseError {
 }
 
 /// The first line with something in it, short enough for a message.
-fn shorten_first_line(text: &str) -> String {
+pub(crate) fn shorten_first_line(text: &str) -> String {
     match text.lines().map(str::trim).find(|line| !line.is_empty()) {
         None => "it is empty".into(),
         Some(line) => format!("it begins `{}`", line.chars().take(60).collect::<String>()),
     }
 }
 
-/// The first JSON document, whatever comes before and behind it: some tools greet first.
-fn find_in_json(pointers: &[String], text: &str) -> Result<Vec<String>, String> {
+/// What the pointers find in the first JSON document, whatever comes before and behind it: some tools greet first. With it what
+/// stood for their stars.
+fn find_in_json(pointers: &[String], text: &str) -> Result<Vec<(Option<String>, String)>, String> {
     let document = find_json_document(text).map_err(|fault| fault.reason)?.document;
-    let found = pointers.iter().filter_map(|pointer| document.pointer(pointer));
+    let found = pointers.iter().flat_map(|pointer| follow_json_pointer(&document, pointer));
     Ok(found
-        .map(|value| match value {
-            Json::String(text) => text.clone(),
-            other => other.to_string(),
+        .map(|one| match one.value {
+            Json::String(text) => (one.name, text.clone()),
+            other => (one.name, other.to_string()),
         })
         .collect())
 }
@@ -379,6 +401,27 @@ mod tests {
         let values: Vec<(&str, f64)> =
             values.iter().map(|value| (value.metric.name.as_str(), value.value)).collect();
         assert_eq!(values, [("SET", 1.0), ("GET", 2.0)]);
+    }
+
+    #[test]
+    fn a_star_in_a_pointer_names_the_metric_or_is_aggregated() {
+        let output = "{\"thread\": {\"0\": {\"max\": 4}, \"1\": {\"max\": 9}}}";
+        let extract = |name: &str, aggregate: &str| {
+            let text = format!(
+                "name = \"{name}\"\nunit = \"us\"\ndirection = \"lower\"\njson = \"/thread/*/max\"\n{aggregate}"
+            );
+            let rule = toml::from_str::<MetricRuleDocument>(&text).unwrap().into_rule("metric[0]").unwrap();
+            let values = extract_metrics(&[rule], output, "", Nanos(1)).unwrap();
+            values.into_iter().map(|one| (one.metric.name, one.value)).collect::<Vec<_>>()
+        };
+        assert_eq!(extract("cpu-*-worst", ""), [("cpu-0-worst".into(), 4.0), ("cpu-1-worst".into(), 9.0)]);
+        assert_eq!(extract("worst", "aggregate = \"max\""), [("worst".into(), 9.0)]);
+    }
+
+    #[test]
+    fn an_omission_is_known_again() {
+        assert!(has_omission_line(&format!("a\n{}\nb", write_omission_line(12))));
+        assert!(!has_omission_line("a\nperflab: 12 bytes not kept\n"));
     }
 
     #[test]

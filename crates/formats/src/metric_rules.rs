@@ -6,6 +6,8 @@ use std::fmt;
 use perflab_model::{Direction, Metric, Problem, Unit};
 use serde::{Deserialize, Deserializer};
 
+use crate::json_document::has_pointer_star;
+
 /// A metric and how it is found.
 #[derive(Debug, Clone)]
 pub struct MetricRule {
@@ -59,7 +61,8 @@ pub enum ExtractionRule {
     /// The group `value` of a regular expression, at every match; `^` and `$` match at lines. A group `name` names the
     /// metric, groups that begin with `number` must be numbers too.
     Regex(regex::Regex),
-    /// JSON pointers (RFC 6901) into the first JSON document of the output; those that exist count.
+    /// JSON pointers (RFC 6901) into the first JSON document of the output; those that exist count. A part that is `*` stands for all
+    /// members, and names the metric where its name has a `*`.
     Json(Vec<String>),
     /// A column of a table, by its name in the head.
     Table(TableRule),
@@ -364,6 +367,13 @@ impl MetricRuleDocument {
             }
             _ => false,
         };
+        // A star of a pointer may name the metric, or stand for values that become one.
+        if let ExtractionRule::Json(pointers) = rule
+            && pointers.iter().any(|pointer| has_pointer_star(pointer))
+            && self.name.matches('*').count() <= 1
+        {
+            return Ok(());
+        }
         let is_named = of_rule || head.is_some_and(has_name);
         let problem = |message| Err(Problem::new(format!("{key}.name"), message).with_hint(NAMED));
         match (self.name.matches('*').count(), is_named) {
@@ -398,10 +408,9 @@ impl MetricRuleDocument {
 
 const ONE_RULE: &str = "write exactly one of `regex`, `json`, `csv`, `column`, `key` and `time = \"wall\"`";
 
-const NAMED: &str =
-    "a group `(?<name>…)` of `regex`, `rows` or `head`, or `name_column`, gives what stands for `*`";
+const NAMED: &str = "a group `(?<name>…)` of `regex`, `rows` or `head`, `name_column`, or a `*` in `json`, gives what stands for `*`";
 
-fn compile_pattern(text: &str, key: &str, part: &str) -> Result<regex::Regex, Problem> {
+pub(crate) fn compile_pattern(text: &str, key: &str, part: &str) -> Result<regex::Regex, Problem> {
     let built = regex::RegexBuilder::new(text).multi_line(true).build();
     built.map_err(|error| Problem::new(format!("{key}.{part}"), error.to_string().replace('\n', " ")))
 }
@@ -427,7 +436,9 @@ fn json_rule(texts: &[String], key: &str) -> Result<ExtractionRule, Problem> {
     }
 }
 
-fn deserialize_one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+pub(crate) fn deserialize_one_or_several<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
     struct OneOrSeveralVisitor;
     impl<'de> serde::de::Visitor<'de> for OneOrSeveralVisitor {
         type Value = Vec<String>;

@@ -54,6 +54,27 @@ unit = "s"
 direction = "lower"
 optional = true
 key = "rate"
+[[histogram]]
+name = "e"
+unit = "s"
+direction = "lower"
+optional = true
+percentiles = [50, 99.99]
+regex = '^(?<value>\S+) (?<count>.+)$'
+[[histogram]]
+name = "f"
+unit = "s"
+direction = "lower"
+optional = true
+mean = true
+json = "/*/clat_ns/*"
+[[histogram]]
+name = "g"
+unit = "s"
+direction = "lower"
+optional = true
+max = true
+hdr = '(?<encoded>HIST\S*)'
 "#;
 
 /// What a benchmark printed, read by rules of every kind.

@@ -5,8 +5,9 @@
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
+use perflab_formats::histogram_rules::{HistogramRule, HistogramRuleDocument};
 use perflab_formats::metric_extraction::{MetricParseError, MetricValue, extract_metrics};
-use perflab_formats::metric_rules::{MetricAggregate, MetricRule, MetricRuleDocument};
+use perflab_formats::metric_rules::{MetricAggregate, MetricRule, MetricRuleDocument, OutputStream};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::resource_use::ResourceMetric;
 use perflab_model::study::TomlSource;
@@ -63,8 +64,10 @@ pub struct WorkloadDefinition {
     pub brief: IndexMap<String, Scalar>,
     /// Kernel operations that one execution does, where that is known: expressions over parameters and host facts.
     pub operations: IndexMap<String, String>,
-    /// How its output becomes metrics, at least one.
+    /// How its output becomes metrics. There is at least one of these, or a histogram.
     pub rules: Vec<MetricRule>,
+    /// Histograms in its output, and which metrics they become.
+    pub histograms: Vec<HistogramRule>,
 }
 
 /// Commands around the iterations of a case, which are not timed; each empty where there is none.
@@ -219,8 +222,10 @@ struct DefinitionDocument {
     brief: IndexMap<String, Scalar>,
     #[serde(default)]
     operations: IndexMap<String, String>,
-    #[serde(rename = "metric")]
+    #[serde(default, rename = "metric")]
     pub(crate) metrics: Vec<MetricRuleDocument>,
+    #[serde(default, rename = "histogram")]
+    pub(crate) histograms: Vec<HistogramRuleDocument>,
 }
 
 impl DefinitionDocument {
@@ -256,7 +261,14 @@ impl WorkloadDefinition {
                 Err(problem) => list.push(problem),
             }
         }
-        list.extend(duplicate_metric_problems(&rules));
+        let mut histograms = Vec::new();
+        for (index, table) in document.histograms.into_iter().enumerate() {
+            match table.into_rule(&format!("histogram[{index}]")) {
+                Ok(rule) => histograms.push(rule),
+                Err(problem) => list.push(problem),
+            }
+        }
+        list.extend(duplicate_metric_problems(&rules, &histograms));
         if !list.is_empty() {
             return Err(source.place_problems(list));
         }
@@ -288,12 +300,14 @@ impl WorkloadDefinition {
             brief: document.brief,
             operations: document.operations,
             rules,
+            histograms,
         })
     }
 
     /// What it measures, in the order of the file; a name with a `*` covers those that its output gives.
     pub fn metrics(&self) -> Vec<Metric> {
-        self.rules.iter().map(|rule| rule.metric.clone()).collect()
+        let of_histograms = self.histograms.iter().flat_map(HistogramRule::metrics);
+        self.rules.iter().map(|rule| &rule.metric).chain(of_histograms).cloned().collect()
     }
 
     /// All that an execution gives: what its output says, and what it used of the machine where no rule has that name.
@@ -304,7 +318,8 @@ impl WorkloadDefinition {
 
     /// What it used of the machine, as far as its own rules give nothing of the name.
     pub fn resource_metrics(&self) -> impl Iterator<Item = &'static ResourceMetric> {
-        let is_free = |one: &&ResourceMetric| !self.rules.iter().any(|rule| rule.metric.covers(one.name));
+        let measured = self.metrics();
+        let is_free = move |one: &&ResourceMetric| !measured.iter().any(|metric| metric.covers(one.name));
         ResourceMetric::ALL.iter().filter(is_free)
     }
 
@@ -318,7 +333,15 @@ impl WorkloadDefinition {
         stderr: &str,
         wall: Nanos,
     ) -> Result<Vec<MetricValue>, MetricParseError> {
-        extract_metrics(&self.rules, stdout, stderr, wall)
+        let mut values = extract_metrics(&self.rules, stdout, stderr, wall)?;
+        for histogram in &self.histograms {
+            let text = match histogram.from {
+                OutputStream::Stdout => stdout,
+                OutputStream::Stderr => stderr,
+            };
+            values.extend(histogram.measure(text)?);
+        }
+        Ok(values)
     }
 
     /// How many of each operation one execution does; those that the scope cannot resolve are left out.
@@ -458,8 +481,9 @@ fn definition_problems(document: &DefinitionDocument) -> Vec<Problem> {
     if document.argv.is_empty() {
         found.push(Problem::new("argv", "is empty").with_hint("name the program and its arguments"));
     }
-    if document.metrics.is_empty() {
-        found.push(Problem::new("metric", "nothing is measured").with_hint("add a table `[[metric]]`"));
+    if document.metrics.is_empty() && document.histograms.is_empty() {
+        let problem = Problem::new("metric", "nothing is measured");
+        found.push(problem.with_hint("add a table `[[metric]]` or `[[histogram]]`"));
     }
     for (name, parameter) in &document.parameters {
         check_parameter(name, parameter, &mut found);
@@ -472,16 +496,25 @@ fn definition_problems(document: &DefinitionDocument) -> Vec<Problem> {
     found
 }
 
-/// Metrics named twice.
-fn duplicate_metric_problems(metrics: &[MetricRule]) -> Vec<Problem> {
+/// Metrics named twice; a name with a `*` also where it covers another's.
+fn duplicate_metric_problems(metrics: &[MetricRule], histograms: &[HistogramRule]) -> Vec<Problem> {
     let mut seen = BTreeSet::new();
     let again = metrics.iter().enumerate().filter(|(_, rule)| !seen.insert(&rule.metric.name));
-    again
+    let mut problems: Vec<Problem> = again
         .map(|(index, rule)| {
             let message = format!("the metric `{}` stands here twice", rule.metric.name);
             Problem::new(format!("metric[{index}].name"), message)
         })
-        .collect()
+        .collect();
+    for (index, rule) in histograms.iter().enumerate() {
+        let is_covered = |name: &String| metrics.iter().any(|rule| rule.metric.covers(name));
+        let twice = rule.metrics().find(|metric| is_covered(&metric.name) || !seen.insert(&metric.name));
+        problems.extend(twice.map(|metric| {
+            let message = format!("its metric `{}` stands here twice", metric.name);
+            Problem::new(format!("histogram[{index}].name"), message)
+        }));
+    }
+    problems
 }
 
 fn check_parameter(name: &str, parameter: &WorkloadParameter, found: &mut Vec<Problem>) {
@@ -723,6 +756,35 @@ w/tool.toml:13:1: `parameter.fast.default`: `false` is not a choice; allowed:
         assert!(definition.metrics().iter().any(|metric| metric.covers("rate-a")));
         let text = definition_error_text("primary = true", "aggregate = \"each\"");
         insta::assert_snapshot!(text, @"w/tool.toml:21:1: `metric[0].aggregate`: `each` is for imported logs; an execution has one value a metric: `last`, `mean`, …");
+    }
+
+    #[test]
+    fn percentiles_of_a_histogram_are_metrics() {
+        let histogram = "[[histogram]]\nname = \"latency\"\nunit = \"us\"\ndirection = \"lower\"\npercentiles = [50, 99.9]\n\
+                         primary = [\"p99.9\"]\nregex = '^(?<value>\\d+) (?<count>\\d+)$'\n";
+        let read = |text: String| WorkloadDefinition::read(&TomlSource::new("w/tool.toml", text));
+        let both = read(format!("{GOOD}{histogram}")).unwrap();
+        let metrics = both.metrics();
+        let declared: Vec<(&str, bool)> =
+            metrics.iter().map(|metric| (metric.name.as_str(), metric.primary)).collect();
+        assert_eq!(declared, [("rate", true), ("latency-p50", false), ("latency-p99.9", true)]);
+        let output = "rate 7\n3 999\n8 1\n";
+        let values = both.parse_metrics(output, "", Nanos(1)).unwrap();
+        assert_eq!(values.iter().map(|value| value.value).collect::<Vec<_>>(), [7.0, 3.0, 3.0]);
+        // Of fewer than a thousand values there is no thousandth.
+        assert_eq!(both.parse_metrics("rate 7\n3 998\n8 1\n", "", Nanos(1)).unwrap().len(), 2);
+
+        let (head, _) = GOOD.split_once("[[metric]]").unwrap();
+        assert_eq!(read(format!("{head}{histogram}")).unwrap().metrics().len(), 2);
+        let text = read(format!("{GOOD}{histogram}{histogram}")).unwrap_err().to_string();
+        insta::assert_snapshot!(text, @"w/tool.toml:31:1: `histogram[1].name`: its metric `latency-p50` stands here twice");
+        let text = read(GOOD.replace("name = \"rate\"", "name = \"latency-p50\"") + histogram)
+            .unwrap_err()
+            .to_string();
+        insta::assert_snapshot!(text, @"w/tool.toml:24:1: `histogram[0].name`: its metric `latency-p50` stands here twice");
+        let text =
+            read(format!("{GOOD}{}", histogram.replace("50, 99.9", "50, 100"))).unwrap_err().to_string();
+        insta::assert_snapshot!(text, @"w/tool.toml:27:20: `histogram[0].percentiles[1]`: 100 is no percentile; above 0 and below 100, with at most nine digits behind the point; the largest is `max = true`");
     }
 
     #[test]

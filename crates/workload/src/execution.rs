@@ -13,6 +13,7 @@ use std::process::{ChildStderr, ChildStdout, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use perflab_formats::metric_extraction::write_omission_line;
 use perflab_model::Nanos;
 use perflab_model::resource_use::ResourceUse;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -405,7 +406,7 @@ impl CapturedOutput {
     pub fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.head).into_owned();
         if self.dropped > 0 {
-            text.push_str(&format!("\n[perflab: {} bytes not kept]\n", self.dropped));
+            text.push_str(&format!("\n{}\n", write_omission_line(self.dropped)));
         }
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         text.push_str(&String::from_utf8_lossy(&tail));

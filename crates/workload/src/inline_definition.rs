@@ -37,7 +37,7 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     if !spec.allow_exit.is_empty() {
         put("allow-exit", spec.allow_exit.iter().map(|code| i64::from(*code)).collect::<Vec<_>>().into());
     }
-    if spec.metric.is_empty() {
+    if spec.metric.is_empty() && spec.histogram.is_empty() {
         put("keeps-locale", true.into());
     }
     if names_scratch(command_texts(spec)) {
@@ -45,7 +45,10 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     }
     let parameters = parameter_names(name, spec, study).into_iter().map(|name| (name, text_parameter()));
     put("parameter", toml::Table::from_iter(parameters).into());
-    put("metric", metric_rules(&spec.metric));
+    put("metric", metric_rules(&spec.metric, &spec.histogram));
+    if !spec.histogram.is_empty() {
+        put("histogram", spec.histogram.iter().map(rule_to_toml).collect::<Vec<_>>().into());
+    }
     // Keys and values are TOML's own: there is nothing that cannot be written.
     let text = toml::to_string(&document).unwrap_or_default();
     Some(TomlSource::new(format!("{name}.toml"), text))
@@ -67,7 +70,7 @@ pub(crate) fn write_beside_definition(name: &str, beside: &BesideSpec) -> TomlSo
     if names_scratch(beside.command.templates()) {
         put("needs", scratch_need());
     }
-    put("metric", metric_rules(&[]));
+    put("metric", metric_rules(&[], &[]));
     // Keys and values are TOML's own: there is nothing that cannot be written.
     let text = toml::to_string(&document).unwrap_or_default();
     TomlSource::new(format!("{}.toml", beside_definition_name(name)), text)
@@ -92,7 +95,7 @@ pub(crate) fn place_in_study(name: &str, problem: Problem) -> Problem {
     };
     let key = match first {
         "argv" => format!("workload.{name}.command"),
-        "metric" => format!("workload.{name}.metric{rest}"),
+        "metric" | "histogram" => format!("workload.{name}.{first}{rest}"),
         "server" => format!("workload.{name}.server{}", rest.replace(".argv", ".command")),
         "parameter" => format!("workload.{name}.parameters"),
         "setup" | "prepare" | "conclude" | "cleanup" | "allow-exit" => format!("workload.{name}.{first}"),
@@ -180,11 +183,21 @@ fn text_parameter() -> Value {
     toml::Table::from_iter(keys.map(|(key, value)| (key.to_owned(), value.into()))).into()
 }
 
+/// A table of the study that a definition has as it stands.
+type RuleTable = serde_json::Map<String, serde_json::Value>;
+
+fn rule_to_toml(rule: &RuleTable) -> Value {
+    Value::try_from(rule).unwrap_or_else(|_| toml::Table::new().into())
+}
+
 /// The study's own rules, and the time: it decides where nothing else does.
-fn metric_rules(own: &[serde_json::Map<String, serde_json::Value>]) -> Value {
-    let to_toml = |rule| toml::Value::try_from(rule).unwrap_or_else(|_| toml::Table::new().into());
-    let mut rules: Vec<Value> = own.iter().map(to_toml).collect();
-    let has_primary = own.iter().any(|rule| rule.get("primary") == Some(&true.into()));
+fn metric_rules(own: &[RuleTable], histograms: &[RuleTable]) -> Value {
+    let mut rules: Vec<Value> = own.iter().map(rule_to_toml).collect();
+    let decides = |histogram: &RuleTable| {
+        histogram.get("primary").and_then(|list| list.as_array()).is_some_and(|list| !list.is_empty())
+    };
+    let has_primary =
+        own.iter().any(|rule| rule.get("primary") == Some(&true.into())) || histograms.iter().any(decides);
     if !own.iter().any(|rule| rule.get("name") == Some(&"time".into())) {
         let mut time = toml::Table::new();
         for (key, value) in [("name", "time"), ("unit", "s"), ("direction", "lower"), ("time", "wall")] {
@@ -251,6 +264,16 @@ levels = [1, 2]
     }
 
     #[test]
+    fn a_histogram_of_the_study_decides_too() {
+        let text = "title = \"t\"\n[workload.w]\ncommand = \"w\"\n[[workload.w.histogram]]\nname = \"late\"\n\
+                    unit = \"us\"\ndirection = \"lower\"\nprimary = [\"p99\"]\npercentiles = [50, 99]\njson = \"/h\"\n";
+        let catalogue = catalogue_of(text).unwrap();
+        let metrics = catalogue.get("w").unwrap().metrics();
+        let primary: Vec<(&str, bool)> = metrics.iter().map(|one| (one.name.as_str(), one.primary)).collect();
+        assert_eq!(primary, [("time", false), ("late-p50", false), ("late-p99", true)]);
+    }
+
+    #[test]
     fn mistakes_are_placed_in_the_study() {
         let keys = |workload: &str| -> Vec<String> {
             let text = format!("title = \"t\"\n[workload.w]\n{workload}");
@@ -260,6 +283,9 @@ levels = [1, 2]
         assert_eq!(keys("command = \"ls\"\nprepare = \"{{ a }}\""), ["workload.w.prepare"]);
         let rule = "command = \"ls\"\n[[workload.w.metric]]\nname = \"a\"\nunit = \"s\"\ndirection = \"lower\"\nregex = '('\n";
         assert_eq!(keys(rule), ["workload.w.metric[0].regex"]);
+        let rule = "command = \"ls\"\n[[workload.w.histogram]]\nname = \"a\"\nunit = \"s\"\ndirection = \"lower\"\njson = \"/h\"\n\
+                    percentiles = [50, 0]\n";
+        assert_eq!(keys(rule), ["workload.w.histogram[0].percentiles[1]"]);
     }
 
     #[test]

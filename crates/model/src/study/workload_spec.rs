@@ -49,6 +49,9 @@ pub struct WorkloadSpec {
     /// What the command's output says, as `[[metric]]` of a workload's file; without any, the time it took decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metric: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// Histograms in the command's output, as `[[histogram]]` of a workload's file: their percentiles are metrics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histogram: Vec<serde_json::Map<String, serde_json::Value>>,
     /// Parameters with one value each. A text for a number is an expression: `threads = "2 * cpus"`; a command's
     /// parameters are texts.
     #[serde(default)]
@@ -232,6 +235,7 @@ impl WorkloadSpec {
                 ("shell", self.shell.is_some()),
                 ("allow-exit", !self.allow_exit.is_empty()),
                 ("metric", !self.metric.is_empty()),
+                ("histogram", !self.histogram.is_empty()),
                 ("server", self.server.is_some()),
             ];
             let needless = needless.into_iter().filter(|(_, given)| *given).map(|(part, _)| part);

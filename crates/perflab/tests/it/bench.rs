@@ -164,6 +164,25 @@ fn a_study_has_commands_of_its_own_and_mistakes_in_them_have_their_place() {
 }
 
 #[test]
+fn a_study_has_histograms_of_its_own() {
+    let sandbox = Sandbox::new();
+    let study = sandbox.write_study(
+        "own.toml",
+        "run = { iterations = 2, warmup = 0 }\n[workload.count]\ncommand = \"printf '3 98\\\\n{{ n }} 2\\\\n'\"\n\
+         [[workload.count.histogram]]\nname = \"late\"\nunit = \"us\"\ndirection = \"lower\"\npercentiles = [50, 99, 99.9]\n\
+         primary = [\"p99\"]\nregex = '^(?<value>\\d+) (?<count>\\d+)$'\n\
+         [factor.n]\nkind = \"parameter\"\nlevels = [10, 20]\n",
+    );
+    let said = sandbox.run_successfully(&["run", &study, "--no-report", "--format", "json"]);
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    let late = |name: &str| rows(&found).iter().find(|row| row["metric"] == name);
+    let medians = |row: &Value| ["baseline", "candidate"].map(|side| row[side]["median"].as_f64());
+    assert_eq!(medians(late("late-p99").unwrap()), [Some(10.0), Some(20.0)]);
+    // Of a hundred values there is no thousandth.
+    assert!(late("late-p99.9").is_none(), "{}", said.out);
+}
+
+#[test]
 fn files_of_other_tools_are_compared_as_they_are() {
     let sandbox = Sandbox::new();
     let write = |name: &str, times: &[f64]| {
