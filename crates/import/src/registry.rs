@@ -9,8 +9,8 @@ use crate::error::ImportError;
 use crate::import_report::{FileReport, first_unreadable};
 use crate::importer::{ImportOptions, ImportSource, Importer};
 use crate::importers::{
-    block_trace, copied_tree, criterion, fio, go_bench, google_benchmark, hyperfine, kernel_dump, lkp,
-    lkp_stats, mmtests, perf_stat, phoronix, profile, program_trace, pyperf, sar,
+    block_trace, copied_tree, criterion, fio, go_bench, google_benchmark, hdr_log, hyperfine, kernel_dump,
+    lkp, lkp_stats, mmtests, perf_stat, phoronix, profile, program_trace, pyperf, sar,
 };
 use crate::input_path::InputPath;
 use crate::packed_folder::compare_natural;
@@ -26,6 +26,7 @@ pub const IMPORTERS: &[&Importer] = &[
     &program_trace::IMPORTER,
     &profile::PERF_DATA,
     &fio::IMPORTER,
+    &hdr_log::IMPORTER,
     &perf_stat::IMPORTER,
     &hyperfine::IMPORTER,
     &google_benchmark::IMPORTER,
@@ -184,7 +185,7 @@ mod tests {
     fn recorded_documents() -> Vec<(String, String)> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/tools");
         let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let endings = ["json", "jsonl", "csv", "txt", "xml"].map(OsStr::new);
+        let endings = ["json", "jsonl", "csv", "txt", "xml", "hlog"].map(OsStr::new);
         let files = files.filter(|file| file.extension().is_some_and(|ending| endings.contains(&ending)));
         let name = |file: &Path| file.file_name().unwrap().to_string_lossy().into_owned();
         let mut found: Vec<_> = files.map(|file| (name(&file), fs::read_to_string(&file).unwrap())).collect();
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn each_recording_is_recognised_by_one_importer() {
         let recorded = recorded_documents();
-        assert!(recorded.len() >= 17, "{}", recorded.len());
+        assert!(recorded.len() >= 18, "{}", recorded.len());
         let home = tempfile::tempdir().unwrap();
         for (name, text) in recorded {
             let path = home.path().join(&name);

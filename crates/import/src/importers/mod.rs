@@ -6,6 +6,7 @@ pub(crate) mod criterion;
 pub(crate) mod fio;
 pub(crate) mod go_bench;
 pub(crate) mod google_benchmark;
+pub(crate) mod hdr_log;
 pub(crate) mod hyperfine;
 pub(crate) mod kernel_dump;
 pub(crate) mod lkp;

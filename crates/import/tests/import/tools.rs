@@ -499,3 +499,45 @@ fn a_long_line_is_guessed_and_an_unknown_file_is_told_of_kind() {
     assert_eq!(detect_importer(&long).unwrap().name, "hyperfine");
     assert!(bench.refusal_of(&bench.write_file("odd.txt", "what is this\n")).contains("--kind"));
 }
+
+/// Every interval of the recording stands there twice, without a tag and with one. What jHiccup wrote of each beside its histogram is
+/// the largest value in milliseconds, with three digits behind the point.
+#[test]
+fn hdr_log_with_tags() {
+    let bench = ImportTestArchive::new();
+    let (imported, record) = import_recorded(&bench, "tagged.hlog", "hdr-log");
+    let text = fs::read_to_string(recorded_output("tagged.hlog")).unwrap();
+    let intervals: Vec<Vec<f64>> = text
+        .lines()
+        .filter(|line| line.starts_with("Tag=A,"))
+        .map(|line| line.split(',').skip(1).take(3).map(|number| number.parse().unwrap()).collect())
+        .collect();
+    assert_eq!(intervals.len(), 21);
+    let max = intervals.iter().map(|interval| interval[2]).fold(0.0, f64::max);
+    for case in ["hdr-log", "hdr-log tag=A"] {
+        let largest = sample_values(&record, case, "latency-max")[0] / 1e3;
+        assert!((largest - max).abs() <= 0.0005, "{case}: {largest} {max}");
+        let median = sample_values(&record, case, "latency-p50")[0] / 1e3;
+        assert!(intervals.iter().all(|interval| median <= interval[2]), "{case}: {median}");
+        // p99.99 needs 10,000 values.
+        let names = ["p50", "p90", "p95", "p99", "p99.9", "p99.99", "mean"];
+        let counts = names.map(|name| sample_values(&record, case, &format!("latency-{name}")).len());
+        assert_eq!(counts, [1, 1, 1, 1, 1, 1, 1], "{case}");
+    }
+    let both = ["hdr-log", "hdr-log tag=A"].map(|case| {
+        let of = |sample: &&Sample| record.manifest.plan.case(sample.case).unwrap().label() == case;
+        record
+            .samples
+            .iter()
+            .filter(of)
+            .map(|sample| (sample.metric.clone(), sample.value))
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(both[0], both[1]);
+    let length: f64 = intervals.iter().map(|interval| interval[1]).sum();
+    let rate = sample_values(&record, "hdr-log", "values")[0];
+    assert!((rate * length).round() > 10_000.0, "{rate}");
+    let tags = text_cells(&imported.run, "hdr-log", "tag");
+    assert_eq!((tags.len(), tags.iter().filter(|tag| *tag == "A").count()), (42, 21));
+    assert_eq!(warning_messages(&imported), Vec::<String>::new());
+}
