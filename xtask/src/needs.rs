@@ -29,6 +29,7 @@ const PACKAGES: &[TestPackage] = &[
     declare_package("linux-perf", "perf"),
     declare_package("redis-server", "redis-server"),
     declare_package("redis-tools", "redis-benchmark"),
+    declare_package("postgresql", "pg_ctlcluster"),
     declare_package("sqlite3", "sqlite3"),
     declare_package("e2fsprogs", "mkfs.ext4"),
     declare_package("xfsprogs", "mkfs.xfs"),

@@ -163,6 +163,9 @@ pub struct Requirements {
     pub disk: Option<Bytes>,
     /// What must be on PATH. The first of `argv` is added where it is not a template.
     pub programs: Vec<String>,
+    /// Where programs are looked for after PATH: patterns with `*`, of which the highest version counts first.
+    #[serde(rename = "program-folders")]
+    pub program_folders: Vec<String>,
     /// Memory of the machine, at least.
     #[serde(deserialize_with = "deserialize_size")]
     pub memory: Option<Bytes>,
@@ -492,6 +495,7 @@ fn definition_problems(document: &DefinitionDocument) -> Vec<Problem> {
     found.extend(script_problem(document));
     found.extend(document.server.iter().flat_map(ServerDocument::problems));
     found.extend(archive_problem(document));
+    found.extend(folder_problems(document));
     found.extend(template_problems(document));
     found
 }
@@ -573,6 +577,21 @@ fn archive_problem(document: &DefinitionDocument) -> Option<Problem> {
     let hex = source.sha256.len() == 64 && source.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
     (!hex).then(|| {
         Problem::new("install.source.sha256", "is not a SHA-256").with_hint("64 hex digits: `sha256sum FILE`")
+    })
+}
+
+/// Patterns of folders that are none, or that would depend on where perflab is started.
+fn folder_problems(document: &DefinitionDocument) -> impl Iterator<Item = Problem> {
+    document.needs.program_folders.iter().enumerate().filter_map(|(index, pattern)| {
+        let key = format!("needs.program-folders[{index}]");
+        match glob::Pattern::new(pattern) {
+            Err(error) => Some(Problem::new(key, format!("`{pattern}`: {error}"))),
+            Ok(_) if !pattern.starts_with('/') => {
+                let problem = Problem::new(key, format!("`{pattern}` is no absolute path"));
+                Some(problem.with_hint("write it from the root on, as in \"/usr/lib/postgresql/*/bin\""))
+            }
+            Ok(_) => None,
+        }
     })
 }
 
@@ -740,6 +759,14 @@ w/tool.toml:13:1: `parameter.fast.default`: `false` is not a choice; allowed:
         let text =
             definition_error_text("argv = [\"tool\",", "shell = true\nargv = [\"tool {{ threads }}\",");
         insta::assert_snapshot!(text, @r#"w/tool.toml:6:9: `argv[0]`: a script takes no template; pass the value as a further element of argv and use "$1""#);
+    }
+
+    #[test]
+    fn a_folder_of_programs_is_an_absolute_pattern() {
+        let text =
+            definition_error_text("[brief]", "[needs]\nprogram-folders = [\"/opt/[\", \"bin\"]\n[brief]");
+        insta::assert_snapshot!(text, @r#"w/tool.toml:16:20: `needs.program-folders[0]`: `/opt/[`: Pattern syntax error near position 5: invalid range pattern
+w/tool.toml:16:30: `needs.program-folders[1]`: `bin` is no absolute path; write it from the root on, as in "/usr/lib/postgresql/*/bin""#);
     }
 
     #[test]

@@ -159,11 +159,31 @@ fn homepage_hint(definition: &WorkloadDefinition) -> String {
     }
 }
 
-/// PATH with the workload's own programs first; none where it is not built from source.
+/// PATH with what the workload was built as first and the folders that it names last; none where it has neither.
 pub(crate) fn program_search_path(definition: &WorkloadDefinition) -> Option<String> {
-    definition.install.source.as_ref()?;
-    let own = build_folder(definition).join("bin").display().to_string();
-    Some(env::var("PATH").map_or_else(|_| own.clone(), |path| format!("{own}:{path}")))
+    let built = definition.install.source.as_ref().map(|_| build_folder(definition).join("bin"));
+    let named: Vec<PathBuf> =
+        definition.needs.program_folders.iter().flat_map(|one| find_folders(one)).collect();
+    if built.is_none() && named.is_empty() {
+        return None;
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = built.into_iter().chain(env::split_paths(&path)).chain(named);
+    // A folder with a colon in its name cannot be said in PATH; what is there already then has to do.
+    env::join_paths(folders).ok()?.into_string().ok()
+}
+
+/// The folders of a pattern, the highest version first.
+fn find_folders(pattern: &str) -> Vec<PathBuf> {
+    let numbers = |path: &PathBuf| -> Vec<u64> {
+        let text = path.display().to_string();
+        text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+    };
+    // The definition was refused if the pattern is none; what cannot be read has no programs for us.
+    let mut found: Vec<PathBuf> =
+        glob::glob(pattern).into_iter().flatten().flatten().filter(|path| path.is_dir()).collect();
+    found.sort_by_key(|path| std::cmp::Reverse(numbers(path)));
+    found
 }
 
 /// Where `program` is, searched as the system would.
@@ -362,6 +382,22 @@ mod tests {
     use sha2::{Digest, Sha256};
 
     use super::*;
+
+    #[test]
+    fn programs_are_found_in_the_folder_of_the_highest_version() {
+        let place = tempfile::tempdir().unwrap();
+        for folder in ["9.6/bin", "15/bin", "9.10/bin", "15/lib"] {
+            fs::create_dir_all(place.path().join(folder)).unwrap();
+        }
+        fs::write(place.path().join("16"), "").unwrap();
+        let found = find_folders(&format!("{}/*/bin", place.path().display()));
+        let found: Vec<_> = found.iter().map(|path| path.strip_prefix(place.path()).unwrap()).collect();
+        assert_eq!(found, ["15/bin", "9.10/bin", "9.6/bin"].map(Path::new));
+        let pattern = format!("[needs]\nprogram-folders = [\"{}/1?/bin\"]", place.path().display());
+        let path = program_search_path(&definition_with_install(&pattern)).unwrap();
+        assert_eq!(env::split_paths(&path).last().unwrap(), place.path().join("15/bin"));
+        assert_eq!(program_search_path(&definition_with_install("")), None);
+    }
 
     fn definition_with_install(install: &str) -> WorkloadDefinition {
         let text = format!(
