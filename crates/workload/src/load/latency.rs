@@ -1,4 +1,4 @@
-//! Latencies of one task, and of many merged: a histogram (HdrHistogram, three significant digits, a nanosecond to a minute).
+//! Latencies of one task, and of many merged: a histogram (HdrHistogram, three significant digits, a nanosecond to an hour).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::load::args::LoadError;
 
 /// The longest that is told apart; what took longer counts as this.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(3600);
 const DIGITS: u8 = 3;
 /// Bytes of a recorded value and its count, as [`LatencyHistogram::to_bytes`] writes them.
 const PAIR: usize = 16;
@@ -36,6 +36,11 @@ impl LatencyHistogram {
 
     pub(crate) fn count(&self) -> u64 {
         self.0.len()
+    }
+
+    /// In nanoseconds, for who writes it down.
+    pub(crate) fn inner(&self) -> &Histogram<u64> {
+        &self.0
     }
 
     pub(crate) fn is_empty(&self) -> bool {

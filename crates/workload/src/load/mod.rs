@@ -12,13 +12,17 @@
 //! | `scaling_case` | what a task of `scaling` does over and over |
 //! | `tasks` | threads or forked processes that do the same, counted while a window of time is open |
 //! | `latency` | latencies by how often they occurred, and their percentiles |
+//! | `arrivals` | when requests are due in an open loop, and what they took from then on |
+//! | `latency_log` | latencies as a log of HdrHistogram |
 //! | `page_buffer`, `random_order` | memory of a chosen kind of pages; random numbers and orders from a seed |
 
 mod args;
+mod arrivals;
 mod context_switches;
 mod drv_rand_ops;
 mod huge_faults;
 mod latency;
+mod latency_log;
 mod map_churn;
 mod memory_bandwidth;
 mod memory_sweep;

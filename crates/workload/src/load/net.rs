@@ -14,8 +14,10 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use serde_json::json;
 
 use crate::load::args::{BuiltinLoadArgs, LoadError, invalid_value_error};
+use crate::load::arrivals::{ArrivalPlan, LoopPhase, LoopTime, RequestTimes, run_open_loop};
 use crate::load::latency::LatencyHistogram;
-use crate::load::tasks::{MOST_TASKS, Task, TaskPlan};
+use crate::load::latency_log::LatencyLog;
+use crate::load::tasks::{MOST_TASKS, Task, TaskPlan, wake_exactly};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NetProtocol {
@@ -59,6 +61,9 @@ struct NetPlan {
     protocol: NetProtocol,
     pattern: NetPattern,
     size: usize,
+    pairs: usize,
+    /// none where each request waits for the answer to the one before
+    arrivals: Option<ArrivalPlan>,
 }
 
 pub(crate) fn measure_net(options: &mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError> {
@@ -67,10 +72,13 @@ pub(crate) fn measure_net(options: &mut BuiltinLoadArgs) -> Result<serde_json::V
     let size = options.size("size", 0)?;
     let family = options.choice("family", FAMILIES)?;
     let pairs = options.count_within("pairs", 1, 1..=MOST_TASKS / 2)?;
+    let arrivals = ArrivalPlan::take(options)?;
+    let log = LatencyLog::take(options)?;
     let tasks = TaskPlan::take_with_tasks(options, 2 * pairs)?;
     options.require_all_used()?;
     let default = if pattern == NetPattern::Stream { STREAM_SIZE } else { REQUEST_SIZE };
-    let plan = NetPlan { protocol, pattern, size: if size == 0 { default } else { size } };
+    let size = if size == 0 { default } else { size };
+    let plan = NetPlan { protocol, pattern, size, pairs, arrivals };
     plan.check()?;
     let pairs = (0..pairs).map(|_| connect_pair(protocol, family)).collect::<io::Result<Vec<_>>>();
     let pairs = pairs.map_err(LoadError::system_error("connect a pair of sockets"))?;
@@ -87,8 +95,14 @@ pub(crate) fn measure_net(options: &mut BuiltinLoadArgs) -> Result<serde_json::V
     let of_pairs = counted.operations.iter().skip(counting).step_by(2);
     let rates: Vec<f64> = of_pairs.map(|count| *count as f64 / counted.seconds).collect();
     let rate: f64 = rates.iter().sum();
-    let mut latencies = LatencyHistogram::new()?;
-    counted.reports.iter().for_each(|report| latencies.merge_bytes(report));
+    let mut times = RequestTimes::new()?;
+    for report in &counted.reports {
+        match plan.arrivals {
+            Some(_) => times.merge_bytes(report),
+            None => times.service.merge_bytes(report),
+        }
+    }
+    log.write(counted.seconds, &times.tagged())?;
     // What arrives of a stream is counted in bytes; a transaction is a request and its response.
     let (operations, bytes) = match pattern {
         NetPattern::Stream => (rate / plan.size as f64, rate),
@@ -96,15 +110,19 @@ pub(crate) fn measure_net(options: &mut BuiltinLoadArgs) -> Result<serde_json::V
     };
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rates.iter().copied().fold(0.0, f64::max);
-    Ok(json!({
+    let mut result = json!({
         "size": plan.size,
         "pairs": pairs.len(),
         "seconds": counted.seconds,
         "operations_per_second": operations,
         "bytes_per_second": bytes,
         "fairness": least / most,
-        "latency": latencies.to_json(),
-    }))
+        "latency": times.service.to_json(),
+    });
+    if let Some(arrivals) = &plan.arrivals {
+        times.write_json(arrivals, &mut result);
+    }
+    Ok(result)
 }
 
 impl NetPlan {
@@ -114,11 +132,38 @@ impl NetPlan {
             let reason = format!("{} is too many; a message has at most {most} bytes", self.size);
             return Err(invalid_value_error("size", &reason));
         }
+        if self.arrivals.is_some() && self.pattern == NetPattern::Stream {
+            return Err(invalid_value_error("rate", "is one of requests, and a stream has none"));
+        }
         Ok(())
+    }
+
+    /// The side that sends requests when they are due.
+    fn ask_at_rate(&self, arrivals: &ArrivalPlan, task: &Task<'_>, socket: impl AsFd) -> io::Result<Vec<u8>> {
+        let mut times = RequestTimes::new().map_err(io::Error::other)?;
+        let mut buffer = vec![0; self.size];
+        wake_exactly()?;
+        task.begin();
+        let time = TaskTime { task, began: Instant::now() };
+        let ask = || {
+            self.send_message(task, &socket, &buffer)?;
+            let is_answered = self.receive_message(task, &socket, &mut buffer)?;
+            if is_answered {
+                task.count(1);
+            }
+            Ok(is_answered)
+        };
+        run_open_loop(&time, arrivals.schedule(task.index / 2, self.pairs), ask, &mut times)?;
+        // The other side may be in its last wait.
+        let _ = rustix::net::shutdown(&socket, Shutdown::Both);
+        Ok(times.to_bytes())
     }
 
     /// The side that sends a stream, or requests.
     fn ask(&self, task: &Task<'_>, socket: impl AsFd) -> io::Result<Vec<u8>> {
+        if let Some(arrivals) = &self.arrivals {
+            return self.ask_at_rate(arrivals, task, socket);
+        }
         let mut latencies = LatencyHistogram::new().map_err(io::Error::other)?;
         let mut buffer = vec![0; self.size];
         task.begin();
@@ -190,6 +235,30 @@ impl NetPlan {
     }
 }
 
+/// The clock and the end of a task.
+struct TaskTime<'a> {
+    task: &'a Task<'a>,
+    began: Instant,
+}
+
+impl LoopTime for TaskTime<'_> {
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn phase(&self) -> LoopPhase {
+        match (self.task.is_stopped(), self.task.is_measured()) {
+            (true, _) => LoopPhase::Stopped,
+            (_, true) => LoopPhase::Measured,
+            _ => LoopPhase::WarmUp,
+        }
+    }
+}
+
 /// None where there was nothing for a while, or a signal came; at the end, when the other side is gone, as well.
 fn wait_patiently<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
     use rustix::io::Errno;
@@ -237,8 +306,9 @@ mod tests {
     use super::*;
 
     fn measure(arguments: &[&str]) -> Result<serde_json::Value, LoadError> {
-        let fixed = ["net", "--model", "threads", "--warm-up", "0", "--time", "20ms"];
-        let all: Vec<OsString> = fixed.iter().chain(arguments).map(Into::into).collect();
+        let fixed = ["net", "--model", "threads", "--warm-up", "0"];
+        let time = if arguments.contains(&"--time") { &[][..] } else { &["--time", "20ms"] };
+        let all: Vec<OsString> = fixed.iter().chain(time).chain(arguments).map(Into::into).collect();
         measure_net(&mut BuiltinLoadArgs::parse(&all)?)
     }
 
@@ -259,11 +329,33 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_come_at_a_rate_have_service_and_response_times() {
+        for (protocol, _) in PROTOCOLS {
+            let arguments = ["--protocol", protocol, "--pattern", "request-response", "--pairs", "2"];
+            let rate = ["--rate", "1000", "--arrivals", "poisson", "--time", "100ms"];
+            let result = measure(&[&arguments[..], &rate].concat()).unwrap();
+            assert_eq!(result["offered_per_second"], 1000.0);
+            let [service, response, delay] =
+                ["latency", "response", "delay"].map(|key| result[key]["p50_us"].as_f64().unwrap());
+            assert!(response >= service && response >= delay, "{result}");
+            let counts = ["latency", "response"].map(|key| result[key]["count"].as_u64().unwrap());
+            let overdue = result["overdue"].as_u64().unwrap();
+            assert_eq!(counts[0] + overdue, counts[1], "{result}");
+            // A hundred, unless the machine is busy when it begins.
+            assert!(counts[1] + result["lost"].as_u64().unwrap() > 5, "{result}");
+        }
+    }
+
+    #[test]
     fn impossible_parameters_are_named() {
         let error = |arguments: &[&str]| measure(arguments).unwrap_err().to_string();
         assert_eq!(
             error(&["--protocol", "udp", "--size", "64KiB"]),
             "--size: 65536 is too many; a message has at most 65507 bytes"
+        );
+        assert_eq!(
+            error(&["--pattern", "stream", "--rate", "5"]),
+            "--rate: is one of requests, and a stream has none"
         );
         assert_eq!(error(&["--pairs", "0"]), "--pairs: 0 is too few; at least 1");
         assert!(error(&["--tasks", "3"]).starts_with("--tasks: is not known here"));

@@ -6,15 +6,19 @@
 //! multiplications of matrices while the lock of the CPU is held, so that being preempted there delays others.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::thread::futex;
 use serde_json::json;
 
 use crate::load::args::{BuiltinLoadArgs, LoadError, invalid_value_error};
+use crate::load::arrivals::{ArrivalPlan, NAP, RequestTimes};
 use crate::load::latency::LatencyHistogram;
-use crate::load::tasks::{MOST_TASKS, StopSignals};
+use crate::load::latency_log::LatencyLog;
+use crate::load::tasks::{MOST_TASKS, StopSignals, wake_exactly};
 
 #[derive(Debug, Clone)]
 struct WakeupPlan {
@@ -25,6 +29,8 @@ struct WakeupPlan {
     /// rows and columns of the three matrices of a worker
     order: usize,
     locked: bool,
+    /// none where workers ask for the next request when they have done one
+    arrivals: Option<ArrivalPlan>,
     warm_up: Duration,
     time: Duration,
 }
@@ -40,6 +46,8 @@ pub(crate) fn measure_wakeups(options: &mut BuiltinLoadArgs) -> Result<serde_jso
     let operations = options.count("operations", 5, 0)?;
     let footprint = options.size("footprint", 256 << 10)?;
     let locked = options.value("locked", true)?;
+    let arrivals = ArrivalPlan::take(options)?;
+    let log = LatencyLog::take(options)?;
     let warm_up = options.duration("warm-up", Duration::from_millis(200))?;
     let time = options.duration("time", Duration::from_secs(2))?;
     options.require_all_used()?;
@@ -54,32 +62,38 @@ pub(crate) fn measure_wakeups(options: &mut BuiltinLoadArgs) -> Result<serde_jso
         return Err(invalid_value_error("time", "nothing can be measured in no time"));
     }
     let order = (footprint / 3 / size_of::<u64>()).isqrt();
-    let plan = WakeupPlan { messengers, workers, think, operations, order, locked, warm_up, time };
+    let plan = WakeupPlan { messengers, workers, think, operations, order, locked, arrivals, warm_up, time };
     let measured = run_wakeups(&plan)?;
     if measured.requests == 0 {
         return Err(invalid_value_error("time", "no request was finished; give it more"));
     }
-    Ok(json!({
+    let [service, response, delay] = measured.times.tagged();
+    log.write(measured.seconds, &[("wakeup", &measured.wakeups), service, response, delay])?;
+    let mut result = json!({
         "messengers": messengers,
         "workers": workers,
         "seconds": measured.seconds,
         "requests_per_second": measured.requests as f64 / measured.seconds,
         "wakeup": measured.wakeups.to_json(),
-        "request": measured.request_latencies.to_json(),
-    }))
+        "request": measured.times.service.to_json(),
+    });
+    if let Some(arrivals) = &plan.arrivals {
+        measured.times.write_json(arrivals, &mut result);
+    }
+    Ok(result)
 }
 
 struct MeasuredWakeups {
     seconds: f64,
     requests: u64,
     wakeups: LatencyHistogram,
-    request_latencies: LatencyHistogram,
+    times: RequestTimes,
 }
 
-/// What one worker saw while it was measured.
+/// What one worker saw while it was measured. In a closed loop there are service times only.
 struct WorkerRecord {
     wakeups: LatencyHistogram,
-    request_latencies: LatencyHistogram,
+    times: RequestTimes,
 }
 
 fn run_wakeups(plan: &WakeupPlan) -> Result<MeasuredWakeups, LoadError> {
@@ -109,18 +123,19 @@ fn run_wakeups(plan: &WakeupPlan) -> Result<MeasuredWakeups, LoadError> {
         };
         stage.stop();
         let mut wakeups = LatencyHistogram::new()?;
-        let mut request_latencies = LatencyHistogram::new()?;
+        let mut times = RequestTimes::new()?;
         let panicked = || LoadError::system_error("finish a thread")(std::io::Error::other("it panicked"));
         for worker in workers {
             let record = worker.join().map_err(|_| panicked())??;
             wakeups.merge(&record.wakeups);
-            request_latencies.merge(&record.request_latencies);
+            times.merge(&record.times);
         }
         for messenger in messengers {
-            messenger.join().map_err(|_| panicked())?;
+            messenger.join().map_err(|_| panicked())?.map_err(LoadError::system_error("keep time"))?;
         }
         let (seconds, requests) = window?;
-        Ok(MeasuredWakeups { seconds, requests, wakeups, request_latencies })
+        stage.count_overdue(&mut times);
+        Ok(MeasuredWakeups { seconds, requests, wakeups, times })
     })
 }
 
@@ -169,7 +184,13 @@ struct WakeupStage {
     /// for each messenger, a bit for each of its workers that waits to be woken
     waiting: Vec<Vec<AtomicU64>>,
     cpu_locks: Vec<CpuLock>,
+    /// for each messenger, when requests were due that no worker has begun, in nanoseconds since the stage began
+    queues: Vec<Mutex<VecDeque<u64>>>,
     measuring: AtomicBool,
+    /// requests count that are due from then on, in nanoseconds since the stage began
+    measured_from: AtomicU64,
+    /// when it was enough
+    ended_at: AtomicU64,
     stopping: AtomicBool,
 }
 
@@ -183,7 +204,10 @@ impl WakeupStage {
             workers: places(plan.messengers * plan.workers),
             waiting: (0..plan.messengers).map(|_| words()).collect(),
             cpu_locks: (0..rustix::thread::CpuSet::MAX_CPU).map(|_| CpuLock::default()).collect(),
+            queues: (0..plan.messengers).map(|_| Mutex::default()).collect(),
             measuring: AtomicBool::new(false),
+            measured_from: AtomicU64::new(u64::MAX),
+            ended_at: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             plan: plan.clone(),
         }
@@ -202,14 +226,71 @@ impl WakeupStage {
         self.messengers.iter().chain(&self.workers).for_each(ParkingPlace::post);
     }
 
-    /// Wakes whoever waits, all with the instant at which that began, and then waits for the next who asks.
-    fn run_messenger(&self, messenger: usize) {
+    /// Wakes whoever waits, all with the instant at which that began, and then waits for the next who asks. In an open loop it wakes one
+    /// when a request is due.
+    fn run_messenger(&self, messenger: usize) -> std::io::Result<()> {
+        if let Some(arrivals) = &self.plan.arrivals {
+            return self.pass_arrivals(messenger, arrivals);
+        }
         let place = &self.messengers[messenger];
         while !self.is_stopping() {
             self.wake_waiting(messenger);
             place.wait();
         }
         self.wake_waiting(messenger);
+        Ok(())
+    }
+
+    /// Puts each request into the queue when it is due, and wakes a worker for it, if one waits.
+    fn pass_arrivals(&self, messenger: usize, arrivals: &ArrivalPlan) -> std::io::Result<()> {
+        wake_exactly()?;
+        let begin = self.now();
+        for due in arrivals.schedule(messenger, self.plan.messengers) {
+            let due = begin + due.as_nanos() as u64;
+            let now = loop {
+                let now = self.now();
+                if now >= due || self.is_stopping() {
+                    break now;
+                }
+                std::thread::sleep(Duration::from_nanos(due - now).min(NAP));
+            };
+            if now < due {
+                break;
+            }
+            self.lock_queue(messenger).push_back(due);
+            self.wake_one(messenger);
+        }
+        Ok(())
+    }
+
+    fn lock_queue(&self, messenger: usize) -> MutexGuard<'_, VecDeque<u64>> {
+        // A thread that panicked is told of elsewhere.
+        self.queues[messenger].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_one(&self, messenger: usize) {
+        for (word, waiting) in self.waiting[messenger].iter().enumerate() {
+            let bits = waiting.load(Ordering::SeqCst);
+            if bits == 0 {
+                continue;
+            }
+            let bit = bits.trailing_zeros() as usize;
+            // Nobody else takes one away.
+            waiting.fetch_and(!(1 << bit), Ordering::SeqCst);
+            let worker = &self.workers[messenger * self.plan.workers + word * 64 + bit];
+            worker.woken_at.store(self.now(), Ordering::SeqCst);
+            return worker.post();
+        }
+    }
+
+    /// Requests that were due and that nobody has begun.
+    fn count_overdue(&self, times: &mut RequestTimes) {
+        let [from, end] = [&self.measured_from, &self.ended_at].map(|time| time.load(Ordering::SeqCst));
+        for messenger in 0..self.plan.messengers {
+            for due in self.lock_queue(messenger).iter().filter(|due| (from..=end).contains(due)) {
+                times.record_overdue(Duration::from_nanos(*due), Duration::from_nanos(end));
+            }
+        }
     }
 
     fn wake_waiting(&self, messenger: usize) {
@@ -227,12 +308,23 @@ impl WakeupStage {
     }
 
     fn run_worker(&self, messenger: usize, worker: usize) -> Result<WorkerRecord, LoadError> {
-        let mut record =
-            WorkerRecord { wakeups: LatencyHistogram::new()?, request_latencies: LatencyHistogram::new()? };
+        let mut record = WorkerRecord { wakeups: LatencyHistogram::new()?, times: RequestTimes::new()? };
         let place = &self.workers[worker];
         // The first two are never written, as in schbench: all their pages are the one page of zeros.
         let mut words = vec![0_u64; 3 * self.plan.order * self.plan.order];
         let matrices = Cell::from_mut(words.as_mut_slice()).as_slice_of_cells();
+        if self.plan.arrivals.is_some() {
+            while let Some(due) = self.take_request(messenger, worker, &mut record) {
+                let start = self.now();
+                self.do_request(matrices);
+                place.requests.fetch_add(1, Ordering::Relaxed);
+                if due >= self.measured_from.load(Ordering::SeqCst) {
+                    let [due, start, end] = [due, start, self.now()].map(Duration::from_nanos);
+                    record.times.record(due, start, end);
+                }
+            }
+            return Ok(record);
+        }
         while !self.is_stopping() {
             let measuring = self.measuring.load(Ordering::Relaxed);
             let wakeup = self.ask_and_wait(messenger, worker);
@@ -242,10 +334,36 @@ impl WakeupStage {
             place.requests.fetch_add(1, Ordering::Relaxed);
             if measuring {
                 record.wakeups.record(wakeup);
-                record.request_latencies.record(request);
+                record.times.service.record(request);
             }
         }
         Ok(record)
+    }
+
+    /// When the next request was due, once there is one; none at the end.
+    fn take_request(&self, messenger: usize, worker: usize, record: &mut WorkerRecord) -> Option<u64> {
+        let place = &self.workers[worker];
+        let own = worker - messenger * self.plan.workers;
+        while !self.is_stopping() {
+            {
+                let mut queue = self.lock_queue(messenger);
+                if let Some(due) = queue.pop_front() {
+                    return Some(due);
+                }
+                // Under the lock: whoever puts a request into the queue sees that this worker waits.
+                place.state.store(BLOCKED, Ordering::SeqCst);
+                self.waiting[messenger][own / 64].fetch_or(1 << (own % 64), Ordering::SeqCst);
+            }
+            if !self.is_stopping() {
+                place.wait();
+            }
+            // At the end all are woken by another, at no instant.
+            if self.measuring.load(Ordering::Relaxed) && !self.is_stopping() {
+                let woken = place.woken_at.load(Ordering::SeqCst);
+                record.wakeups.record(Duration::from_nanos(self.now().saturating_sub(woken)));
+            }
+        }
+        None
     }
 
     /// The time from when the messenger began to wake until this worker runs.
@@ -296,10 +414,12 @@ impl WakeupStage {
         let requests =
             || self.workers.iter().map(|place| place.requests.load(Ordering::Relaxed)).sum::<u64>();
         signals.sleep(self.plan.warm_up)?;
+        self.measured_from.store(self.now(), Ordering::SeqCst);
         self.measuring.store(true, Ordering::SeqCst);
         let (before, start) = (requests(), Instant::now());
         signals.sleep(self.plan.time)?;
         self.measuring.store(false, Ordering::SeqCst);
+        self.ended_at.store(self.now(), Ordering::SeqCst);
         Ok((start.elapsed().as_secs_f64(), requests() - before))
     }
 }
@@ -349,6 +469,25 @@ mod tests {
             // The sleep is part of a request.
             assert!(result["request"]["p50_us"].as_f64().unwrap() >= 100.0, "{result}");
         }
+    }
+
+    #[test]
+    fn requests_that_come_at_a_rate_wait_in_a_queue() {
+        let arguments = ["--messengers", "2", "--workers", "2", "--footprint", "4KiB", "--rate", "400"];
+        let result =
+            measure(&[&arguments[..], &["--arrivals", "poisson", "--think", "1ms"]].concat()).unwrap();
+        let [service, response] = ["request", "response"].map(|key| result[key]["p50_us"].as_f64().unwrap());
+        assert!((1000.0..=response).contains(&service), "{result}");
+        assert!(result["wakeup"]["count"].as_u64().unwrap() > 0, "{result}");
+
+        // Two workers that take 10 ms each do 200 of 2,000 requests a second: the others wait until the end.
+        let arguments = ["--messengers", "1", "--workers", "2", "--operations", "0", "--think", "10ms"];
+        let result = measure(&[&arguments[..], &["--rate", "2000", "--time", "100ms"]].concat()).unwrap();
+        let [finished, all] = ["request", "response"].map(|key| result[key]["count"].as_u64().unwrap());
+        assert_eq!(finished + result["overdue"].as_u64().unwrap(), all, "{result}");
+        assert!(finished <= 22 && all > 150, "{result}");
+        let [service, response] = ["request", "response"].map(|key| result[key]["p50_us"].as_f64().unwrap());
+        assert!(response > service, "{result}");
     }
 
     #[test]
