@@ -27,8 +27,9 @@ use perflab_settings::{
 use perflab_workload::definition::UntimedPhases;
 use perflab_workload::execution::{CapturedOutput, WatcherAbsence};
 use perflab_workload::{
-    BackgroundEnd, BesideLoop, BesideRecord, ExecutionEnd, FixedAddresses, HostPaths, RunningServer,
-    UntimedPhase, WorkloadDefinition, WorkloadExecution, execute_invocation, find_free_port,
+    BackgroundEnd, BesideLoop, BesideRecord, DataSetError, DataSetState, ExecutionEnd, FixedAddresses,
+    HostPaths, KnownDataSets, RunningServer, UntimedPhase, WorkloadDefinition, WorkloadExecution,
+    execute_invocation, find_free_port,
 };
 
 use crate::error::ConductError;
@@ -90,6 +91,8 @@ pub(crate) struct SlotExecutor<'a> {
     begun_cases: BTreeMap<u32, Option<String>>,
     /// Cases that were set up, with why that failed if it did.
     set_up: BTreeMap<u32, Option<String>>,
+    /// What was made once and is restored before iterations, as far as it was looked at.
+    data_sets: KnownDataSets,
     /// The study's hooks, where this machine carries them out.
     hooks: Option<RunHooks<'a>>,
     /// Why the iteration that is next does not count: what was to come before it failed.
@@ -131,6 +134,7 @@ impl<'a> SlotExecutor<'a> {
             ready: None,
             begun_cases: BTreeMap::new(),
             set_up: BTreeMap::new(),
+            data_sets: KnownDataSets::default(),
             hooks: None,
             early_failure: None,
             late_failures: Vec::new(),
@@ -238,7 +242,7 @@ impl<'a> SlotExecutor<'a> {
     fn begin_iteration(&mut self, slot: &Slot, case: &Case) -> Result<(), ConductError> {
         self.end_iteration();
         if !self.begun_cases.contains_key(&slot.case) {
-            let failure = self.begin_case(case).err().map(|error| describe_error_chain(&error));
+            let failure = self.begin_case(slot.case, case).err().map(|error| describe_error_chain(&error));
             self.begun_cases.insert(slot.case, failure);
         }
         if let Some(reason) = self.begun_cases.get(&slot.case).cloned().flatten() {
@@ -248,9 +252,9 @@ impl<'a> SlotExecutor<'a> {
         hooks.begin_iteration(self.settings.journal(), (slot, case), &self.stop.flag())
     }
 
-    fn begin_case(&mut self, case: &Case) -> Result<(), ConductError> {
+    fn begin_case(&mut self, number: u32, case: &Case) -> Result<(), ConductError> {
         if self.role.runs_workloads() {
-            self.promise_cleanup(case)?;
+            self.promise_cleanup(number, case)?;
         }
         let Some(hooks) = &self.hooks else { return Ok(()) };
         hooks.begin_case(self.settings.journal(), case, &self.stop.flag())
@@ -264,13 +268,13 @@ impl<'a> SlotExecutor<'a> {
     }
 
     /// Notes what the workload of a case does at the end, however the run ends.
-    fn promise_cleanup(&mut self, case: &Case) -> Result<(), ConductError> {
+    fn promise_cleanup(&mut self, number: u32, case: &Case) -> Result<(), ConductError> {
         let phase = UntimedPhase::Cleanup;
         let Some(definition) = self.host.catalogue.get(&case.uses) else { return Ok(()) };
         if definition.phases.argv(phase).is_empty() {
             return Ok(());
         }
-        let host = self.host_paths(None, None)?;
+        let host = self.host_paths(None, None, Some(number))?;
         let mut invocation =
             definition.build_phase_invocation(phase, &case.parameters, &self.scope, &host)?;
         invocation.environment.extend(self.case_environment(case));
@@ -372,21 +376,25 @@ impl<'a> SlotExecutor<'a> {
         let Some(definition) = self.host.catalogue.get(&case.uses) else {
             return Ok(ReadyIteration::default());
         };
-        if definition.phases == UntimedPhases::default() && definition.server.is_none() {
+        let is_plain = definition.phases == UntimedPhases::default() && definition.server.is_none();
+        if is_plain && definition.data.is_none() {
             return Ok(ReadyIteration::default());
         }
         let free_port = definition.server.as_ref().and_then(|_| find_free_port());
         let mut failure = match self.set_up.get(&slot.case) {
             Some(failure) => failure.clone(),
             None => {
-                let host = self.host_paths(None, free_port)?;
+                let host = self.host_paths(None, free_port, Some(slot.case))?;
                 let failure = self.run_phase(UntimedPhase::Setup, definition, case, &host, &self.stop.flag());
                 self.set_up.insert(slot.case, failure.clone());
                 failure
             }
         };
-        let host = self.host_paths(self.make_iteration_folder(index)?, free_port)?;
+        let host = self.host_paths(self.make_iteration_folder(index)?, free_port, Some(slot.case))?;
         let mut server = None;
+        if failure.is_none() {
+            failure = self.restore_data(definition, case, &host)?;
+        }
         if failure.is_none() {
             match self.start_server(definition, case, &host) {
                 Ok(started) => server = started,
@@ -397,6 +405,33 @@ impl<'a> SlotExecutor<'a> {
             failure = self.run_phase(UntimedPhase::Prepare, definition, case, &host, &self.stop.flag());
         }
         Ok(ReadyIteration { host: Some(host), server, failure })
+    }
+
+    /// Makes the data of the case's workload, if it has any and they are not there, and restores them; gives why that failed.
+    fn restore_data(
+        &mut self,
+        definition: &WorkloadDefinition,
+        case: &Case,
+        host: &HostPaths,
+    ) -> Result<Option<String>, ConductError> {
+        let built = definition.build_data_set(&case.parameters, &self.scope, host);
+        let environment = self.case_environment(case);
+        let (limit, stop) = (self.manifest.study.run.time_limit.0, self.stop.flag());
+        let ready = built.map_err(DataSetError::from).and_then(|data| {
+            let Some(data) = data else { return Ok(DataSetState::Kept) };
+            let state = data.ensure(&environment, limit, &stop, &mut self.data_sets)?;
+            host.scratch.as_deref().map_or(Ok(()), |scratch| data.restore_to(scratch))?;
+            Ok(state)
+        });
+        match ready {
+            Ok(DataSetState::Remade { changed }) => self.stream.send_warning(
+                format!("{}: its data were made anew: {changed} was not as it was made", case.label()),
+                "an iteration is to write to its copy in {{ scratch }} only",
+            )?,
+            Ok(DataSetState::Kept | DataSetState::Made) => {}
+            Err(error) => return Ok(Some(describe_error_chain(&error))),
+        }
+        Ok(None)
     }
 
     /// Starts the server of the case's workload, if it has one, and waits until it is ready.
@@ -519,9 +554,10 @@ impl<'a> SlotExecutor<'a> {
         &self,
         scratch: Option<PathBuf>,
         free_port: Option<u16>,
+        case: Option<u32>,
     ) -> Result<HostPaths, ConductError> {
         let kept = self.scratch.as_deref().map(make_kept_folder).transpose()?;
-        Ok(HostPaths { perflab: self.host.perflab.clone(), scratch, kept, free_port })
+        Ok(HostPaths { perflab: self.host.perflab.clone(), scratch, kept, case, free_port })
     }
 
     fn case_environment(&self, case: &Case) -> Vec<(String, String)> {
@@ -648,7 +684,7 @@ fn run_workload(
     let ReadyIteration { host, server, failure: _ } = ready;
     let host = match host {
         Some(host) => host,
-        None => executor.host_paths(executor.make_iteration_folder(index)?, None)?,
+        None => executor.host_paths(executor.make_iteration_folder(index)?, None, Some(slot.case))?,
     };
     let invocation = definition.build_invocation(&case.parameters, &executor.scope, &host)?;
     let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };

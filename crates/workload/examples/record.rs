@@ -13,6 +13,9 @@ use perflab_workload::{Catalogue, HostPaths, find_free_port, try_workload};
 #[path = "../tests/host/mod.rs"]
 mod host;
 
+/// The length of every execution for the tests that read the recordings.
+const RECORDED: Nanos = Nanos(1_000_000_000);
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().ok_or("which workload?")?;
@@ -33,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         perflab: host::find_load_binary(),
         scratch: Some(scratch.clone()),
         kept: Some(scratch.join("kept")),
+        case: None,
         free_port: find_free_port(),
     };
     let invocation = definition.build_invocation(&parameters, &host::host_scope(), &paths)?;
@@ -49,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(folder.join(format!("{name}.stderr")), &stderr)?;
     }
     let expected: serde_json::Map<String, serde_json::Value> = definition
-        .parse_metrics(&stdout, &stderr, Nanos(0))?
+        .parse_metrics(&stdout, &stderr, RECORDED)?
         .into_iter()
         .map(|one| (one.metric.name, one.value.into()))
         .collect();

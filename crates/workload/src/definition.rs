@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::argv_element::ArgvElement;
+use crate::data_spec::{DATA_COMMAND, DataSpec};
 use crate::parameter::{self, ParameterKind, WorkloadParameter};
 use crate::server::{ServerDocument, ServerSpec};
 
@@ -46,6 +47,8 @@ pub struct WorkloadDefinition {
     pub shell: bool,
     /// What runs around its iterations and is not timed.
     pub phases: UntimedPhases,
+    /// What it works on, made once and restored before each iteration.
+    pub data: Option<DataSpec>,
     /// What it needs while it runs, started before each iteration.
     pub server: Option<ServerSpec>,
     /// Exit codes that are no failure besides 0; -1 stands for all.
@@ -204,6 +207,7 @@ struct DefinitionDocument {
     conclude: Vec<ArgvElement>,
     #[serde(default)]
     cleanup: Vec<ArgvElement>,
+    data: Option<DataSpec>,
     server: Option<ServerDocument>,
     #[serde(default, rename = "allow-exit")]
     allow_exit: Vec<i32>,
@@ -233,9 +237,10 @@ struct DefinitionDocument {
 
 impl DefinitionDocument {
     /// The timed command and the untimed ones, by their keys.
-    fn commands(&self) -> [(&'static str, &[ArgvElement]); 7] {
+    fn commands(&self) -> [(&'static str, &[ArgvElement]); 8] {
         let server = self.server.as_ref();
         [
+            (DATA_COMMAND, self.data.as_ref().map_or(&[], |data| &data.argv)),
             ("server.argv", server.map_or(&[], |server| &server.argv)),
             ("server.ready.command", server.map_or(&[], ServerDocument::readiness_command)),
             ("argv", &self.argv),
@@ -294,6 +299,7 @@ impl WorkloadDefinition {
                 conclude: document.conclude,
                 cleanup: document.cleanup,
             },
+            data: document.data,
             server: document.server.and_then(ServerDocument::into_spec),
             allow_exit: document.allow_exit,
             keeps_locale: document.keeps_locale,
@@ -494,6 +500,7 @@ fn definition_problems(document: &DefinitionDocument) -> Vec<Problem> {
     found.extend(brief_problems(document));
     found.extend(script_problem(document));
     found.extend(document.server.iter().flat_map(ServerDocument::problems));
+    found.extend(document.data.iter().flat_map(|data| data.problems(document.needs.scratch)));
     found.extend(archive_problem(document));
     found.extend(folder_problems(document));
     found.extend(template_problems(document));
@@ -597,7 +604,11 @@ fn folder_problems(document: &DefinitionDocument) -> impl Iterator<Item = Proble
 
 /// Templates that do not compile or use a name that cannot exist.
 fn template_problems(document: &DefinitionDocument) -> Vec<Problem> {
-    let known: Vec<&str> = document.parameters.keys().map(String::as_str).chain(template_names()).collect();
+    let parameters = document.parameters.keys().map(String::as_str).chain(template_names());
+    let known: Vec<&str> = parameters.chain(document.data.is_some().then_some("data")).collect();
+    // What is made once knows nothing of an iteration.
+    let lasting: Vec<&str> =
+        known.iter().copied().filter(|name| !["scratch", "free_port"].contains(name)).collect();
     let mut texts = Vec::new();
     let commands = document.commands();
     let arguments = commands
@@ -615,9 +626,12 @@ fn template_problems(document: &DefinitionDocument) -> Vec<Problem> {
     texts.extend(readiness.map(|(key, text)| (key.to_owned(), text.clone(), false)));
     let environment = document.environment.iter();
     texts.extend(environment.map(|(name, text)| (format!("environment.{name}"), text.clone(), false)));
+    let has_data = document.data.is_some();
+    let lasts = |key: &str| key.starts_with(DATA_COMMAND) || has_data && key.starts_with("environment.");
+    let known_at = |key: &str| if lasts(key) { &lasting } else { &known };
     texts
         .iter()
-        .filter_map(|(key, text, expression)| unknown_name_problem(key, text, *expression, &known))
+        .filter_map(|(key, text, expression)| unknown_name_problem(key, text, *expression, known_at(key)))
         .collect()
 }
 
@@ -765,8 +779,10 @@ w/tool.toml:13:1: `parameter.fast.default`: `false` is not a choice; allowed:
     fn a_folder_of_programs_is_an_absolute_pattern() {
         let text =
             definition_error_text("[brief]", "[needs]\nprogram-folders = [\"/opt/[\", \"bin\"]\n[brief]");
-        insta::assert_snapshot!(text, @r#"w/tool.toml:16:20: `needs.program-folders[0]`: `/opt/[`: Pattern syntax error near position 5: invalid range pattern
-w/tool.toml:16:30: `needs.program-folders[1]`: `bin` is no absolute path; write it from the root on, as in "/usr/lib/postgresql/*/bin""#);
+        insta::assert_snapshot!(text, @r#"
+w/tool.toml:16:20: `needs.program-folders[0]`: `/opt/[`: Pattern syntax error near position 5: invalid range pattern
+w/tool.toml:16:30: `needs.program-folders[1]`: `bin` is no absolute path; write it from the root on, as in "/usr/lib/postgresql/*/bin"
+"#);
     }
 
     #[test]

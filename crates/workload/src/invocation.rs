@@ -22,6 +22,8 @@ pub struct HostPaths {
     pub scratch: Option<PathBuf>,
     /// A directory beside it that all cases share, and that lasts as long as the disk: for what is made once.
     pub kept: Option<PathBuf>,
+    /// The case's number in the plan, for what is made once for each case; none where there is no plan.
+    pub case: Option<u32>,
     /// A TCP port of 127.0.0.1 that was free a moment ago, the same for all commands of an iteration.
     pub free_port: Option<u16>,
 }
@@ -96,7 +98,7 @@ impl WorkloadDefinition {
         if self.needs.scratch && host.scratch.is_none() {
             return Err(WorkloadError::NeedsScratch { workload: self.name.clone() });
         }
-        let scope = build_scope(parameters, scope, host);
+        let scope = self.build_scope(parameters, scope, host)?;
         let mut invocation = self.build_command("argv", &self.argv, &scope, host)?;
         if self.shell {
             let argv = &mut invocation.argv;
@@ -119,7 +121,7 @@ impl WorkloadDefinition {
         scope: &ExpressionScope,
         host: &HostPaths,
     ) -> Result<Invocation, WorkloadError> {
-        let scope = build_scope(parameters, scope, host);
+        let scope = self.build_scope(parameters, scope, host)?;
         self.build_command(phase.key(), self.phases.argv(phase), &scope, host)
     }
 
@@ -167,6 +169,20 @@ impl WorkloadDefinition {
         Ok(all)
     }
 
+    /// What its templates may use.
+    pub(crate) fn build_scope(
+        &self,
+        parameters: &IndexMap<String, Scalar>,
+        scope: &ExpressionScope,
+        host: &HostPaths,
+    ) -> Result<ExpressionScope, WorkloadError> {
+        let mut scope = build_plain_scope(parameters, scope, host);
+        if let Some(content) = self.data_content(&scope, host)? {
+            scope.set("data", Scalar::Text(content.display().to_string()));
+        }
+        Ok(scope)
+    }
+
     pub(crate) fn template_error(&self, key: String, source: ExpressionError) -> WorkloadError {
         WorkloadError::Template { workload: self.name.clone(), key, source }
     }
@@ -179,7 +195,8 @@ pub(crate) fn invoke_script(script: &str) -> Invocation {
     Invocation { argv, environment: Vec::new(), directory: None, inherits_stdin: false }
 }
 
-pub(crate) fn build_scope(
+/// Everything but the data that were made for it.
+fn build_plain_scope(
     parameters: &IndexMap<String, Scalar>,
     scope: &ExpressionScope,
     host: &HostPaths,

@@ -16,6 +16,7 @@
 //! | [`invocation`] | argv, environment and directory with everything filled in |
 //! | [`execution`] | one execution, stopped with all its descendants at its time limit |
 //! | `background_execution`, `beside_loop` | a program that runs beside an execution, once or again and again |
+//! | `data_spec`, `data_set` | `[data]`: made once, restored before each iteration |
 //! | `server`, `running_server` | `[server]`, and when it is ready |
 //! | [`argv_element`] | one element of a command |
 //! | `trial` | one execution with everything around it |
@@ -31,6 +32,8 @@ pub mod argv_element;
 mod background_execution;
 mod beside_loop;
 pub mod catalogue;
+mod data_set;
+mod data_spec;
 pub mod definition;
 mod descendants;
 pub mod error;
@@ -54,6 +57,7 @@ mod trial;
 pub use background_execution::{BackgroundEnd, BackgroundExecution};
 pub use beside_loop::{BesideLoop, BesideRecord};
 pub use catalogue::{Catalogue, CatalogueError};
+pub use data_set::{DataSet, DataSetError, DataSetState, KnownDataSets};
 pub use definition::{Requirements, UntimedPhase, WorkloadDefinition};
 pub use descendants::{ExecutionOwner, end_process_tree, find_unknown_executions};
 pub use error::WorkloadError;

@@ -16,7 +16,7 @@ use crate::background_execution::{BackgroundEnd, BackgroundExecution};
 use crate::definition::WorkloadDefinition;
 use crate::error::WorkloadError;
 use crate::execution::{ExecutionEnd, execute_invocation};
-use crate::invocation::{HostPaths, Invocation, build_scope};
+use crate::invocation::{HostPaths, Invocation};
 use crate::server::ReadinessRule;
 
 /// Between two looks at whether it is ready.
@@ -181,7 +181,7 @@ impl WorkloadDefinition {
         host: &HostPaths,
     ) -> Result<Option<ServerInvocation>, WorkloadError> {
         let Some(server) = &self.server else { return Ok(None) };
-        let scope = build_scope(parameters, scope, host);
+        let scope = self.build_scope(parameters, scope, host)?;
         let build = |key: &str, argv: &[ArgvElement]| self.build_command(key, argv, &scope, host);
         let probe = build_probe(
             &server.ready,

@@ -7,6 +7,7 @@ use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::{Nanos, Scalar};
 
+use crate::data_set::{DataSetError, KnownDataSets};
 use crate::definition::{UntimedPhase, WorkloadDefinition};
 use crate::error::WorkloadError;
 use crate::execution::{WorkloadExecution, execute_invocation};
@@ -18,6 +19,9 @@ pub enum TrialError {
     /// One of its commands could not be run.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// What it works on cannot be had.
+    #[error(transparent)]
+    Data(#[from] DataSetError),
     /// A command around it failed.
     #[error("`{phase}` {failure}")]
     Phase {
@@ -32,6 +36,7 @@ impl Classify for TrialError {
     fn class(&self) -> ErrorClass {
         match self {
             TrialError::Workload(error) => error.class(),
+            TrialError::Data(error) => error.class(),
             TrialError::Phase { .. } => ErrorClass::WorkloadFailed,
         }
     }
@@ -61,6 +66,10 @@ pub fn try_workload(
     };
     let measure = || {
         run_phase(UntimedPhase::Setup)?;
+        if let Some(data) = definition.build_data_set(parameters, scope, host)? {
+            data.ensure(&[], limit, &stop, &mut KnownDataSets::default())?;
+            host.scratch.as_deref().map_or(Ok(()), |scratch| data.restore_to(scratch))?;
+        }
         let server = definition.build_server_invocation(parameters, scope, host)?;
         let server = server.map(|server| server.start(&[], &stop)).transpose()?;
         run_phase(UntimedPhase::Prepare)?;

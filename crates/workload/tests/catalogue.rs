@@ -38,6 +38,7 @@ fn every_definition_can_be_run_with_its_defaults() {
         perflab: "/bin/perflab".into(),
         scratch: Some("/tmp/scratch".into()),
         kept: Some("/tmp/kept".into()),
+        case: None,
         free_port: Some(4321),
     };
     for definition in Catalogue::embedded().unwrap().iter() {

@@ -38,7 +38,8 @@ fn invocation_with_parameters(
         given.iter().map(|(name, value)| ((*name).to_owned(), Scalar::from(*value))).collect();
     let scope = ExpressionScope::default();
     let parameters = definition.resolve_parameters(&given, &scope).unwrap();
-    let paths = HostPaths { perflab: "/bin/perflab".into(), scratch: None, kept: None, free_port: None };
+    let paths =
+        HostPaths { perflab: "/bin/perflab".into(), scratch: None, kept: None, case: None, free_port: None };
     definition.build_invocation(&parameters, &scope, &paths)
 }
 

@@ -171,6 +171,7 @@ fn try_workload(
         perflab: std::env::current_exe()?,
         scratch: path(&scratch),
         kept: path(&kept),
+        case: None,
         free_port: perflab_workload::find_free_port(),
     };
     let _executions =

@@ -218,6 +218,7 @@ fn command_lines(
         perflab: "perflab".into(),
         scratch: needs_scratch,
         kept: Some(format!("{SCRATCH}-kept").into()),
+        case: None,
         free_port: Some(perflab_workload::find_free_port().unwrap_or(1)),
     };
     let mut lines = Vec::new();
@@ -236,6 +237,9 @@ fn command_lines(
     };
     if let Some(invocation) = build_phase(UntimedPhase::Setup)? {
         add(UntimedPhase::Setup.key(), invocation);
+    }
+    if let Some(data) = definition.build_data_set(&case.parameters, &scope, &host)? {
+        add("data", data.into_invocation());
     }
     if let Some(server) = definition.build_server_invocation(&case.parameters, &scope, &host)? {
         add("server", server.into_invocation());

@@ -13,6 +13,7 @@ mod circles;
 mod compare;
 mod compared_rows;
 mod daemon;
+mod data_sets;
 mod decided;
 mod do_no_harm;
 mod documents;
