@@ -122,6 +122,16 @@ impl<'a> WorkloadExpansion<'a> {
         requested.extend(point.iter().map(|(name, _, value)| ((*name).to_owned(), (*value).clone())));
         requested
             .extend(varied_parameters(levels).map(|(name, level)| (name.to_owned(), level.value.clone())));
+        let values = self
+            .study
+            .values
+            .keys()
+            .filter(|name| self.workload.command.is_some() && !requested.contains_key(*name));
+        let values: Vec<(String, Scalar)> = values
+            .filter(|name| self.definition.parameters.contains_key(*name))
+            .filter_map(|name| Some((name.clone(), self.scope.get(name)?.clone())))
+            .collect();
+        requested.extend(values);
         let place = |problem: Problem| self.locate_problem(problem, point, levels);
         let resolved = self.definition.resolve_parameters(&requested, self.scope);
         let parameters = resolved.map_err(|found| found.into_iter().map(place).collect::<Vec<_>>())?;

@@ -69,7 +69,8 @@ pub fn named_parser<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
 #[derive(Debug)]
 pub struct App {
     archive: PathBuf,
-    workloads: Vec<PathBuf>,
+    /// Folders of definitions beside the shipped ones.
+    pub workloads: Vec<PathBuf>,
     /// table, json, csv or markdown
     pub format: OutputFormat,
     /// no talk on stderr but errors and warnings

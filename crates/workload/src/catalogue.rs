@@ -158,7 +158,7 @@ impl Catalogue {
             }
         }
         for (name, beside) in &study.beside {
-            if let Err(problems) = self.add(&write_beside_definition(name, beside)) {
+            if let Err(problems) = self.add(&write_beside_definition(name, beside, study)) {
                 let place = |problem: Problem| Problem {
                     key: format!("beside.{name}.command"),
                     span: None,

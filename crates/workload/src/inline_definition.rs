@@ -60,7 +60,7 @@ pub(crate) fn beside_definition_name(name: &str) -> String {
 }
 
 /// The definition of `[beside.NAME]`, as the file that it could be.
-pub(crate) fn write_beside_definition(name: &str, beside: &BesideSpec) -> TomlSource {
+pub(crate) fn write_beside_definition(name: &str, beside: &BesideSpec, study: &Study) -> TomlSource {
     let mut document = toml::Table::new();
     let mut put = |key: &str, value: Value| drop(document.insert(key.to_owned(), value));
     put("title", "runs beside iterations".into());
@@ -70,6 +70,10 @@ pub(crate) fn write_beside_definition(name: &str, beside: &BesideSpec) -> TomlSo
     if names_scratch(beside.command.templates()) {
         put("needs", scratch_need());
     }
+    let used = needed_names(beside.command.templates());
+    let values = study.values.keys().filter(|value| used.contains(*value));
+    let parameters = values.map(|value| (value.clone(), text_parameter()));
+    put("parameter", toml::Table::from_iter(parameters).into());
     put("metric", metric_rules(&[], &[]));
     // Keys and values are TOML's own: there is nothing that cannot be written.
     let text = toml::to_string(&document).unwrap_or_default();
@@ -168,8 +172,10 @@ fn parameter_names(name: &str, spec: &WorkloadSpec, study: &Study) -> Vec<String
     let factors = ours.map(|(factor, found)| found.key.as_deref().unwrap_or(factor));
     // A factor that the command does not name varies another workload.
     let factors = factors.filter(|factor| used.contains(*factor));
+    let values = study.values.keys().map(String::as_str).filter(|value| used.contains(*value));
     let mut names: Vec<String> = Vec::new();
-    for one in spec.parameters.keys().chain(spec.matrix.keys()).map(String::as_str).chain(factors) {
+    let own = spec.parameters.keys().chain(spec.matrix.keys()).map(String::as_str);
+    for one in own.chain(factors).chain(values) {
         if !names.iter().any(|known| known == one) {
             names.push(one.to_owned());
         }
@@ -251,6 +257,15 @@ levels = [1, 2]
         let catalogue = catalogue_of(text).unwrap();
         assert!(catalogue.get("w").unwrap().needs.scratch);
         assert!(catalogue.get_beside("b").unwrap().needs.scratch);
+    }
+
+    #[test]
+    fn the_studys_values_may_stand_in_commands() {
+        let text = "title = \"t\"\n[values]\nhalf = \"cpus / 2\"\nother = 1\n[workload.w]\n\
+                    command = \"w -j {{ half }}\"\n[beside.b]\ncommand = \"b {{ half }}\"\n";
+        let catalogue = catalogue_of(text).unwrap();
+        assert_eq!(catalogue.get("w").unwrap().parameters.keys().collect::<Vec<_>>(), ["half"]);
+        assert_eq!(catalogue.get_beside("b").unwrap().parameters.keys().collect::<Vec<_>>(), ["half"]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct WorkloadSpec {
     #[serde(default, rename = "use")]
     pub uses: Option<String>,
     /// A command of your own in place of a workload of the catalogue: a text for the shell, or a list of words. It is
-    /// timed; `{{ NAME }}` stands for a parameter, `{{ scratch }}` for an empty folder.
+    /// timed; `{{ NAME }}` stands for a parameter, a value of the study or a fact of the host, `{{ scratch }}` for an empty folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandLine>,
     /// What runs the texts among the commands: a shell such as `bash`, or `none`, which splits a text into words as a
@@ -70,7 +70,8 @@ pub struct WorkloadSpec {
 #[serde(deny_unknown_fields)]
 pub struct BesideSpec {
     /// Started before an iteration, again whenever it ends, and ended with all that it started after the iteration. A text for the
-    /// shell, or a list of words; `{{ NAME }}` stands for a fact of the host, `{{ scratch }}` for the iteration's folder.
+    /// shell, or a list of words; `{{ NAME }}` stands for a value of the study or a fact of the host,
+    /// `{{ scratch }}` for the iteration's folder.
     pub command: CommandLine,
     /// What runs a text, as of a workload's command (default: /bin/sh).
     #[serde(default, skip_serializing_if = "Option::is_none")]

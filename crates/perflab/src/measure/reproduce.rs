@@ -62,6 +62,8 @@ struct Reproduction {
     title: String,
     label: Option<String>,
     seed: u64,
+    /// folders of definitions that were named beside the shipped ones
+    workloads: Vec<String>,
     /// the study as it was run, as TOML
     study: String,
     /// what is not as it was
@@ -162,6 +164,7 @@ fn describe_run(context: &App, found: &RunDir, manifest: &Manifest) -> Result<Re
         title: manifest.study.title.clone(),
         label: manifest.label.clone(),
         seed: manifest.plan.seed,
+        workloads: context.workloads.iter().map(|folder| folder.display().to_string()).collect(),
         study: write_study(manifest)?,
         changed: changed.collect(),
         cases: manifest.plan.cases.iter().map(|case| describe_case(case, manifest, &catalogue)).collect(),
@@ -191,7 +194,8 @@ fn describe_case(case: &Case, manifest: &Manifest, catalogue: &Catalogue) -> Rep
     settings.extend(placement.map(|planned| format!("placed on {}", planned.placement)));
     let mut described = ReproducedCase { case: case.label(), settings, commands: Vec::new(), doubt: None };
     let Some(definition) = catalogue.get(&case.uses) else {
-        described.doubt = Some(format!("there is no workload `{}` here", case.uses));
+        described.doubt =
+            Some(format!("there is no workload `{}` here: name its folder by --workloads", case.uses));
         return described;
     };
     if manifest.plan.definitions.get(&case.uses).is_some_and(|digest| *digest != definition.digest) {
@@ -309,8 +313,10 @@ impl Reproduction {
         }
         let id: String = self.run.chars().take(ID_LETTERS).collect();
         let label = self.label.as_ref().map(|label| format!(" --label {}", quote_word(label)));
+        let folders: String =
+            self.workloads.iter().map(|folder| format!(" --workloads {}", quote_word(folder))).collect();
         text += &format!(
-            "\nset -eC\ncat > study-{id}.toml <<'{end}'\n{}\n{end}\nperflab run study-{id}.toml --seed {}{}\n",
+            "\nset -eC\ncat > study-{id}.toml <<'{end}'\n{}\n{end}\nperflab run study-{id}.toml --seed {}{}{folders}\n",
             self.study.trim_end(),
             self.seed,
             label.unwrap_or_default()
