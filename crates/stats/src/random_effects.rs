@@ -257,7 +257,7 @@ impl RestrictedFit {
             // Half the second derivatives of the determinants are minus the information, that of the criterion's first minus
             // the score.
             let information = determinants.second.map(|row| row.map(|second| -second / 2.0));
-            let Some(inverse) = invert(information, free) else { break };
+            let Some(inverse) = invert_matrix(information, free) else { break };
             let step: [f64; COMPONENTS] = std::array::from_fn(|at| {
                 inverse[at].iter().zip(whole.first).map(|(entry, first)| -entry * first / 2.0).sum()
             });
@@ -283,7 +283,7 @@ impl RestrictedFit {
             }
         }
         let information = determinants.second.map(|row| row.map(|second| -second / 2.0));
-        let covariance = invert(information, repeats).unwrap_or_default();
+        let covariance = invert_matrix(information, repeats).unwrap_or_default();
         RestrictedFit { variances, covariance, criterion: whole.value, moments }
     }
 
@@ -307,7 +307,7 @@ impl RestrictedFit {
 }
 
 /// The inverse of the rows and columns that count; zero elsewhere. `None` where it has none.
-fn invert(mut matrix: Square, counts: [bool; COMPONENTS]) -> Option<Square> {
+fn invert_matrix(mut matrix: Square, counts: [bool; COMPONENTS]) -> Option<Square> {
     let mut inverse = Square::default();
     for at in 0..COMPONENTS {
         for other in 0..COMPONENTS {

@@ -92,7 +92,7 @@ pub fn fit_scaling_law(points: &[(f64, f64)], law: ScalingLaw) -> Result<Scaling
         ScalingLaw::Amdahl => &[&[0], &[0, 1]],
         ScalingLaw::Universal => &[&[0], &[0, 1], &[0, 2], &[0, 1, 2]],
     };
-    let fits = free.iter().map(|free| descend(points, free));
+    let fits = free.iter().map(|free| descend_to_least_squares(points, free));
     let allowed = fits.filter(|fit| fit.contention >= 0.0 && fit.coherency >= 0.0 && fit.rate > 0.0);
     let best = allowed.min_by(|one, other| one.squares(points).total_cmp(&other.squares(points)));
     let best = best.ok_or(StatsError::Overflow)?;
@@ -107,7 +107,7 @@ pub fn fit_scaling_law(points: &[(f64, f64)], law: ScalingLaw) -> Result<Scaling
 const MOST_STEPS: usize = 500;
 
 /// Marquardt's descent over the free parameters (0 is γ, 1 is σ, 2 is κ), the others being 0.
-fn descend(points: &[(f64, f64)], free: &[usize]) -> ScalingFit {
+fn descend_to_least_squares(points: &[(f64, f64)], free: &[usize]) -> ScalingFit {
     let mut parameters = first_guess(points, free);
     let mut damping = 1e-3;
     let mut squares = ScalingFit::from_parameters(parameters).squares(points);
@@ -144,7 +144,7 @@ fn first_guess(points: &[(f64, f64)], free: &[usize]) -> [f64; 3] {
             matrix[row][3] += terms[*one] * n / x;
         }
     }
-    let linear = solve(matrix, free.len());
+    let linear = solve_equations(matrix, free.len());
     let mut guess = [0.0; 3];
     let first = linear.map_or(0.0, |linear| linear[0]);
     if first > 0.0 {
@@ -181,12 +181,12 @@ fn damped_step(
         }
     }
     (0..free.len()).for_each(|at| matrix[at][at] *= 1.0 + damping);
-    solve(matrix, free.len())
+    solve_equations(matrix, free.len())
 }
 
 /// Solves `size` equations by elimination with pivots, scaled to a diagonal of 1; the right side is in the last column. Sizes are
 /// one to three, so that every index is below 3.
-fn solve(mut matrix: [[f64; 4]; 3], size: usize) -> Option<[f64; 3]> {
+fn solve_equations(mut matrix: [[f64; 4]; 3], size: usize) -> Option<[f64; 3]> {
     let scales: [f64; 3] = std::array::from_fn(|at| matrix[at][at].abs().sqrt());
     for row in 0..size {
         if scales[row] <= 0.0 || !scales[row].is_finite() {

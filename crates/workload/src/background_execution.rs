@@ -97,7 +97,7 @@ impl BackgroundExecution {
 
     /// What it did, with the last lines that it printed.
     pub(crate) fn append_last_lines(&self, what: &str) -> String {
-        append_last_lines(what, &lock(&self.stdout), &lock(&self.stderr))
+        append_last_lines(what, &lock_output(&self.stdout), &lock_output(&self.stderr))
     }
 
     /// Whether it has printed the line that is waited for.
@@ -120,7 +120,7 @@ impl BackgroundExecution {
             // A thread that reads does not panic.
             let _ = reader.join();
         }
-        let taken = |output: &SharedOutput| std::mem::take(&mut *lock(output));
+        let taken = |output: &SharedOutput| std::mem::take(&mut *lock_output(output));
         BackgroundEnd { stdout: taken(&self.stdout), stderr: taken(&self.stderr), early_end }
     }
 
@@ -137,7 +137,7 @@ impl Drop for BackgroundExecution {
     }
 }
 
-fn lock(output: &SharedOutput) -> std::sync::MutexGuard<'_, CapturedOutput> {
+fn lock_output(output: &SharedOutput) -> std::sync::MutexGuard<'_, CapturedOutput> {
     output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -196,7 +196,7 @@ fn read_in_background(
                 Ok(0) => return,
                 Ok(length) => {
                     let printed = buffer.get(..length).unwrap_or_default();
-                    lock(&output).add(printed);
+                    lock_output(&output).add(printed);
                     watch.iter_mut().for_each(|watch| watch.look_at(printed));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

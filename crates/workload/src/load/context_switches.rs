@@ -19,7 +19,7 @@ enum SwitchBetween {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum CpuPlacement {
+enum SwitchPlacement {
     /// wherever the scheduler puts them
     Any,
     /// both on one CPU
@@ -40,8 +40,11 @@ pub(crate) fn measure_context_switches(
     let rounds = options.count("rounds", 50_000, 1)?;
     let between = options
         .choice("between", &[("threads", SwitchBetween::Threads), ("processes", SwitchBetween::Processes)])?;
-    let places =
-        [("any", CpuPlacement::Any), ("together", CpuPlacement::Together), ("apart", CpuPlacement::Apart)];
+    let places = [
+        ("any", SwitchPlacement::Any),
+        ("together", SwitchPlacement::Together),
+        ("apart", SwitchPlacement::Apart),
+    ];
     let placement = options.choice("placement", &places)?;
     let role = options.choice("role", &[("lead", PingRole::Lead), ("echo", PingRole::Echo)])?;
     options.require_all_used()?;
@@ -60,7 +63,7 @@ pub(crate) fn measure_context_switches(
     )
 }
 
-fn time_threads(rounds: usize, placement: CpuPlacement) -> Result<f64, LoadError> {
+fn time_threads(rounds: usize, placement: SwitchPlacement) -> Result<f64, LoadError> {
     let pipe = || io::pipe().map_err(LoadError::system_error("make a pipe"));
     let ((echo_in, lead_out), (lead_in, echo_out)) = (pipe()?, pipe()?);
     std::thread::scope(|scope| {
@@ -85,7 +88,7 @@ fn join_thread<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T, LoadError>
         .unwrap_or_else(|_| Err(LoadError::system_error("finish a thread")(io::Error::other("it panicked"))))
 }
 
-fn time_processes(rounds: usize, placement: CpuPlacement) -> Result<f64, LoadError> {
+fn time_processes(rounds: usize, placement: SwitchPlacement) -> Result<f64, LoadError> {
     let mut other = spawn_partner(placement)?;
     let pipes = (other.stdout.take(), other.stdin.take());
     let measured = match pipes {
@@ -103,12 +106,12 @@ fn time_processes(rounds: usize, placement: CpuPlacement) -> Result<f64, LoadErr
 }
 
 /// The other process: this program again, as `load context-switches --role echo`.
-fn spawn_partner(placement: CpuPlacement) -> Result<Child, LoadError> {
+fn spawn_partner(placement: SwitchPlacement) -> Result<Child, LoadError> {
     let own = std::env::current_exe().map_err(LoadError::system_error("find this program"))?;
     let placed = match placement {
-        CpuPlacement::Any => "any",
-        CpuPlacement::Together => "together",
-        CpuPlacement::Apart => "apart",
+        SwitchPlacement::Any => "any",
+        SwitchPlacement::Together => "together",
+        SwitchPlacement::Apart => "apart",
     };
     let arguments = ["load", "context-switches", "--role", "echo", "--placement", placed].map(OsString::from);
     let mut command = Command::new(own);
@@ -143,15 +146,15 @@ fn echo_bytes(mut questions: impl Read, mut answers: impl Write) -> io::Result<(
 }
 
 /// Ties the calling thread to its CPU; `side` is 0 for the one that asks and 1 for the one that answers.
-fn pin_to_cpu(placement: CpuPlacement, side: usize) -> Result<(), LoadError> {
-    if placement == CpuPlacement::Any {
+fn pin_to_cpu(placement: SwitchPlacement, side: usize) -> Result<(), LoadError> {
+    if placement == SwitchPlacement::Any {
         return Ok(());
     }
     let allowed = sched_getaffinity(None)
         .map_err(io::Error::from)
         .map_err(LoadError::system_error("read the CPU mask"))?;
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
-    let index = if placement == CpuPlacement::Apart { side } else { 0 };
+    let index = if placement == SwitchPlacement::Apart { side } else { 0 };
     let cpu = cpus.get(index).ok_or_else(|| invalid_value_error("placement", "`apart` needs two CPUs"))?;
     let mut one = CpuSet::new();
     one.set(*cpu);

@@ -54,8 +54,8 @@ pub(crate) const CASES: &[ScalingCase] = &[
         let file = make_sparse_file(folder)?;
         task.repeat(|| PageMapping::map_file(&file, MAPPED, MappingKind::Private).map(drop))
     }),
-    case("allocate-large", "malloc1", |task, _| allocate(task, MAPPED)),
-    case("allocate-small", "malloc2", |task, _| allocate(task, 1024)),
+    case("allocate-large", "malloc1", |task, _| allocate_over_and_over(task, MAPPED)),
+    case("allocate-small", "malloc2", |task, _| allocate_over_and_over(task, 1024)),
     case("open-own", "open1", |task, folder| open_and_close(task, &create_own_file(task, folder)?)),
     case("open-folder", "open2", |task, folder| {
         open_and_close(task, &create_file_in_own_folder(task, folder)?)
@@ -70,18 +70,20 @@ pub(crate) const CASES: &[ScalingCase] = &[
         read_over_and_over(task, &File::open(folder.join(SAME_LARGE_FILE))?)
     }),
     case("write-own", "write1", |task, folder| write_over_and_over(task, &tempfile::tempfile_in(folder)?)),
-    case("pread-own", "pread1", |task, folder| pread(task, &make_filled_file(folder, BLOCK)?, 0)),
-    case("pread-same", "pread2", |task, folder| pread(task, &File::open(folder.join(SAME_FILE))?, 0)),
+    case("pread-own", "pread1", |task, folder| pread_block(task, &make_filled_file(folder, BLOCK)?, 0)),
+    case("pread-same", "pread2", |task, folder| pread_block(task, &File::open(folder.join(SAME_FILE))?, 0)),
     case("pread-apart", "pread3", |task, folder| {
-        pread(task, &File::open(folder.join(SAME_FILE))?, own_offset(task))
+        pread_block(task, &File::open(folder.join(SAME_FILE))?, own_offset(task))
     }),
-    case("pwrite-own", "pwrite1", |task, folder| pwrite(task, &tempfile::tempfile_in(folder)?, 0)),
-    case("pwrite-same", "pwrite2", |task, folder| pwrite(task, &open_same_file(folder)?, 0)),
-    case("pwrite-apart", "pwrite3", |task, folder| pwrite(task, &open_same_file(folder)?, own_offset(task))),
-    case("seek-own", "lseek1", |task, folder| seek(task, &make_filled_file(folder, BLOCK)?)),
-    case("seek-same", "lseek2", |task, folder| seek(task, &open_same_file(folder)?)),
-    case("poll-1", "poll1", |task, folder| poll(task, folder, 1)),
-    case("poll-128", "poll2", |task, folder| poll(task, folder, 128)),
+    case("pwrite-own", "pwrite1", |task, folder| pwrite_block(task, &tempfile::tempfile_in(folder)?, 0)),
+    case("pwrite-same", "pwrite2", |task, folder| pwrite_block(task, &open_same_file(folder)?, 0)),
+    case("pwrite-apart", "pwrite3", |task, folder| {
+        pwrite_block(task, &open_same_file(folder)?, own_offset(task))
+    }),
+    case("seek-own", "lseek1", |task, folder| seek_to_start(task, &make_filled_file(folder, BLOCK)?)),
+    case("seek-same", "lseek2", |task, folder| seek_to_start(task, &open_same_file(folder)?)),
+    case("poll-1", "poll1", |task, folder| poll_files(task, folder, 1)),
+    case("poll-128", "poll2", |task, folder| poll_files(task, folder, 128)),
     case("eventfd", "eventfd1", |task, _| {
         let counter = rustix::event::eventfd(0, EventfdFlags::empty())?;
         pass_through(task, &counter, &counter, 1_u64.to_ne_bytes())
@@ -129,7 +131,9 @@ pub(crate) const CASES: &[ScalingCase] = &[
         let file = tempfile::tempfile_in(folder)?;
         count_pairs(task, || take_and_drop_lease(&file))
     }),
-    case("fallocate-own", "fallocate2", |task, folder| fallocate(task, &tempfile::tempfile_in(folder)?)),
+    case("fallocate-own", "fallocate2", |task, folder| {
+        allocate_file_parts(task, &tempfile::tempfile_in(folder)?)
+    }),
     case("dup", "dup1", |task, folder| {
         let file = tempfile::tempfile_in(folder)?;
         task.repeat(|| Ok(rustix::io::dup(&file).map(drop)?))
@@ -262,7 +266,7 @@ fn flush_tlb(
     }
 }
 
-fn allocate(task: &Task<'_>, size: usize) -> io::Result<()> {
+fn allocate_over_and_over(task: &Task<'_>, size: usize) -> io::Result<()> {
     if size > BLOCK {
         return task.repeat(|| allocate_and_free(size));
     }
@@ -314,12 +318,12 @@ fn write_over_and_over(task: &Task<'_>, file: &File) -> io::Result<()> {
     })
 }
 
-fn pread(task: &Task<'_>, file: &File, offset: u64) -> io::Result<()> {
+fn pread_block(task: &Task<'_>, file: &File, offset: u64) -> io::Result<()> {
     let mut buffer = [0_u8; BLOCK];
     task.repeat(|| require_all_bytes(rustix::io::pread(file, &mut buffer, offset)?))
 }
 
-fn pwrite(task: &Task<'_>, file: &File, offset: u64) -> io::Result<()> {
+fn pwrite_block(task: &Task<'_>, file: &File, offset: u64) -> io::Result<()> {
     let buffer = [0_u8; BLOCK];
     task.repeat(|| require_all_bytes(rustix::io::pwrite(file, &buffer, offset)?))
 }
@@ -328,7 +332,7 @@ fn require_all_bytes(done: usize) -> io::Result<()> {
     if done == BLOCK { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-fn seek(task: &Task<'_>, file: &File) -> io::Result<()> {
+fn seek_to_start(task: &Task<'_>, file: &File) -> io::Result<()> {
     task.repeat(|| {
         rustix::fs::seek(file, SeekFrom::Start(0))?;
         Ok(())
@@ -336,7 +340,7 @@ fn seek(task: &Task<'_>, file: &File) -> io::Result<()> {
 }
 
 /// Asks whether so many files can be written, without waiting; the question is written anew each time.
-fn poll(task: &Task<'_>, folder: &Path, files: usize) -> io::Result<()> {
+fn poll_files(task: &Task<'_>, folder: &Path, files: usize) -> io::Result<()> {
     let files: Vec<File> = (0..files).map(|_| tempfile::tempfile_in(folder)).collect::<io::Result<_>>()?;
     let mut asked: Vec<PollFd<'_>> =
         files.iter().map(|file| PollFd::new(file.as_fd(), PollFlags::POLLOUT)).collect();
@@ -423,7 +427,7 @@ fn lock_file(task: &Task<'_>, file: &File) -> io::Result<()> {
 }
 
 /// Allocates a file part by part, and empties it when it is whole.
-fn fallocate(task: &Task<'_>, file: &File) -> io::Result<()> {
+fn allocate_file_parts(task: &Task<'_>, file: &File) -> io::Result<()> {
     let mut offset = 0;
     task.repeat(|| {
         rustix::fs::fallocate(file, FallocateFlags::empty(), offset, ALLOCATED)?;
