@@ -13,7 +13,9 @@ use std::path::Path;
 
 use perflab_model::operation::TracedIteration;
 use perflab_model::series::SeriesGap;
-use perflab_model::{IterationRecord, Manifest, Nanos, RunEvent, RunEventKind, RunStatus};
+use perflab_model::{
+    IterationRecord, Manifest, Nanos, RunEvent, RunEventKind, RunStatus, TargetVariantRecord,
+};
 
 use crate::error::ArchiveError;
 use crate::journal::{JournalReader, OutputLogWriter, event_kind, kind};
@@ -89,13 +91,23 @@ struct ClosingFacts {
     misfits: Vec<SeriesGap>,
     damaged: u64,
     traced: Vec<(TracedIteration, String)>,
+    variants: Vec<TargetVariantRecord>,
 }
 
 impl ClosingFacts {
     fn from_manifest(stored: &Manifest) -> Self {
         let (overhead, facts) = (stored.overhead, stored.facts.clone());
         let (last, status) = (stored.anchor.monotonic, RunStatus::Interrupted);
-        ClosingFacts { last, status, overhead, facts, misfits: Vec::new(), damaged: 0, traced: Vec::new() }
+        ClosingFacts {
+            last,
+            status,
+            overhead,
+            facts,
+            misfits: Vec::new(),
+            damaged: 0,
+            traced: Vec::new(),
+            variants: Vec::new(),
+        }
     }
 
     /// Events to be added to the journal, and the manifest of the closed run.
@@ -105,7 +117,7 @@ impl ClosingFacts {
         let gaps = self.misfits.into_iter().map(|gap| RunEvent::new(at, RunEventKind::Gap(gap)));
         let notes = gaps.chain(damage).collect();
         let (status, overhead, facts) = (self.status, self.overhead, self.facts);
-        (notes, Manifest { status, overhead, facts, ..stored })
+        (notes, Manifest { status, overhead, facts, variants: self.variants, ..stored })
     }
 }
 
@@ -191,6 +203,7 @@ fn route_event(
             ending.traced.push((TracedIteration { slot, target: event.target }, tracer));
         }
         RunEventKind::Facts(facts) => ending.facts.extend(facts),
+        RunEventKind::VariantBegan(variant) => ending.variants.push(*variant),
         RunEventKind::Ended { status, overhead } => {
             (ending.status, ending.overhead) = (final_status(status), overhead)
         }

@@ -39,6 +39,7 @@ fn event_name(what: &RunEventKind) -> &'static str {
         RunEventKind::Traced { .. } => "traced",
         RunEventKind::Released { .. } => "released",
         RunEventKind::Clock(_) => "clock",
+        RunEventKind::VariantBegan(_) => "variant-began",
         RunEventKind::TargetLost { .. } => "target-lost",
         RunEventKind::Ended { .. } => "ended",
     }
@@ -54,6 +55,6 @@ fn every_kind_of_event_has_an_example_that_is_written_just_so() {
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
         shown.insert(event_name(&event.what));
     }
-    assert_eq!(shown.len(), 22, "{shown:?}");
+    assert_eq!(shown.len(), 23, "{shown:?}");
     shown.iter().for_each(|name| assert!(document.contains(&format!("`{name}`")), "{name} is not described"));
 }

@@ -8,7 +8,8 @@ use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::study::LostTargetPolicy;
 use perflab_model::{
-    Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot, remove_control_characters,
+    Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot, TargetRecord,
+    remove_control_characters,
 };
 use perflab_observe::monotonic_now;
 
@@ -102,7 +103,8 @@ impl<'c, 'a> BootRound<'c, 'a> {
             TargetRole::Everything => (ConnectedTargets::none(waker)?, Vec::new()),
             _ => {
                 let show = |all| run_state.report_activity(all);
-                let (planned, machine) = (&run_state.targets, run_state.machine);
+                let planned = run_state.targets_of_slot(slots.first().map(|(_, slot)| slot));
+                let machine = run_state.machine;
                 ConnectedTargets::launch_all(planned, machine, waker, run_state.stop, &show)?
             }
         };
@@ -598,10 +600,17 @@ impl<'c, 'a> BootRound<'c, 'a> {
                 let reason = lost.lost.clone().unwrap_or_default();
                 return Err(ConductError::Target { target: lost.name.clone(), reason });
             }
-            let records = self.targets.sessions.iter().map(|session| session.target_record(now)).collect();
-            self.run_state.begin(records)?;
+            self.run_state.begin(self.target_records(now))?;
         }
-        Ok(())
+        let planned = self.pending_slots.front().and_then(|(_, slot)| self.run_state.new_variant(slot));
+        match planned {
+            Some(planned) => self.run_state.report_variant(planned, self.target_records(now)),
+            None => Ok(()),
+        }
+    }
+
+    fn target_records(&self, now: Nanos) -> Vec<TargetRecord> {
+        self.targets.sessions.iter().map(|session| session.target_record(now)).collect()
     }
 
     /// Lets the iteration begin at one instant, a little later, everywhere.

@@ -79,6 +79,14 @@ pub enum ConductError {
         /// why
         reason: String,
     },
+    /// A target cannot be as a level says.
+    #[error("{levels}")]
+    Variant {
+        /// factors and levels
+        levels: String,
+        /// why
+        source: Box<ConductError>,
+    },
     /// Agents cannot be waited for.
     #[error("cannot speak to the targets")]
     Speak {
@@ -106,6 +114,7 @@ impl Classify for ConductError {
             | ConductError::Level { .. }
             | ConductError::Hook { .. }
             | ConductError::Early { .. } => ErrorClass::Environment,
+            ConductError::Variant { source, .. } => source.class(),
             ConductError::LeftChanged(_) => ErrorClass::SettingsLeft,
             ConductError::Scratch { source, .. }
             | ConductError::Speak { source }

@@ -15,12 +15,12 @@ use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 use perflab_model::placement::Placement;
 use perflab_model::study::{
-    BesideSpec, FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, StudyList, TargetSpec,
+    BesideSpec, FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, StudyList, TargetKey, TargetSpec,
     find_study_problems,
 };
 use perflab_model::{
     Case, Facts, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget,
-    Problem, RunPlan, Scalar, Slot, Study,
+    PlannedTargetVariant, Problem, RunPlan, Scalar, Slot, Study,
 };
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -70,11 +70,15 @@ pub fn plan_study(
         return Err(problems);
     }
     let seed = study.run.seed.unwrap_or(choices.seed);
+    let target_variants = plan_target_variants(&study, &cases);
+    let groups = group_by_start(&cases, &study.run, &target_variants);
+    let starts = study.run.boots.saturating_mul(u32::try_from(groups.len()).unwrap_or(u32::MAX).max(1));
+    let slots = order_slots(&groups, &study.run, seed);
     Ok(RunPlan {
         seed,
         order: order_name(study.run.order).into(),
-        slots: assign_layouts(order_slots(cases.len() as u32, &study.run, seed), &study.run, seed),
-        layouts: draw_layouts(&study.run, seed),
+        slots: assign_layouts(slots, starts, &study.run, seed),
+        layouts: draw_layouts(starts, &study.run, seed),
         factors: level_names(&study),
         definitions: workload_digests(&study, catalogue),
         metrics: declared_metrics(&study, catalogue),
@@ -87,7 +91,8 @@ pub fn plan_study(
         cases,
         settings,
         disks,
-        targets: plan_targets(&study),
+        targets: target_variants.first().map_or_else(|| plan_targets(&study), |first| first.targets.clone()),
+        target_variants,
         participation: plan_participation(&study),
         placements: plan_placements(&study),
         besides: plan_besides(&study),
@@ -198,6 +203,36 @@ fn plan_targets(study: &Study) -> Vec<PlannedTarget> {
     targets
 }
 
+/// The targets at each combination of levels of the factors over their keys that a case has.
+fn plan_target_variants(study: &Study, cases: &[Case]) -> Vec<PlannedTargetVariant> {
+    let varied: Vec<_> =
+        study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Target).collect();
+    let mut variants: Vec<PlannedTargetVariant> = Vec::new();
+    if varied.is_empty() {
+        return variants;
+    }
+    for case in cases {
+        let of_case = |(name, _): &&(&String, &perflab_model::study::Factor)| {
+            Some(((*name).clone(), case.levels.get(*name)?.clone()))
+        };
+        let levels: IndexMap<String, String> = varied.iter().filter_map(|one| of_case(&one)).collect();
+        if variants.iter().any(|variant| variant.levels == levels) {
+            continue;
+        }
+        let mut changed = study.clone();
+        for (name, factor) in &varied {
+            let level = factor.levels.iter().find(|level| levels.get(*name) == Some(&level.name));
+            let Some((level, key)) = level.zip(factor.key.as_deref().map(TargetKey::new)) else { continue };
+            for (_, spec) in changed.target.iter_mut().filter(|(target, _)| key.concerns(target)) {
+                // What it cannot be was refused when the study was read.
+                *spec = key.apply(spec, &level.value).unwrap_or_else(|_| spec.clone());
+            }
+        }
+        variants.push(PlannedTargetVariant { levels, targets: plan_targets(&changed) });
+    }
+    variants
+}
+
 /// Whether a workload of these cases needs a scratch directory, or what runs beside them.
 pub(crate) fn needs_scratch(study: &Study, cases: &[Case], catalogue: &Catalogue) -> bool {
     let used = cases.iter().filter_map(|case| catalogue.get(&case.uses));
@@ -295,21 +330,50 @@ fn order_name(order: SlotOrder) -> &'static str {
     }
 }
 
-/// All slots of `cases` cases, in every boot anew. The same seed gives the same order on every machine.
-fn order_slots(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
+/// Which cases share a start of the targets, by their numbers: all of them, unless each has its own, or the targets vary.
+fn group_by_start(cases: &[Case], rules: &RunRules, variants: &[PlannedTargetVariant]) -> Vec<Vec<u32>> {
+    let numbered = (0_u32..).zip(cases);
+    if rules.boot_each_case {
+        return numbered.map(|(number, _)| vec![number]).collect();
+    }
+    let is_own = |case: &Case, variant: &PlannedTargetVariant| {
+        variant.levels.iter().all(|(factor, level)| case.levels.get(factor) == Some(level))
+    };
+    let mut groups: IndexMap<Option<usize>, Vec<u32>> = IndexMap::new();
+    for (number, case) in numbered {
+        let variant = variants.iter().position(|variant| is_own(case, variant));
+        groups.entry(variant).or_default().push(number);
+    }
+    groups.into_values().collect()
+}
+
+/// All slots, in every boot anew: each of `groups` has a start of the targets of its own, by whose numbers boots are told apart.
+/// The same seed gives the same order on every machine.
+fn order_slots(groups: &[Vec<u32>], rules: &RunRules, seed: u64) -> Vec<Slot> {
+    let starts = u32::try_from(groups.len()).unwrap_or(u32::MAX).max(1);
     let boot = |boot: u32| {
-        let slots = order_one_boot(cases, rules, seed.wrapping_add(u64::from(boot)));
-        slots.into_iter().map(move |slot| Slot { boot, ..slot })
+        let ordered = order_one_boot(groups, rules, seed.wrapping_add(u64::from(boot)));
+        let number = move |start: u32| boot.saturating_mul(starts).saturating_add(start);
+        let numbered = (0_u32..).zip(ordered);
+        numbered.flat_map(move |(start, slots)| {
+            slots.into_iter().map(move |slot| Slot { boot: number(start), ..slot })
+        })
     };
     (0..rules.boots).flat_map(boot).collect()
 }
 
-fn order_one_boot(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
-    match rules.order {
-        SlotOrder::Randomised if rules.boot_each_case => order_case_by_case(cases, rules, seed),
-        SlotOrder::Sequential => (0..cases).flat_map(|case| one_case_slots(case, rules)).collect(),
-        SlotOrder::Randomised => randomised_blocks(cases, rules, seed),
+/// The slots of each start in one boot. Groups are shuffled, so that no level always comes first, and so are the cases of each.
+fn order_one_boot(groups: &[Vec<u32>], rules: &RunRules, seed: u64) -> Vec<Vec<Slot>> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut groups: Vec<&Vec<u32>> = groups.iter().collect();
+    if rules.order == SlotOrder::Randomised && groups.len() > 1 {
+        groups.shuffle(&mut random);
     }
+    let slots = |cases: &Vec<u32>| match rules.order {
+        SlotOrder::Randomised if cases.len() > 1 => randomised_blocks(cases, rules, &mut random),
+        _ => cases.iter().flat_map(|case| one_case_slots(*case, rules)).collect(),
+    };
+    groups.into_iter().map(slots).collect()
 }
 
 fn one_case_slots(case: u32, rules: &RunRules) -> impl Iterator<Item = Slot> + use<> {
@@ -319,25 +383,15 @@ fn one_case_slots(case: u32, rules: &RunRules) -> impl Iterator<Item = Slot> + u
     (0..rules.warmup).map(slot(true)).chain((0..rules.max_iterations()).map(slot(false)))
 }
 
-/// One case after the other, the cases shuffled: each has a start of the targets of its own, so that a block is what one
-/// boot holds.
-fn order_case_by_case(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
-    let mut order: Vec<u32> = (0..cases).collect();
-    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-    order.into_iter().flat_map(|case| one_case_slots(case, rules)).collect()
-}
-
-fn randomised_blocks(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
+fn randomised_blocks(cases: &[u32], rules: &RunRules, random: &mut ChaCha8Rng) -> Vec<Slot> {
     let warm = (0..rules.warmup).map(|block| (block, true));
     let blocks = warm.chain((0..rules.max_iterations()).map(|block| (block, false)));
-    blocks.flat_map(|(block, warmup)| shuffled_block(cases, block, warmup, &mut random)).collect()
+    blocks.flat_map(|(block, warmup)| shuffled_block(cases, block, warmup, random)).collect()
 }
 
-fn shuffled_block(cases: u32, block: u32, warmup: bool, random: &mut ChaCha8Rng) -> Vec<Slot> {
-    let mut slots: Vec<Slot> = (0..cases)
-        .map(|case| Slot { case, iteration: block, block, warmup, boot: 0, layout: None })
-        .collect();
+fn shuffled_block(cases: &[u32], block: u32, warmup: bool, random: &mut ChaCha8Rng) -> Vec<Slot> {
+    let slot = |case: &u32| Slot { case: *case, iteration: block, block, warmup, boot: 0, layout: None };
+    let mut slots: Vec<Slot> = cases.iter().map(slot).collect();
     slots.shuffle(random);
     slots
 }
@@ -346,7 +400,7 @@ fn shuffled_block(cases: u32, block: u32, warmup: bool, random: &mut ChaCha8Rng)
 const LAYOUT_STREAM: u64 = 1;
 
 /// The layouts of a run, those of each boot together: as built, and others that the seed draws. None where there is only one.
-fn draw_layouts(rules: &RunRules, seed: u64) -> Vec<PlannedLayout> {
+fn draw_layouts(starts: u32, rules: &RunRules, seed: u64) -> Vec<PlannedLayout> {
     if rules.layout <= 1 {
         return Vec::new();
     }
@@ -360,16 +414,16 @@ fn draw_layouts(rules: &RunRules, seed: u64) -> Vec<PlannedLayout> {
             seed: random.random_range(1..=u32::MAX),
         },
     };
-    (0..rules.boots.saturating_mul(rules.layout)).map(&mut draw).collect()
+    (0..starts.saturating_mul(rules.layout)).map(&mut draw).collect()
 }
 
 /// Gives each block its layout: all of a boot in random order, then all of them again.
-fn assign_layouts(mut slots: Vec<Slot>, rules: &RunRules, seed: u64) -> Vec<Slot> {
+fn assign_layouts(mut slots: Vec<Slot>, starts: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
     if rules.layout <= 1 {
         return slots;
     }
     let blocks = rules.max_iterations().max(rules.warmup);
-    for boot in 0..rules.boots {
+    for boot in 0..starts {
         let mut random = ChaCha8Rng::seed_from_u64(seed.wrapping_add(u64::from(boot)));
         random.set_stream(LAYOUT_STREAM);
         let mut round: Vec<u32> = (0..rules.layout).map(|layout| boot * rules.layout + layout).collect();
@@ -470,6 +524,56 @@ levels = ["old", "new"]
         let counts: Vec<Option<u32>> =
             plan.cases.iter().map(|case| Some(plan.case_participation(case)?.targets)).collect();
         assert_eq!(counts, [Some(1), Some(3)]);
+    }
+
+    #[test]
+    fn each_level_of_a_targets_key_has_its_own_start_in_every_boot() {
+        let text = "title = \"t\"\nrun = { boots = 3, iterations = 2, warmup = 0 }\n[workload.context-switches]\n\
+                    [workload.memory-bandwidth]\n[target.guest]\nkind = \"vm\"\nkernel = \"debian-cloud\"\ncount = 2\nappend = [\"quiet\"]\n\
+                    [factor.words]\nkind = \"target\"\nkey = \"append\"\nlevels = [\"\", \"nokaslr\"]\n";
+        let plan = plan_text(text, &PlanChoices { seed: 7, ..PlanChoices::default() }).unwrap();
+        let appended: Vec<(&str, usize, &[String])> = plan
+            .target_variants
+            .iter()
+            .map(|one| (&*one.levels["words"], one.targets.len(), &*one.targets[1].spec.append))
+            .collect();
+        let [quiet, both] = [vec!["quiet".to_owned()], vec!["quiet".to_owned(), "nokaslr".to_owned()]];
+        assert_eq!(appended, [("", 2, &*quiet), ("nokaslr", 2, &*both)]);
+        let starts: Vec<&[Slot]> = plan.slots.chunk_by(|a, b| a.boot == b.boot).collect();
+        assert_eq!(starts.len(), 3 * 2);
+        let variant = |slot: &Slot| plan.case_target_variant(&plan.cases[slot.case as usize]).unwrap();
+        for boot in starts.chunks(2) {
+            let mut variants: Vec<usize> = boot.iter().map(|start| variant(&start[0])).collect();
+            variants.sort_unstable();
+            assert_eq!(variants, [0, 1]);
+            // Two workloads, two iterations, in one start.
+            assert!(boot.iter().all(
+                |start| start.len() == 4 && start.iter().all(|slot| variant(slot) == variant(&start[0]))
+            ));
+        }
+        let kernels = text.replace("kernel = \"debian-cloud\"\n", "").replace("append\"\n", "kernel\"\n");
+        let plan = plan_text(&kernels, &PlanChoices::default()).unwrap();
+        assert_eq!(plan.target_variants[1].targets[0].spec.kernel.as_deref(), Some("nokaslr"));
+        let refused =
+            |from: &str, to: &str| plan_text(&text.replace(from, to), &PlanChoices::default()).unwrap_err();
+        insta::assert_snapshot!([
+            refused("key = \"append\"\n", ""),
+            refused("key = \"append\"", "key = \"apend\""),
+            refused("key = \"append\"", "key = \"other.append\""),
+            refused("key = \"append\"", "key = \"cpus\""),
+            refused("iterations = 2", "until = \"precision 1%, at most 9\""),
+            refused("kernel = \"debian-cloud\"\n", ""),
+        ].join("\n"), @r#"
+s.toml:10:9: `factor.words`: a factor of kind `target` needs a `key`; add `key = "kernel"`
+s.toml:13:11: `factor.words.levels[0]`: a target has no key `apend` that varies; did you mean `append`?
+s.toml:13:15: `factor.words.levels[1]`: a target has no key `apend` that varies; did you mean `append`?
+s.toml:12:1: `factor.words.key`: the study has no such target; add `[target.guest]`, or name one: key = "guest.kernel"
+s.toml:13:11: `factor.words.levels[0]`: `cpus` cannot be that: invalid type: string "", expected a whole number, 0 or more; see `[target]` in docs/guests.md
+s.toml:13:15: `factor.words.levels[1]`: `cpus` cannot be that: invalid type: string "nokaslr", expected a whole number, 0 or more; see `[target]` in docs/guests.md
+s.toml:2:20: `run.until`: looks at iterations, and with `boots` a boot is what counts; give a number of `iterations`, and more `boots`
+s.toml:10:9: `factor.words`: starts targets anew, which does not go with `until`; give a number of `iterations`, and `boots`
+s.toml:5:9: `target.guest`: needs `kernel`; add `kernel = "debian-cloud"` (`perflab kernel list`), or a file
+"#);
     }
 
     #[test]
@@ -629,13 +733,20 @@ s.toml:3:28: `workload.memory-bandwidth.matrix.treads[2]`: workload `memory-band
         );
     }
 
+    fn order_cases(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
+        let each = |case| vec![case];
+        let groups =
+            if rules.boot_each_case { (0..cases).map(each).collect() } else { vec![(0..cases).collect()] };
+        order_slots(&groups, rules, seed)
+    }
+
     fn run_rules(order: SlotOrder) -> RunRules {
         RunRules { iterations: 20, warmup: 1, order, ..RunRules::default() }
     }
 
     #[test]
     fn every_block_holds_every_case_once() {
-        let slots = order_slots(5, &run_rules(SlotOrder::Randomised), 7);
+        let slots = order_cases(5, &run_rules(SlotOrder::Randomised), 7);
         assert_eq!(slots.len(), 21 * 5);
         for block in slots.chunks(5) {
             let mut cases: Vec<u32> = block.iter().map(|slot| slot.case).collect();
@@ -648,16 +759,17 @@ s.toml:3:28: `workload.memory-bandwidth.matrix.treads[2]`: workload `memory-band
     #[test]
     fn a_seed_fixes_the_order_and_another_changes_it() {
         let rules = run_rules(SlotOrder::Randomised);
-        assert_eq!(order_slots(5, &rules, 7), order_slots(5, &rules, 7));
-        assert_ne!(order_slots(5, &rules, 7), order_slots(5, &rules, 8));
+        assert_eq!(order_cases(5, &rules, 7), order_cases(5, &rules, 7));
+        assert_ne!(order_cases(5, &rules, 7), order_cases(5, &rules, 8));
     }
 
     #[test]
     fn each_case_by_itself_in_every_boot_and_in_another_order_each_time() {
         let rules = RunRules { boot_each_case: true, boots: 4, ..run_rules(SlotOrder::Randomised) };
-        let slots = order_slots(3, &rules, 7);
+        let slots = order_cases(3, &rules, 7);
         assert_eq!(slots.len(), 4 * 3 * 21);
         let starts: Vec<(u32, u32)> = slots.chunks(21).map(|one| (one[0].boot, one[0].case)).collect();
+        assert!(starts.iter().map(|(boot, _)| *boot).eq(0..12), "each start is a boot of its own");
         for (start, chunk) in starts.iter().zip(slots.chunks(21)) {
             assert!(chunk.iter().all(|slot| (slot.boot, slot.case) == *start));
         }
@@ -670,13 +782,13 @@ s.toml:3:28: `workload.memory-bandwidth.matrix.treads[2]`: workload `memory-band
     #[test]
     fn layouts_are_the_seeds_and_every_case_meets_each_equally_often() {
         let rules = RunRules { layout: 4, iterations: 12, boots: 2, ..run_rules(SlotOrder::Randomised) };
-        let layouts = draw_layouts(&rules, 7);
-        assert_eq!(layouts, draw_layouts(&rules, 7));
-        assert_ne!(layouts, draw_layouts(&rules, 8));
+        let layouts = draw_layouts(2, &rules, 7);
+        assert_eq!(layouts, draw_layouts(2, &rules, 7));
+        assert_ne!(layouts, draw_layouts(2, &rules, 8));
         let built: Vec<usize> = (0..8).filter(|index| layouts[*index].is_as_built()).collect();
         assert_eq!((layouts.len(), built), (8, vec![0, 4]));
         assert!(layouts.iter().all(|layout| layout.padding < 4096 && layout.padding % 16 == 0));
-        let slots = assign_layouts(order_slots(3, &rules, 7), &rules, 7);
+        let slots = assign_layouts(order_cases(3, &rules, 7), 2, &rules, 7);
         for (boot, layout) in (0..8).map(|layout| (layout / 4, layout)) {
             for case in 0..3 {
                 let is_there =
@@ -689,15 +801,15 @@ s.toml:3:28: `workload.memory-bandwidth.matrix.treads[2]`: workload `memory-band
             assert!(block.iter().all(|slot| slot.layout == block[0].layout), "{block:?}");
         }
         let of = |slots: &[Slot]| slots.iter().map(|slot| slot.layout).collect::<Vec<_>>();
-        assert_ne!(of(&slots), of(&assign_layouts(order_slots(3, &rules, 8), &rules, 8)));
+        assert_ne!(of(&slots), of(&assign_layouts(order_cases(3, &rules, 8), 2, &rules, 8)));
         let unvaried = run_rules(SlotOrder::Randomised);
-        assert!(draw_layouts(&unvaried, 7).is_empty());
-        assert!(order_slots(3, &unvaried, 7).iter().all(|slot| slot.layout.is_none()));
+        assert!(draw_layouts(1, &unvaried, 7).is_empty());
+        assert!(order_cases(3, &unvaried, 7).iter().all(|slot| slot.layout.is_none()));
     }
 
     #[test]
     fn a_sequential_order_finishes_a_case_before_the_next() {
-        let slots = order_slots(2, &run_rules(SlotOrder::Sequential), 0);
+        let slots = order_cases(2, &run_rules(SlotOrder::Sequential), 0);
         assert!(slots[..21].iter().all(|slot| slot.case == 0));
         assert!(slots[0].warmup && !slots[1].warmup && slots[21].warmup);
     }

@@ -404,6 +404,7 @@ mod tests {
             boot_id: String::new(),
             target: "host".into(),
             targets: Vec::new(),
+            variants: Vec::new(),
             anchor: ClockAnchor::default(),
             status: RunStatus::Running,
             overhead: Overhead::default(),

@@ -44,9 +44,7 @@ pub fn conduct_run(
         preflight::install_missing(manifest, &machine.catalogue, &stream)?;
     }
     preflight::check_environment(manifest, machine, permissions, role)?;
-    let targets: Vec<LaunchableTarget> =
-        manifest.plan.targets.iter().cloned().map(LaunchableTarget::resolve).collect();
-    preflight::check_targets(&targets, manifest.study.run.on_lost_target)?;
+    let targets = resolve_targets(manifest)?;
     stream.send_phase(RunPhase::Prepare)?;
     let run = RunContext { machine, manifest, stop, stream };
     std::thread::scope(|scope| {
@@ -64,17 +62,36 @@ pub fn conduct_run(
             tally: RunTally::default(),
             failure: None,
             cost: Overhead::default(),
+            variants: Vec::new(),
             stack_merger: StackMerger::default(),
         };
         run_state.run()
     })
 }
 
-/// The slots of each start of the targets, with their numbers: those of a boot, or of a case in it.
+/// The targets, by the variants of the plan; one that varies nothing has one. All are looked at before anything is started.
+fn resolve_targets(manifest: &Manifest) -> Result<Vec<Vec<LaunchableTarget>>, ConductError> {
+    let plan = &manifest.plan;
+    let variants = plan.target_variants.iter().map(|variant| (Some(&variant.levels), &variant.targets));
+    let all = variants.chain(plan.target_variants.is_empty().then_some((None, &plan.targets)));
+    let mut resolved = Vec::new();
+    for (levels, targets) in all {
+        let targets: Vec<LaunchableTarget> = targets.iter().cloned().map(LaunchableTarget::resolve).collect();
+        preflight::check_targets(&targets, manifest.study.run.on_lost_target).map_err(|error| {
+            let Some(levels) = levels else { return error };
+            let levels: Vec<String> =
+                levels.iter().map(|(factor, level)| format!("factor `{factor}`, level `{level}`")).collect();
+            ConductError::Variant { levels: levels.join("; "), source: Box::new(error) }
+        })?;
+        resolved.push(targets);
+    }
+    Ok(resolved)
+}
+
+/// The slots of each start of the targets, with their numbers.
 fn split_into_rounds(manifest: &Manifest) -> Vec<Vec<(u32, Slot)>> {
-    let each = manifest.study.run.boot_each_case;
     let numbered: Vec<(u32, Slot)> = (0_u32..).zip(manifest.plan.slots.iter().copied()).collect();
-    let same = |a: &(u32, Slot), b: &(u32, Slot)| a.1.boot == b.1.boot && (!each || a.1.case == b.1.case);
+    let same = |a: &(u32, Slot), b: &(u32, Slot)| a.1.boot == b.1.boot;
     numbered.chunk_by(same).map(<[_]>::to_vec).collect()
 }
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use perflab_model::event::{RunPhase, TargetStatus};
-use perflab_model::study::StoppingRule;
+use perflab_model::study::{StoppingRule, TargetKey};
 use perflab_model::{
-    EndReason, Manifest, Nanos, Overhead, PlannedParticipation, RunEvent, RunEventKind, RunStatus, Slot,
-    StopRequest, TargetRecord,
+    EndReason, Manifest, Nanos, Overhead, PlannedParticipation, PlannedTargetVariant, RunEvent, RunEventKind,
+    RunStatus, Slot, StopRequest, TargetRecord, TargetVariantRecord,
 };
 use perflab_observe::{Sampler, monotonic_now};
 
@@ -43,8 +43,8 @@ pub(crate) struct RunState<'a> {
     /// What this host does in the run.
     pub(crate) role: TargetRole,
     pub(crate) machine: &'a LocalMachine,
-    /// The targets, launched anew in every round.
-    pub(crate) targets: Vec<LaunchableTarget>,
+    /// The targets, by variants of the plan; launched anew in every round.
+    pub(crate) targets: Vec<Vec<LaunchableTarget>>,
     pub(crate) manifest: &'a Manifest,
     pub(crate) stream: EventSender,
     pub(crate) stop: &'a StopRequest,
@@ -57,10 +57,12 @@ pub(crate) struct RunState<'a> {
     /// Why this host cannot go on, if it cannot.
     pub(crate) failure: Option<ConductError>,
     pub(crate) cost: Overhead,
+    /// The targets under each combination of levels that they were started with so far.
+    pub(crate) variants: Vec<TargetVariantRecord>,
     pub(crate) stack_merger: StackMerger,
 }
 
-impl RunState<'_> {
+impl<'a> RunState<'a> {
     pub(crate) fn has_begun(&self) -> bool {
         self.begun.is_some()
     }
@@ -77,6 +79,54 @@ impl RunState<'_> {
         let progress = SlotProgress::new(self.manifest.plan.slots.len() as u32);
         self.begun = Some(BegunRun { meter, sampler, progress, phase: None });
         self.report_phase(RunPhase::Apply)
+    }
+
+    /// The targets of the round that holds a slot.
+    pub(crate) fn targets_of_slot(&self, slot: Option<&Slot>) -> &[LaunchableTarget] {
+        let plan = &self.manifest.plan;
+        let case = slot.and_then(|slot| plan.case(slot.case));
+        let variant = case.and_then(|case| plan.case_target_variant(case)).unwrap_or_default();
+        self.targets.get(variant).map_or(&[], Vec::as_slice)
+    }
+
+    /// The levels of the targets' keys in a slot, where the targets were not started with them before.
+    pub(crate) fn new_variant(&self, slot: &Slot) -> Option<&'a PlannedTargetVariant> {
+        let plan = &self.manifest.plan;
+        let planned = plan.target_variants.get(plan.case_target_variant(plan.case(slot.case)?)?)?;
+        self.variants.iter().all(|known| known.levels != planned.levels).then_some(planned)
+    }
+
+    /// Reports the targets as they were started with levels for the first time; warns where these make no other kernel.
+    pub(crate) fn report_variant(
+        &mut self,
+        planned: &PlannedTargetVariant,
+        targets: Vec<TargetRecord>,
+    ) -> Result<(), ConductError> {
+        let variant = TargetVariantRecord { levels: planned.levels.clone(), targets };
+        for known in &self.variants {
+            let differing: Vec<&String> = known
+                .levels
+                .iter()
+                .filter(|(factor, level)| variant.levels.get(*factor) != Some(level))
+                .map(|(factor, _)| factor)
+                .collect();
+            let [factor] = differing.as_slice() else { continue };
+            let is_about_kernel = self.manifest.study.factor.get(*factor).is_some_and(|factor| {
+                let key = factor.key.as_deref().map(|key| TargetKey::new(key).key);
+                key.is_some_and(|key| ["kernel", "append"].contains(&key))
+            });
+            if is_about_kernel && known.kernels() == variant.kernels() {
+                let level = |of: &TargetVariantRecord| of.levels.get(*factor).cloned().unwrap_or_default();
+                let message = format!(
+                    "factor `{factor}`: `{}` and `{}` run the same kernel, as far as release, build, configuration and command line tell",
+                    level(known),
+                    level(&variant)
+                );
+                self.stream.send_warning(message, "look at the kernels that the two levels name")?;
+            }
+        }
+        self.variants.push(variant.clone());
+        self.report_host(RunEventKind::VariantBegan(Box::new(variant)))
     }
 
     /// How many targets take part in a slot, if a factor says so.
@@ -99,6 +149,7 @@ impl RunState<'_> {
         manifest.study_text = String::new();
         manifest.plan.slots = Vec::new();
         manifest.plan.targets = Vec::new();
+        manifest.plan.target_variants = Vec::new();
         if kind == "process" {
             manifest.study.monitors.clear();
         }

@@ -91,6 +91,7 @@ impl LocalRunFixture {
             boot_id: "boot".into(),
             target: "host".into(),
             targets: Vec::new(),
+            variants: Vec::new(),
             anchor: ClockAnchor::default(),
             status: RunStatus::Running,
             overhead: Overhead::default(),

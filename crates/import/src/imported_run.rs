@@ -316,6 +316,7 @@ pub(crate) fn import_manifest(
         boot_id: String::new(),
         target: metadata.target.clone(),
         targets: Vec::new(),
+        variants: Vec::new(),
         anchor: ClockAnchor { monotonic: Nanos(0), realtime: anchor },
         status: RunStatus::Running,
         overhead: Overhead::default(),

@@ -150,6 +150,8 @@ pub enum RunEventKind {
     },
     /// How a target's clock relates to that of the machine that records, from round trips.
     Clock(crate::run::ClockOffset),
+    /// The targets were started with levels that they had not been started with before.
+    VariantBegan(Box<crate::run::TargetVariantRecord>),
     /// A target takes no further part.
     TargetLost {
         /// why, in one line

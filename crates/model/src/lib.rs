@@ -76,7 +76,7 @@ pub use metric::{Direction, Metric, Sample, Unit};
 pub use page_set::PageSet;
 pub use plan::{
     BlockLayouts, Case, PlannedBeside, PlannedDisk, PlannedParticipation, PlannedPlacement, PlannedTarget,
-    RunPlan, Slot, UNKNOWN_PARAMETER, count_slots,
+    PlannedTargetVariant, RunPlan, Slot, UNKNOWN_PARAMETER, count_slots,
 };
 pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};
@@ -84,7 +84,7 @@ pub use quantity::{Bytes, Nanos, Ratio};
 pub use refusal::Refusal;
 pub use run::{
     ClockOffset, FORMAT_VERSION, IterationRecord, Manifest, Outcome, Overhead, RunRecord, RunStatus,
-    TargetRecord,
+    TargetRecord, TargetVariantRecord,
 };
 pub use run_data::{RunData, RunDataError};
 pub use scalar::Scalar;

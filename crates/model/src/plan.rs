@@ -122,6 +122,9 @@ pub struct RunPlan {
     /// The targets, in order; none where this host does everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<PlannedTarget>,
+    /// The targets at each combination of levels of the factors over their keys; none where no factor varies them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub target_variants: Vec<PlannedTargetVariant>,
     /// How many targets take part in a slot, by the level of a factor over targets; without one, all do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub participation: Vec<PlannedParticipation>,
@@ -144,6 +147,15 @@ pub struct PlannedTarget {
     pub name: String,
     /// How it is started, and what machine it is, as the study says; one, not several alike.
     pub spec: TargetSpec,
+}
+
+/// The targets of the cases that have these levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTargetVariant {
+    /// Factor -> level name, of the factors over keys of targets.
+    pub levels: IndexMap<String, String>,
+    /// The targets, in order, as many and called as in [`RunPlan::targets`].
+    pub targets: Vec<PlannedTarget>,
 }
 
 /// A scratch disk, and the cases that are run on it.
@@ -212,6 +224,12 @@ impl RunPlan {
     pub fn case_disk(&self, case: &Case) -> Option<&PlannedDisk> {
         let is_own = |(factor, level): (&String, &String)| case.levels.get(factor) == Some(level);
         self.disks.iter().find(|planned| planned.levels.iter().all(is_own))
+    }
+
+    /// Which of [`RunPlan::target_variants`] a case runs on; none where nothing of the targets varies.
+    pub fn case_target_variant(&self, case: &Case) -> Option<usize> {
+        let is_own = |(factor, level): (&String, &String)| case.levels.get(factor) == Some(level);
+        self.target_variants.iter().position(|variant| variant.levels.iter().all(is_own))
     }
 
     /// What runs beside the iterations of a case.

@@ -145,6 +145,21 @@ pub fn suggest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + C
     }
 }
 
+/// serde's message without the names of Rust's types.
+pub(crate) fn without_rust_types(message: &str) -> String {
+    let types = [
+        ("expected u32", "expected a whole number, 0 or more"),
+        ("expected u64", "expected a whole number, 0 or more"),
+        ("expected i64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+        ("expected a string", "expected a text"),
+        ("expected a map", "expected a table"),
+        ("expected a sequence", "expected a list"),
+        ("data did not match any variant of untagged enum Value", "expected a text, a number or a boolean"),
+    ];
+    types.iter().fold(message.replace('\n', ": "), |text, (rust, plain)| text.replace(rust, plain))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! `run.json`: manifest, targets, clock offsets, own overhead; and a run as a reader holds it: everything but the
 //! series, which are read one at a time.
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::fact_table;
@@ -106,6 +107,10 @@ pub struct Manifest {
     /// Where the cases run, when that is not the machine that records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetRecord>,
+    /// The targets at each combination of levels of the factors over their keys, as they were when they were first started with them;
+    /// none where no factor varies them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<TargetVariantRecord>,
     /// Clock anchor at the beginning.
     pub anchor: ClockAnchor,
     /// Its status.
@@ -174,6 +179,29 @@ pub struct TargetRecord {
     pub clock: ClockOffset,
     /// What it says about itself.
     pub facts: Facts,
+}
+
+/// The targets as they were under a combination of levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TargetVariantRecord {
+    /// Factor -> level name, of the factors over keys of targets.
+    pub levels: IndexMap<String, String>,
+    /// The targets, in order.
+    pub targets: Vec<TargetRecord>,
+}
+
+impl TargetVariantRecord {
+    /// What tells the kernels of the targets apart: release, build, configuration and command line of each.
+    pub fn kernels(&self) -> Vec<[Option<Scalar>; 4]> {
+        let keys = [
+            fact_table::KERNEL_RELEASE,
+            fact_table::KERNEL_VERSION,
+            fact_table::KERNEL_CONFIG_SHA256,
+            fact_table::KERNEL_CMDLINE,
+        ];
+        let kernel = |target: &TargetRecord| keys.each_ref().map(|key| target.facts.value(key).cloned());
+        self.targets.iter().map(kernel).collect()
+    }
 }
 
 /// How an iteration ended.

@@ -131,7 +131,7 @@ impl TomlSource {
                 Problem::new(key, format!("{kind} `{name}` is not known here")).with_hint(hint)
             }
             None => {
-                let problem = Problem::new(key.clone(), without_rust_types(message));
+                let problem = Problem::new(key.clone(), problem::without_rust_types(message));
                 match find_bare_number(message) {
                     Some(number) => problem.with_hint(format!("write `{}`", suggest_quantity(&key, number))),
                     None => problem,
@@ -158,21 +158,6 @@ fn join_tables(all: &mut toml::Table, own: toml::Table) {
             (_, value) => drop(all.insert(key, value)),
         }
     }
-}
-
-/// serde's message without the names of Rust's types.
-fn without_rust_types(message: &str) -> String {
-    let types = [
-        ("expected u32", "expected a whole number, 0 or more"),
-        ("expected u64", "expected a whole number, 0 or more"),
-        ("expected i64", "expected a whole number"),
-        ("expected f64", "expected a number"),
-        ("expected a string", "expected a text"),
-        ("expected a map", "expected a table"),
-        ("expected a sequence", "expected a list"),
-        ("data did not match any variant of untagged enum Value", "expected a text, a number or a boolean"),
-    ];
-    types.iter().fold(message.replace('\n', ": "), |text, (rust, plain)| text.replace(rust, plain))
 }
 
 /// The number that was given where a text is expected.

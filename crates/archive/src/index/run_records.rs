@@ -85,6 +85,7 @@ impl StoredRecord {
             status: RunStatus::Finished,
             overhead: Overhead::default(),
             targets: Vec::new(),
+            variants: Vec::new(),
             facts: Facts::default(),
             plan: RunPlan { seed: 0, ..manifest.plan },
             ..record.manifest.clone()

@@ -18,7 +18,7 @@ pub struct Factor {
     /// What turning it means.
     pub kind: FactorKind,
     /// parameter, environment: its name, where it is not the factor's. sysctl: `vm.swappiness`.
-    /// file: a path under /proc or /sys. disk: `filesystem` or `mount`.
+    /// file: a path under /proc or /sys. disk: `filesystem` or `mount`. target: `kernel`, or `guest.kernel` for `[target.guest]` alone.
     #[serde(default)]
     pub key: Option<String>,
     /// parameter, environment: only for this workload of the study.

@@ -32,6 +32,8 @@ pub enum FactorKind {
     Label,
     /// how many of the study's targets take part: 1, 2, 4; the others wait
     Targets,
+    /// a key of `[target]`: the kernel, the memory, words of the command line; targets are started anew for each level
+    Target,
     /// what runs beside the workload: names of `[beside.NAME]`, or `none`
     Beside,
     /// on which CPUs the workload runs and from which nodes it takes memory: `same-cache`, `cpus=0-3 memory=bind:0`
@@ -106,6 +108,7 @@ impl FactorKind {
             | FactorKind::Disk
             | FactorKind::Label
             | FactorKind::Targets
+            | FactorKind::Target
             | FactorKind::Beside => PLANNED,
             FactorKind::Environment => FactorKindSpec { is_templated: true, ..PLANNED },
             FactorKind::Sysctl => written(WrittenFile {

@@ -11,6 +11,7 @@
 //! | `factor_kind` | `kind`: all that is particular to a kind of factor, a row each |
 //! | `factor_side` | `on`: which side of a study with targets is set |
 //! | `target` | `[target.NAME]`: where cases run |
+//! | `target_key` | a key of a target that a factor varies |
 //! | `study_list` | a list that is written out, or an expression that gives one |
 //! | `stopping_rule` | `until`: when a run has measured enough |
 //! | `workload_spec` | `[workload.NAME]`: a workload of the catalogue, or a command of the study's own; `[beside.NAME]` |
@@ -24,6 +25,7 @@ pub(crate) mod hooks;
 pub(crate) mod stopping_rule;
 pub(crate) mod study_list;
 pub(crate) mod target;
+pub(crate) mod target_key;
 pub(crate) mod validation;
 pub(crate) mod workload_spec;
 
@@ -41,5 +43,6 @@ pub use study_list::StudyList;
 pub use target::{
     AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,
 };
+pub use target_key::{TargetKey, TargetKeyError};
 pub use validation::{find_study_problems, stopping_rule_problems};
 pub use workload_spec::{BesideSpec, CommandLine, ServerCommand, ServerReadiness, WorkloadSpec};

@@ -10,6 +10,7 @@ use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
 use crate::study::study_list::StudyList;
 use crate::study::target::{AgentChannel, TargetKind, TargetSpec};
+use crate::study::target_key::TargetKey;
 use crate::study::workload_spec::BesideSpec;
 
 /// All problems of `study` that it says itself, each with its key.
@@ -288,11 +289,12 @@ impl crate::study::document::MetricChoice {
 /// All such problems.
 fn all_target_problems(study: &Study, found: &mut Vec<Problem>) {
     for (name, target) in &study.target {
-        target_problems(name, target, found);
+        target_problems(name, &with_first_levels(study, name, target), found);
     }
     for (name, factor) in &study.factor {
         factor_side_problems(name, factor, study, found);
         target_count_problems(name, factor, study, found);
+        target_key_problems(name, factor, study, found);
     }
     if study.run.boots == 0 {
         found.push(Problem::new("run.boots", "must be at least 1"));
@@ -473,6 +475,62 @@ fn target_count_problems(name: &str, factor: &Factor, study: &Study, found: &mut
             let problem = Problem::new(key, format!("`{}` is no number of targets", level.value));
             found.push(problem.with_hint(format!("from 1 to {all}, which is how many the study has")));
         }
+    }
+}
+
+/// A target with the first level of each factor over its keys: what a factor gives need not stand in its table.
+fn with_first_levels(study: &Study, name: &str, target: &TargetSpec) -> TargetSpec {
+    let varied = study.factor.values().filter(|factor| factor.kind == FactorKind::Target);
+    varied.fold(target.clone(), |spec, factor| {
+        let key = factor.key.as_deref().map(TargetKey::new).filter(|key| key.concerns(name));
+        let applied = key.zip(factor.levels.first()).map(|(key, level)| key.apply(&spec, &level.value));
+        // A level that cannot be is told as such.
+        applied.and_then(Result::ok).unwrap_or(spec)
+    })
+}
+
+/// A factor over a key of the targets: who they are, what it is, and what its levels make of them.
+fn target_key_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
+    if factor.kind != FactorKind::Target {
+        return;
+    }
+    let at = format!("factor.{name}");
+    let Some(key) = factor.key.as_deref().map(TargetKey::new) else {
+        let problem = Problem::new(at, "a factor of kind `target` needs a `key`");
+        found.push(problem.with_hint("add `key = \"kernel\"`"));
+        return;
+    };
+    let concerned: Vec<(&String, &TargetSpec)> =
+        study.target.iter().filter(|(target, _)| key.concerns(target)).collect();
+    if concerned.is_empty() {
+        let problem = Problem::new(format!("{at}.key"), "the study has no such target");
+        found.push(problem.with_hint("add `[target.guest]`, or name one: key = \"guest.kernel\""));
+    }
+    for (target, spec) in concerned {
+        let spec = with_first_levels(study, target, spec);
+        for (index, level) in factor.levels.iter().enumerate() {
+            match key.apply(&spec, &level.value) {
+                Ok(changed) => {
+                    let (mut known, mut changed_found) = (Vec::new(), Vec::new());
+                    target_problems(target, &spec, &mut known);
+                    target_problems(target, &changed, &mut changed_found);
+                    changed_found.retain(|one| !known.contains(one));
+                    let problem = |one: Problem| {
+                        Problem::new(format!("{at}.levels[{index}]"), one.message)
+                            .with_hint(one.hint.unwrap_or_default())
+                    };
+                    found.extend(changed_found.into_iter().map(problem));
+                }
+                Err(error) => {
+                    let problem = Problem::new(format!("{at}.levels[{index}]"), error.message);
+                    found.push(problem.with_hint(error.hint));
+                }
+            }
+        }
+    }
+    if study.run.until.is_some() {
+        let problem = Problem::new(at, "starts targets anew, which does not go with `until`");
+        found.push(problem.with_hint("give a number of `iterations`, and `boots`"));
     }
 }
 

@@ -328,6 +328,7 @@ pub fn build_manifest(
         boot_id: perflab_observe::read_boot_id(root),
         target: "host".into(),
         targets: Vec::new(),
+        variants: Vec::new(),
         anchor: perflab_observe::read_clock_anchor(),
         status: RunStatus::Running,
         overhead: Overhead::default(),

@@ -38,6 +38,7 @@ const KINDS: &[(FactorKind, bool)] = &[
     (FactorKind::Disk, true),
     (FactorKind::DropCaches, false),
     (FactorKind::Targets, false),
+    (FactorKind::Target, true),
     (FactorKind::Placement, false),
     (FactorKind::Beside, false),
 ];

@@ -309,7 +309,7 @@ fn each_case_has_guests_of_its_own_that_start_under_its_setting_of_the_host() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .filter_map(|event| event["what"]["sample"]["boot"].as_u64())
         .collect();
-    assert_eq!((boots.first(), boots.last()), (Some(&0), Some(&1)), "{boots:?}");
+    assert_eq!((boots.first(), boots.last()), (Some(&0), Some(&3)), "each start is a boot: {boots:?}");
     // Whatever was told in a guest's own start, the host's setting was there before.
     let settings: Vec<&str> = journal
         .lines()
@@ -363,4 +363,44 @@ fn a_guest_over_vsock_works_or_is_refused_with_what_is_missing() {
         assert!(ended.err.contains("/dev/vhost-vsock"), "{}", ended.err);
     }
     step.guests.assert_nothing_is_left();
+}
+
+/// The command line of each guest says which level it was started with.
+#[test]
+fn a_key_of_the_guests_is_a_factor_and_they_are_started_anew_for_it() {
+    let Some(guests) =
+        SynchronisedGuests::new("a_key_of_the_guests_is_a_factor_and_they_are_started_anew_for_it")
+    else {
+        return;
+    };
+    let text = "[run]\nwarmup = 0\niterations = 2\nseed = 3\n[workload.memory-sweep]\n\
+                parameters = { size = \"1MiB\", passes = 2 }\n[target.guest]\nkind = \"vm\"\n\
+                kernel = \"debian-cloud\"\nroot = \"bare\"\nmemory = \"384MiB\"\n\
+                [factor.words]\nkind = \"target\"\nkey = \"append\"\nlevels = [\"\", \"perflab.level=other\"]\n";
+    let study = guests.laboratory.write_study("s.toml", text);
+    let mut command = guests.laboratory.command(&["run", &study, "--no-report", "--quiet"]);
+    let ended = to_command_output(command.env("XDG_RUNTIME_DIR", guests.guests.home()).output().unwrap());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let archive = perflab_archive::Archive::open(&guests.laboratory.path("archive")).unwrap();
+    let manifest = archive.find_runs("@latest").unwrap().remove(0).manifest().unwrap();
+    let told: Vec<(String, bool)> = manifest
+        .variants
+        .iter()
+        .map(|variant| {
+            let words = variant.targets[0].facts.value(&perflab_model::fact_table::KERNEL_CMDLINE);
+            let words = words.map(ToString::to_string).unwrap_or_default();
+            (variant.levels["words"].clone(), words.contains("perflab.level=other"))
+        })
+        .collect();
+    assert_eq!(told.len(), 2);
+    assert!(told.iter().all(|(level, is_other)| *is_other != level.is_empty()), "{told:?}");
+    let boots: std::collections::BTreeSet<&String> =
+        manifest.variants.iter().map(|variant| &variant.targets[0].boot_id).collect();
+    assert_eq!(boots.len(), 2);
+    // One boot a level: no word of a level stands on it.
+    let compared = guests.laboratory.run_json(&["compare", "--by", "words"]);
+    let verdicts: Vec<&str> =
+        compared["rows"].as_array().into_iter().flatten().filter_map(|row| row["verdict"].as_str()).collect();
+    assert!(verdicts.iter().all(|verdict| !["better", "worse", "same"].contains(verdict)), "{compared}");
+    guests.guests.assert_nothing_is_left();
 }

@@ -146,6 +146,7 @@ fn recorded_manifest(slots: &[Vec<String>]) -> Manifest {
         boot_id: "5d1c8f6e-0000-4000-8000-000000000000".into(),
         target: "host".into(),
         targets: Vec::new(),
+        variants: Vec::new(),
         anchor: ClockAnchor { monotonic: Nanos(0), realtime: Nanos(1_795_275_500_000_000_000) },
         status: RunStatus::Failed,
         overhead: Overhead {
