@@ -78,6 +78,21 @@ pub fn follow_json_pointer<'a>(document: &'a Json, pointer: &str) -> Vec<Pointed
     found
 }
 
+/// The same, each named by the text at the pointer `name` below what the last `*` stands for, where there is one.
+pub fn follow_named_json_pointer<'a>(document: &'a Json, pointer: &str, name: &str) -> Vec<PointedJson<'a>> {
+    let ends_there =
+        |at: &usize| pointer.get(at + 2..).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let last = pointer.match_indices("/*").map(|(at, _)| at).filter(ends_there).last();
+    let Some((items, rest)) = last.and_then(|at| pointer.split_at_checked(at + 2)) else {
+        return follow_json_pointer(document, pointer);
+    };
+    let find = |one: PointedJson<'a>| {
+        let own = one.value.pointer(name).and_then(Json::as_str).map(str::to_owned);
+        Some(PointedJson { name: own.or(one.name), value: one.value.pointer(rest)? })
+    };
+    follow_json_pointer(document, items).into_iter().filter_map(find).collect()
+}
+
 /// Whether a pointer has a part that is `*`.
 pub fn has_pointer_star(pointer: &str) -> bool {
     pointer.split('/').any(|part| part == "*")

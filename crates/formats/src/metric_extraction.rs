@@ -8,10 +8,10 @@ use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::{Metric, Nanos};
 use serde_json::Value as Json;
 
-use crate::json_document::{find_json_document, follow_json_pointer};
+use crate::json_document::{find_json_document, follow_json_pointer, follow_named_json_pointer};
 use crate::metric_lines::{LineFindError, LineFinder, find_match, make_find};
 use crate::metric_rules::{
-    ExtractionRule, MetricAggregate, MetricFind, MetricRule, OutputStream, TableLayout, TableRule,
+    ExtractionRule, JsonRule, MetricAggregate, MetricFind, MetricRule, OutputStream, TableLayout, TableRule,
 };
 use crate::reading_parser::{TextLine, text_lines};
 
@@ -244,9 +244,13 @@ pub(crate) fn shorten_first_line(text: &str) -> String {
 
 /// What the pointers find in the first JSON document, whatever comes before and behind it: some tools greet first. With it what
 /// stood for their stars.
-fn find_in_json(pointers: &[String], text: &str) -> Result<Vec<(Option<String>, String)>, String> {
+fn find_in_json(rule: &JsonRule, text: &str) -> Result<Vec<(Option<String>, String)>, String> {
     let document = find_json_document(text).map_err(|fault| fault.reason)?.document;
-    let found = pointers.iter().flat_map(|pointer| follow_json_pointer(&document, pointer));
+    let follow = |pointer: &String| match &rule.name {
+        Some(name) => follow_named_json_pointer(&document, pointer, name),
+        None => follow_json_pointer(&document, pointer),
+    };
+    let found = rule.pointers.iter().flat_map(follow);
     Ok(found
         .map(|one| match one.value {
             Json::String(text) => (one.name, text.clone()),
@@ -422,6 +426,45 @@ mod tests {
     fn an_omission_is_known_again() {
         assert!(has_omission_line(&format!("a\n{}\nb", write_omission_line(12))));
         assert!(!has_omission_line("a\nperflab: 12 bytes not kept\n"));
+    }
+
+    #[test]
+    fn items_are_named_by_what_they_say() {
+        let output =
+            r#"{"jobs": [{"n": "a", "iops": 1}, {"n": "b", "iops": 2, "x": 0}, {"n": "a", "iops": 4}]}"#;
+        let extract = |rule: &str| -> Result<Vec<(String, f64)>, String> {
+            let text = format!("unit = \"1\"\ndirection = \"neither\"\n{rule}");
+            let document = toml::from_str::<MetricRuleDocument>(&text).map_err(|error| error.to_string())?;
+            let rule = document
+                .into_rule("metric[0]")
+                .map_err(|problem| format!("{}: {}", problem.key, problem.message))?;
+            let values = extract_metrics(&[rule], output, "", Nanos(1)).map_err(|error| error.to_string())?;
+            Ok(values.into_iter().map(|value| (value.metric.name, value.value)).collect())
+        };
+        let named = |pairs: &[(&str, f64)]| {
+            Ok(pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect())
+        };
+        let sum = "aggregate = \"sum\"";
+        assert_eq!(
+            extract(&format!("name = \"all\"\njson = \"/jobs/*/iops\"\n{sum}")),
+            named(&[("all", 7.0)])
+        );
+        let by_name = "name = \"*-iops\"\njson = \"/jobs/*/iops\"\nname_json = \"/n\"";
+        assert_eq!(extract(&format!("{by_name}\n{sum}")), named(&[("a-iops", 5.0), ("b-iops", 2.0)]));
+        let unnamed = "name = \"*\"\njson = \"/jobs/*/x\"\nname_json = \"/iops\"";
+        assert_eq!(extract(unnamed), named(&[("1", 0.0)]));
+        let key = |rule: &str| -> String {
+            let text = format!("unit = \"1\"\ndirection = \"neither\"\n{rule}");
+            let document = toml::from_str::<MetricRuleDocument>(&text).unwrap();
+            document.into_rule("metric[0]").unwrap_err().key
+        };
+        for rule in [
+            "name = \"m\"\njson = \"/jobs/0/iops\"\nname_json = \"/n\"",
+            "name = \"*\"\njson = \"/jobs/*/iops\"\nname_json = \"n\"",
+            "name = \"*\"\nkey = \"a\"\nname_json = \"/n\"",
+        ] {
+            assert_eq!(key(rule), "metric[0].name_json", "{rule}");
+        }
     }
 
     #[test]

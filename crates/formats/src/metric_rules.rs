@@ -63,7 +63,7 @@ pub enum ExtractionRule {
     Regex(regex::Regex),
     /// JSON pointers (RFC 6901) into the first JSON document of the output; those that exist count. A part that is `*` stands for all
     /// members, and names the metric where its name has a `*`.
-    Json(Vec<String>),
+    Json(JsonRule),
     /// A column of a table, by its name in the head.
     Table(TableRule),
     /// The value behind a key, at every line `key separator value`.
@@ -75,6 +75,15 @@ pub enum ExtractionRule {
     },
     /// Wall-clock of the whole execution, in seconds.
     Wall,
+}
+
+/// Which values of a JSON document count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonRule {
+    /// JSON pointers (RFC 6901); those that exist count. A part `*` stands for every member and item, and names the metric.
+    pub pointers: Vec<String>,
+    /// Where below what the last `*` stands for its name is, in place of the member's own.
+    pub name: Option<String>,
 }
 
 /// Which cells of a table count.
@@ -137,7 +146,7 @@ impl fmt::Display for ExtractionRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ExtractionRule::Regex(regex) => write!(f, "regex `{regex}`"),
-            ExtractionRule::Json(pointers) => write!(f, "json `{}`", pointers.join("`, `")),
+            ExtractionRule::Json(json) => write!(f, "json `{}`", json.pointers.join("`, `")),
             ExtractionRule::Table(TableRule { columns, layout, .. }) => {
                 let kind = if let TableLayout::Separated(_) = layout { "csv column" } else { "column" };
                 write!(f, "{kind} `{}`", columns.join("`, `"))
@@ -210,6 +219,7 @@ pub struct MetricRuleDocument {
     regex: Option<String>,
     #[serde(default, deserialize_with = "deserialize_one_or_several")]
     json: Vec<String>,
+    name_json: Option<String>,
     #[serde(default, deserialize_with = "deserialize_one_or_several")]
     csv: Vec<String>,
     #[serde(default, deserialize_with = "deserialize_one_or_several")]
@@ -286,7 +296,7 @@ impl MetricRuleDocument {
     fn extraction_rule(&self, key: &str) -> Result<ExtractionRule, Problem> {
         let mut rules = Vec::new();
         rules.extend(self.regex.as_ref().map(|text| regex_rule(text, key)));
-        rules.extend((!self.json.is_empty()).then(|| json_rule(&self.json, key)));
+        rules.extend((!self.json.is_empty()).then(|| self.json_rule(key)));
         rules.extend((!self.csv.is_empty()).then(|| self.csv_rule(key)));
         rules.extend((!self.column.is_empty()).then(|| self.column_rule(key)));
         rules.extend(self.key.as_ref().map(|name| {
@@ -301,6 +311,24 @@ impl MetricRuleDocument {
             (None, _) => Err(Problem::new(key, "has no rule that finds it").with_hint(ONE_RULE)),
             (Some(_), false) => Err(Problem::new(key, "has more than one rule").with_hint(ONE_RULE)),
         }
+    }
+
+    fn json_rule(&self, key: &str) -> Result<ExtractionRule, Problem> {
+        let texts = self.json.iter().map(|text| ("json", text));
+        let named = self.name_json.iter().map(|text| ("name_json", text));
+        if let Some((part, text)) = texts.chain(named).find(|(_, text)| !text.starts_with('/')) {
+            let message = format!("`{text}` is not a JSON pointer");
+            return Err(Problem::new(format!("{key}.{part}"), message).with_hint("begin with /"));
+        }
+        let (pointers, name) = (self.json.clone(), self.name_json.clone());
+        if name.is_some() && !pointers.iter().all(|pointer| has_pointer_star(pointer)) {
+            let problem = Problem::new(
+                format!("{key}.name_json"),
+                "names what a `*` of `json` stands for, and there is none",
+            );
+            return Err(problem.with_hint("write, for example, `json = \"/jobs/*/iops\"`"));
+        }
+        Ok(ExtractionRule::Json(JsonRule { pointers, name }))
     }
 
     fn csv_rule(&self, key: &str) -> Result<ExtractionRule, Problem> {
@@ -334,6 +362,7 @@ impl MetricRuleDocument {
 
     /// Refuses keys of tables at a rule for something else.
     fn check_table_keys(&self, rule: &ExtractionRule, key: &str) -> Result<(), Problem> {
+        let is_json = matches!(rule, ExtractionRule::Json(_));
         let (is_table, is_words) = match rule {
             ExtractionRule::Table(table) => (true, matches!(table.layout, TableLayout::Words(_))),
             _ => (false, false),
@@ -343,6 +372,7 @@ impl MetricRuleDocument {
             ("columns", !self.columns.is_empty(), is_table, "`csv` or `column`"),
             ("name_column", self.name_column.is_some(), is_table, "`csv` or `column`"),
             ("rows", self.rows.is_some(), is_table, "`csv` or `column`"),
+            ("name_json", self.name_json.is_some(), is_json, "`json`"),
         ];
         match given.into_iter().find(|(_, given, fits, _)| *given && !fits) {
             Some((name, _, _, of)) => {
@@ -368,8 +398,8 @@ impl MetricRuleDocument {
             _ => false,
         };
         // A star of a pointer may name the metric, or stand for values that become one.
-        if let ExtractionRule::Json(pointers) = rule
-            && pointers.iter().any(|pointer| has_pointer_star(pointer))
+        if let ExtractionRule::Json(json) = rule
+            && json.pointers.iter().any(|pointer| has_pointer_star(pointer))
             && self.name.matches('*').count() <= 1
         {
             return Ok(());
@@ -426,14 +456,6 @@ fn regex_rule(text: &str, key: &str) -> Result<ExtractionRule, Problem> {
     }
     Err(Problem::new(format!("{key}.regex"), "captures nothing named `value`")
         .with_hint("write `(?<value>[0-9.]+)`"))
-}
-
-fn json_rule(texts: &[String], key: &str) -> Result<ExtractionRule, Problem> {
-    match texts.iter().find(|text| !text.starts_with('/')) {
-        Some(text) => Err(Problem::new(format!("{key}.json"), format!("`{text}` is not a JSON pointer"))
-            .with_hint("begin with /")),
-        None => Ok(ExtractionRule::Json(texts.to_vec())),
-    }
 }
 
 pub(crate) fn deserialize_one_or_several<'de, D: Deserializer<'de>>(
