@@ -2,7 +2,7 @@
 //!
 //! One iteration is a fresh scratch folder, the workload's process, and its output made into samples.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::study::BesideSpec;
 use perflab_model::{
-    Case, Manifest, Metric, Nanos, Outcome, Refusal, RunEventKind, RunStatus, Sample, Setting, Slot,
-    StopRequest, describe_error_chain,
+    Case, Manifest, Metric, Nanos, Outcome, Refusal, RunEvent, RunEventKind, RunStatus, Sample, SeriesSchema,
+    Setting, Slot, StopRequest, describe_error_chain,
 };
 use perflab_observe::{CpuTopology, RealtimeGuard};
 use perflab_settings::{
@@ -28,8 +28,8 @@ use perflab_workload::definition::UntimedPhases;
 use perflab_workload::execution::{CapturedOutput, WatcherAbsence};
 use perflab_workload::{
     BackgroundEnd, BesideLoop, BesideRecord, DataSetError, DataSetState, ExecutionEnd, FixedAddresses,
-    HostPaths, KnownDataSets, RunningServer, UntimedPhase, WorkloadDefinition, WorkloadExecution,
-    execute_invocation, find_free_port,
+    HostPaths, KnownDataSets, RunningServer, SeriesPoint, SeriesRule, UntimedPhase, WorkloadDefinition,
+    WorkloadExecution, execute_invocation, find_free_port,
 };
 
 use crate::error::ConductError;
@@ -103,6 +103,8 @@ pub(crate) struct SlotExecutor<'a> {
     topology: Option<CpuTopology>,
     /// Whether workloads start with their addresses not randomised: where layouts are varied and this process may ask for it.
     fixes_addresses: bool,
+    /// Tables of printed series that were opened.
+    opened_series: RefCell<BTreeSet<String>>,
     /// None where it cannot be written: then only the guard ends what a killed perflab was running.
     _executions: Option<ExecutionRecord>,
 }
@@ -140,6 +142,7 @@ impl<'a> SlotExecutor<'a> {
             late_failures: Vec::new(),
             topology: None,
             fixes_addresses: false,
+            opened_series: RefCell::default(),
             _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
         })
     }
@@ -605,6 +608,38 @@ impl<'a> SlotExecutor<'a> {
     }
 }
 
+impl SlotExecutor<'_> {
+    /// Rows of series that an execution printed, which began then.
+    fn send_series(
+        &self,
+        definition: &WorkloadDefinition,
+        series: Vec<(&SeriesRule, Vec<SeriesPoint>)>,
+        start: Nanos,
+    ) -> Result<(), ConductError> {
+        for (rule, points) in series {
+            let monitor = definition.series_table(rule);
+            if self.opened_series.borrow_mut().insert(monitor.clone()) {
+                self.stream.send(RunEventKind::SeriesOpened(SeriesSchema {
+                    monitor: monitor.clone(),
+                    source: format!("{} of {}", rule.from, definition.name),
+                    interval: rule.interval,
+                    columns: rule.columns.clone(),
+                }))?;
+            }
+            let mut points = points.into_iter().peekable();
+            while let Some(SeriesPoint { after, row }) = points.next() {
+                let mut rows = vec![row];
+                while let Some(same) = points.next_if(|point| point.after == after) {
+                    rows.push(same.row);
+                }
+                let rows = RunEventKind::Rows { monitor: monitor.clone(), rows };
+                self.stream.forward(RunEvent::new(Nanos(start.0 + after.0), rows))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What a run ended with, given what is not back after it.
 pub(crate) fn with_undo_failures<T>(
     outcome: Result<T, ConductError>,
@@ -831,6 +866,13 @@ fn determine_outcome(
         Ok(samples) => samples,
         Err(error) => return Ok(Outcome::Failed { reason: error.to_string() }),
     };
+    if !definition.series.is_empty() {
+        let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
+        match definition.read_series(&stdout, &stderr, finished.wall_time()) {
+            Ok(series) => executor.send_series(definition, series, finished.start)?,
+            Err(error) => return Ok(Outcome::Failed { reason: error.to_string() }),
+        }
+    }
     for sample in samples.into_iter().filter(|_| !slot.warmup) {
         executor.stream.send(RunEventKind::Sample(sample))?;
     }

@@ -83,6 +83,7 @@ pub fn plan_study(
         definitions: workload_digests(&study, catalogue),
         metrics: declared_metrics(&study, catalogue),
         exact: Vec::new(),
+        series: printed_series(&study, catalogue),
         margins: study
             .metric
             .iter()
@@ -302,6 +303,17 @@ fn declared_metrics(study: &Study, catalogue: &Catalogue) -> IndexMap<String, Ve
         }
     }
     declared
+}
+
+/// The tables that the output of the study's workloads becomes.
+fn printed_series(study: &Study, catalogue: &Catalogue) -> Vec<String> {
+    let used =
+        study.workload.iter().map(|(name, workload)| crate::case_expansion::catalogue_name(name, workload));
+    let definitions = used.filter_map(|uses| catalogue.get(uses));
+    let tables = definitions
+        .flat_map(|definition| definition.series.iter().map(move |rule| definition.series_table(rule)));
+    let unique: std::collections::BTreeSet<String> = tables.collect();
+    unique.into_iter().collect()
 }
 
 /// What each workload does, as a digest.

@@ -257,7 +257,8 @@ impl ReportValidator<'_> {
         let own = |session: &TargetSession, monitor: &str| format!("{monitor}.{}", session.name);
         match what {
             RunEventKind::SeriesOpened(mut schema) => {
-                let is_recorded = self.manifest.study.monitors.contains_key(&schema.monitor);
+                let is_recorded = self.manifest.study.monitors.contains_key(&schema.monitor)
+                    || self.manifest.plan.series.contains(&schema.monitor);
                 if !is_recorded
                     || schema.columns.len() > COLUMNS
                     || session.series.contains_key(&schema.monitor)

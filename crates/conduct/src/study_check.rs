@@ -22,6 +22,7 @@ pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &Expressi
     }
     found.extend(hook_problems(study, scope));
     check_monitors(study, &mut found);
+    found.extend(series_problems(study, catalogue));
     check_fact_families(study, &mut found);
     check_metrics(study, catalogue, &mut found);
     found
@@ -139,6 +140,23 @@ fn check_monitors(study: &Study, found: &mut Vec<Problem>) {
     }
 }
 
+/// Series of workloads whose table is a monitor's.
+fn series_problems(study: &Study, catalogue: &Catalogue) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for (name, workload) in &study.workload {
+        let Some(definition) = catalogue.get(catalogue_name(name, workload)) else { continue };
+        let tables = definition.series.iter().map(|rule| definition.series_table(rule));
+        let is_monitor =
+            |table: &String| perflab_observe::all_monitors().iter().any(|monitor| monitor.name == *table);
+        found.extend(tables.filter(is_monitor).map(|table| {
+            let message = format!("prints a series whose table `{table}` is a monitor's");
+            Problem::new(format!("workload.{name}"), message)
+                .with_hint("call the workload or the series otherwise")
+        }));
+    }
+    found
+}
+
 fn check_fact_families(study: &Study, found: &mut Vec<Problem>) {
     let known: Vec<&str> = perflab_observe::all_fact_families().iter().map(|family| family.name).collect();
     for (index, name) in study.facts.iter().flatten().enumerate() {
@@ -190,6 +208,21 @@ mod tests {
     use perflab_model::{Direction, Unit};
 
     use super::*;
+
+    #[test]
+    fn a_series_takes_no_monitors_table() {
+        let problems = |workload: &str| -> Vec<String> {
+            let text = format!(
+                "title = \"t\"\n[workload.{workload}]\ncommand = \"true\"\n[[workload.{workload}.series]]\nname = \"dev\"\n\
+                 regex = '(?<time>.)(?<v>.)'\ncolumns = {{ v = \"1\" }}\n"
+            );
+            let study = TomlSource::new("s.toml", text).parse_study().unwrap();
+            let catalogue = Catalogue::default().with_commands_of(&study).unwrap();
+            series_problems(&study, &catalogue).into_iter().map(|problem| problem.key).collect()
+        };
+        assert_eq!(problems("net"), ["workload.net"]);
+        assert_eq!(problems("nets"), Vec::<String>::new());
+    }
 
     #[test]
     fn a_study_may_choose_a_metric_that_the_output_names() {

@@ -12,6 +12,7 @@
 //! | [`value_histogram`] | how often values occurred, and exact percentiles of them |
 //! | [`histogram_rules`] | `[[histogram]]`: where the buckets of a histogram are in an output, and which metrics follow from it |
 //! | [`hdr_log`] | the log of HdrHistogram, and the histograms in it |
+//! | [`series_rules`] | `[[series]]`: what an output says of moments, as rows with times |
 //! | [`json_document`] | the JSON document in an output |
 //! | [`finite_number`] | a number as a tool prints it |
 //!
@@ -28,5 +29,6 @@ pub mod metric_extraction;
 pub mod metric_lines;
 pub mod metric_rules;
 pub mod reading_parser;
+pub mod series_rules;
 pub mod tool;
 pub mod value_histogram;

@@ -75,6 +75,11 @@ direction = "lower"
 optional = true
 max = true
 hdr = '(?<encoded>HIST\S*)'
+[[series]]
+name = "h"
+regex = '^(?<key>\w*) ?(?<time>\S+) (?<value>\S+)$'
+columns = { value = "1" }
+optional = true
 "#;
 
 /// What a benchmark printed, read by rules of every kind.
@@ -83,6 +88,10 @@ pub(crate) fn decode_benchmark_output(bytes: &[u8]) {
     let definition = definition.unwrap_or_else(|problems| panic!("{problems}"));
     let text = String::from_utf8_lossy(bytes);
     let (stdout, stderr) = text.split_once('\0').unwrap_or((&text, ""));
+    let second = Nanos(1_000_000_000);
+    if let Ok(series) = definition.read_series(stdout, stderr, second) {
+        assert!(series.iter().all(|(_, points)| points.iter().all(|point| point.after <= second)));
+    }
     if let Ok(values) = definition.parse_metrics(stdout, stderr, Nanos(1_000_000_000)) {
         assert!(values.iter().all(|value| value.value.is_finite()));
     }

@@ -113,6 +113,9 @@ pub struct RunPlan {
     /// Metrics, by name, whose values are the same each time, such as the size of a program: they are compared without statistics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exact: Vec<String>,
+    /// Tables that workloads print: series of values within an iteration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<String>,
     /// What the levels of factors set, once for each level; those that set nothing are not in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<PlannedSetting>,

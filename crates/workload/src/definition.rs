@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use perflab_formats::histogram_rules::{HistogramRule, HistogramRuleDocument};
 use perflab_formats::metric_extraction::{MetricParseError, MetricValue, extract_metrics};
 use perflab_formats::metric_rules::{MetricAggregate, MetricRule, MetricRuleDocument, OutputStream};
+use perflab_formats::series_rules::{SeriesPoint, SeriesReadError, SeriesRule, SeriesRuleDocument};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::resource_use::ResourceMetric;
 use perflab_model::study::TomlSource;
@@ -71,6 +72,8 @@ pub struct WorkloadDefinition {
     pub rules: Vec<MetricRule>,
     /// Histograms in its output, and which metrics they become.
     pub histograms: Vec<HistogramRule>,
+    /// What its output says of moments within an execution.
+    pub series: Vec<SeriesRule>,
 }
 
 /// Commands around the iterations of a case, which are not timed; each empty where there is none.
@@ -233,6 +236,8 @@ struct DefinitionDocument {
     pub(crate) metrics: Vec<MetricRuleDocument>,
     #[serde(default, rename = "histogram")]
     pub(crate) histograms: Vec<HistogramRuleDocument>,
+    #[serde(default)]
+    series: Vec<SeriesRuleDocument>,
 }
 
 impl DefinitionDocument {
@@ -277,6 +282,17 @@ impl WorkloadDefinition {
             }
         }
         list.extend(duplicate_metric_problems(&rules, &histograms));
+        let mut series: Vec<SeriesRule> = Vec::new();
+        for (index, table) in document.series.into_iter().enumerate() {
+            match table.into_rule(&format!("series[{index}]")) {
+                Ok(rule) if series.iter().any(|other| other.name == rule.name) => {
+                    let message = format!("the series `{}` stands here twice", rule.name);
+                    list.push(Problem::new(format!("series[{index}].name"), message));
+                }
+                Ok(rule) => series.push(rule),
+                Err(problem) => list.push(problem),
+            }
+        }
         if !list.is_empty() {
             return Err(source.place_problems(list));
         }
@@ -310,6 +326,7 @@ impl WorkloadDefinition {
             operations: document.operations,
             rules,
             histograms,
+            series,
         })
     }
 
@@ -344,13 +361,31 @@ impl WorkloadDefinition {
     ) -> Result<Vec<MetricValue>, MetricParseError> {
         let mut values = extract_metrics(&self.rules, stdout, stderr, wall)?;
         for histogram in &self.histograms {
-            let text = match histogram.from {
-                OutputStream::Stdout => stdout,
-                OutputStream::Stderr => stderr,
-            };
-            values.extend(histogram.measure(text)?);
+            values.extend(histogram.measure(stream_text(histogram.from, stdout, stderr))?);
         }
         Ok(values)
+    }
+
+    /// The table of a series: no monitor is called so, as its name begins with the workload's.
+    pub fn series_table(&self, rule: &SeriesRule) -> String {
+        format!("{}-{}", self.name, rule.name)
+    }
+
+    /// What the output of one execution of that length says of moments within it: for each series its rows, in the order of time.
+    ///
+    /// # Errors
+    /// The first series that is not there, though it is not optional, or has a row that is damaged.
+    pub fn read_series(
+        &self,
+        stdout: &str,
+        stderr: &str,
+        wall: Nanos,
+    ) -> Result<Vec<(&SeriesRule, Vec<SeriesPoint>)>, SeriesReadError> {
+        let mut found = Vec::new();
+        for rule in &self.series {
+            found.push((rule, rule.read(stream_text(rule.from, stdout, stderr), wall)?));
+        }
+        Ok(found)
     }
 
     /// How many of each operation one execution does; those that the scope cannot resolve are left out.
@@ -420,6 +455,13 @@ impl WorkloadDefinition {
         self.argv
             .first()
             .is_some_and(|first| matches!(first, ArgvElement::Plain(text) if text.contains("perflab }}")))
+    }
+}
+
+fn stream_text<'a>(from: OutputStream, stdout: &'a str, stderr: &'a str) -> &'a str {
+    match from {
+        OutputStream::Stdout => stdout,
+        OutputStream::Stderr => stderr,
     }
 }
 
@@ -828,6 +870,20 @@ w/tool.toml:16:30: `needs.program-folders[1]`: `bin` is no absolute path; write 
         let text =
             read(format!("{GOOD}{}", histogram.replace("50, 99.9", "50, 100"))).unwrap_err().to_string();
         insta::assert_snapshot!(text, @"w/tool.toml:27:20: `histogram[0].percentiles[1]`: 100 is no percentile; above 0 and below 100, with at most nine digits behind the point; the largest is `max = true`");
+    }
+
+    #[test]
+    fn a_series_has_a_table_and_its_mistakes_a_place() {
+        let series = "[[series]]\nname = \"progress\"\nregex = '^at (?<time>\\d+): (?<rate>\\d+)$'\ncolumns = { rate = \"1/s\" }\n";
+        let read = |text: String| WorkloadDefinition::read(&TomlSource::new("w/tool.toml", text));
+        let definition = read(format!("{GOOD}{series}")).unwrap();
+        assert_eq!(definition.series_table(&definition.series[0]), "tool-progress");
+        let found = definition.read_series("at 1: 7\nat 2: 9\n", "", Nanos(3_000_000_000)).unwrap();
+        assert_eq!((found.len(), found[0].1.len()), (1, 2));
+        assert!(definition.read_series("rate 7", "", Nanos(1)).is_err());
+        let problem = |text: String| read(text).unwrap_err().list[0].key.clone();
+        assert_eq!(problem(format!("{GOOD}{series}{series}")), "series[1].name");
+        assert_eq!(problem(format!("{GOOD}{}", series.replace("rate =", "rat ="))), "series[0].columns.rat");
     }
 
     #[test]

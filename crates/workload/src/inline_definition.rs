@@ -37,7 +37,7 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     if !spec.allow_exit.is_empty() {
         put("allow-exit", spec.allow_exit.iter().map(|code| i64::from(*code)).collect::<Vec<_>>().into());
     }
-    if spec.metric.is_empty() && spec.histogram.is_empty() {
+    if spec.metric.is_empty() && spec.histogram.is_empty() && spec.series.is_empty() {
         put("keeps-locale", true.into());
     }
     if names_scratch(command_texts(spec)) {
@@ -48,6 +48,9 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     put("metric", metric_rules(&spec.metric, &spec.histogram));
     if !spec.histogram.is_empty() {
         put("histogram", spec.histogram.iter().map(rule_to_toml).collect::<Vec<_>>().into());
+    }
+    if !spec.series.is_empty() {
+        put("series", spec.series.iter().map(rule_to_toml).collect::<Vec<_>>().into());
     }
     // Keys and values are TOML's own: there is nothing that cannot be written.
     let text = toml::to_string(&document).unwrap_or_default();
@@ -99,7 +102,7 @@ pub(crate) fn place_in_study(name: &str, problem: Problem) -> Problem {
     };
     let key = match first {
         "argv" => format!("workload.{name}.command"),
-        "metric" | "histogram" => format!("workload.{name}.{first}{rest}"),
+        "metric" | "histogram" | "series" => format!("workload.{name}.{first}{rest}"),
         "server" => format!("workload.{name}.server{}", rest.replace(".argv", ".command")),
         "parameter" => format!("workload.{name}.parameters"),
         "setup" | "prepare" | "conclude" | "cleanup" | "allow-exit" => format!("workload.{name}.{first}"),

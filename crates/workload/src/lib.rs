@@ -72,6 +72,7 @@ pub use parameter::{ParameterKind, WorkloadParameter};
 /// What its outputs give, and why they do not.
 pub use perflab_formats::metric_extraction::{MetricParseError, MetricValue};
 pub use perflab_formats::metric_rules::{MetricAggregate, MetricRule};
+pub use perflab_formats::series_rules::{SeriesPoint, SeriesRule};
 pub use placed_start::{PlacedStart, list_allowed_cpus};
 pub use running_server::{RunningServer, ServerInvocation, find_free_port};
 pub use trial::{TrialError, try_workload};

@@ -52,6 +52,10 @@ pub struct WorkloadSpec {
     /// Histograms in the command's output, as `[[histogram]]` of a workload's file: their percentiles are metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histogram: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// What the command's output says of moments within an iteration, as `[[series]]` of a workload's file: a table like a
+    /// monitor's, called WORKLOAD-NAME.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<serde_json::Map<String, serde_json::Value>>,
     /// Parameters with one value each. A text for a number is an expression: `threads = "2 * cpus"`; a command's
     /// parameters are texts.
     #[serde(default)]
@@ -237,6 +241,7 @@ impl WorkloadSpec {
                 ("allow-exit", !self.allow_exit.is_empty()),
                 ("metric", !self.metric.is_empty()),
                 ("histogram", !self.histogram.is_empty()),
+                ("series", !self.series.is_empty()),
                 ("server", self.server.is_some()),
             ];
             let needless = needless.into_iter().filter(|(_, given)| *given).map(|(part, _)| part);

@@ -58,6 +58,10 @@ fn show_workload(context: &App, definition: &WorkloadDefinition) -> Result<Exit,
         context.note(whence.join(", "));
     }
     context.note(format!("run as: {}", argv_text(definition)));
+    for rule in &definition.series {
+        let columns: Vec<&str> = rule.columns.iter().map(|column| column.name.as_str()).collect();
+        context.note(format!("series {}: {}", definition.series_table(rule), columns.join(", ")));
+    }
     let (parameters, metrics) = (parameter_grid(definition), metric_grid(definition));
     match context.format {
         // One document, or one table of which each line says what it is about.
@@ -224,7 +228,13 @@ fn print_measured_metrics(
             one.metric.direction.to_string().as_str().into(),
         ]);
     }
+    let series = definition.read_series(&stdout, &stderr, finished.wall_time())?;
     context.print_grid(&grid)?;
+    for (rule, points) in series {
+        let columns: Vec<&str> = rule.columns.iter().map(|column| column.name.as_str()).collect();
+        let table = definition.series_table(rule);
+        context.note(format!("series {table}: {} rows of {}", points.len(), columns.join(", ")));
+    }
     Ok(Exit::Fine)
 }
 

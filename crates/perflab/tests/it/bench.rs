@@ -183,6 +183,36 @@ fn a_study_has_histograms_of_its_own() {
 }
 
 #[test]
+fn what_a_command_prints_on_its_way_is_a_table_like_a_monitors() {
+    let sandbox = Sandbox::new();
+    let command = "for i in 1 2 3; do sleep 0.05; echo at $((i * 50)) ms: $((i * {{ n }})); done";
+    let study = sandbox.write_study(
+        "own.toml",
+        &format!(
+            "run = {{ iterations = 2, warmup = 0 }}\n[workload.count]\ncommand = \"{command}\"\n\
+             [[workload.count.series]]\nname = \"progress\"\nregex = '^at (?<time>\\d+) ms: (?<rate>\\d+)$'\n\
+             columns = {{ rate = \"1/s\" }}\ninterval = \"50ms\"\ntime_scale = 0.001\n\
+             [factor.n]\nkind = \"parameter\"\nlevels = [10, 20]\n"
+        ),
+    );
+    sandbox.run_successfully(&["run", &study, "--no-report", "--label", "own"]);
+    let found = sandbox.run_json(&["compare", "own", "--by", "n", "--monitor", "count-progress"]);
+    let rate = found["rows"].as_array().unwrap().iter().find(|row| row["metric"] == "rate").unwrap();
+    let medians = ["baseline", "candidate"].map(|side| rate[side]["median"].as_f64());
+    assert_eq!(medians, [Some(20.0), Some(40.0)]);
+    sandbox.run_successfully(&[
+        "plot",
+        "timeline",
+        "own",
+        "--column",
+        "count-progress.rate",
+        "-o",
+        "rate.svg",
+    ]);
+    assert!(sandbox.path("rate.svg").is_file());
+}
+
+#[test]
 fn files_of_other_tools_are_compared_as_they_are() {
     let sandbox = Sandbox::new();
     let write = |name: &str, times: &[f64]| {
