@@ -487,8 +487,12 @@ impl<'a> SlotExecutor<'a> {
         case: &Case,
         host: &HostPaths,
     ) -> Result<Vec<(String, BesideLoop)>, ConductError> {
-        let mut started = Vec::new();
+        let mut started: Vec<(String, BesideLoop)> = Vec::new();
         for name in self.manifest.plan.case_besides(case) {
+            // Two factors may name it.
+            if started.iter().any(|(known, _)| known == name) {
+                continue;
+            }
             let definition = self.host.catalogue.get_beside(name).ok_or_else(|| {
                 let what = format!("`beside.{name}`: its command is not known here");
                 let hint = "target and host are different versions of perflab: give them the same";

@@ -3,12 +3,15 @@
 //! On stderr, and only a few lines where stderr is no terminal. A synchronised run shows what each target does, and
 //! which one the others wait for.
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perflab_analyze::stopping_rule::relative_precision;
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
-use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind};
+use perflab_model::quantity::{format_quantity, format_share};
+use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind, Sample};
 
 use crate::failure::Failure;
 use crate::measure::event_consumers::EventConsumer;
@@ -22,6 +25,8 @@ pub struct ProgressReporter {
     manifest: Option<Box<Manifest>>,
     failed: u32,
     label: String,
+    /// By case, what its first deciding metric was so far.
+    estimates: HashMap<u32, RunningEstimate>,
     /// Whom the others wait for, since when, and whether that was reported.
     awaited: Option<(String, Nanos, bool)>,
 }
@@ -49,6 +54,7 @@ impl ProgressReporter {
             manifest: None,
             failed: 0,
             label: String::new(),
+            estimates: HashMap::new(),
             awaited: None,
         }
     }
@@ -80,7 +86,8 @@ impl ProgressReporter {
         let Some(manifest) = &self.manifest else { return };
         let Some(requested) = manifest.plan.slots.get(slot as usize) else { return };
         let label = manifest.plan.case(requested.case).map(perflab_model::Case::label).unwrap_or_default();
-        self.bar.set_message(label.clone());
+        let known = self.estimates.get(&requested.case).and_then(RunningEstimate::describe);
+        self.bar.set_message(known.map_or_else(|| label.clone(), |known| format!("{label}: {known}")));
         self.label = match requested.warmup {
             true => format!("{label}, warm-up"),
             false => format!("{label}, iteration {}", requested.iteration + 1),
@@ -123,6 +130,21 @@ impl ProgressReporter {
         ));
     }
 
+    /// Keeps a value of what decides, for whoever looks at the bar.
+    fn note_sample(&mut self, sample: &Sample) {
+        if !sample.primary || self.bar.is_hidden() {
+            return;
+        }
+        let estimate = self.estimates.entry(sample.case).or_insert_with(|| RunningEstimate {
+            metric: sample.metric.to_string(),
+            unit: sample.unit.to_string(),
+            values: Vec::new(),
+        });
+        if estimate.metric == sample.metric.as_str() {
+            estimate.values.push(sample.value);
+        }
+    }
+
     /// ` on guest1`
     fn target_suffix(&self, target: Option<u32>) -> String {
         let targets = self.manifest.as_ref().map(|manifest| &manifest.targets);
@@ -154,6 +176,7 @@ impl EventConsumer for ProgressReporter {
             RunEventKind::IterationEnded { slot, outcome, .. } => {
                 self.end_iteration(*slot, outcome, event.target)
             }
+            RunEventKind::Sample(sample) => self.note_sample(sample),
             RunEventKind::Progress { done, remaining, .. } => {
                 self.bar.set_position(u64::from(*done));
                 if let Some(remaining) = remaining {
@@ -176,6 +199,24 @@ impl EventConsumer for ProgressReporter {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// What a metric of a case was so far.
+#[derive(Debug)]
+struct RunningEstimate {
+    metric: String,
+    unit: String,
+    values: Vec<f64>,
+}
+
+impl RunningEstimate {
+    /// `time 12.3 ms ± 2 % (7)`: the median, half its 95 % interval where there is one, and how many values that is of.
+    fn describe(&self) -> Option<String> {
+        let middle = format_quantity(perflab_stats::median(&self.values).ok()?, &self.unit);
+        let precision =
+            relative_precision(&self.values, 0.95).map(|share| format!(" ± {}", format_share(share)));
+        Some(format!("{} {middle}{} ({})", self.metric, precision.unwrap_or_default(), self.values.len()))
     }
 }
 
@@ -261,6 +302,20 @@ mod tests {
             since: Nanos(1_000_000_000),
         };
         states.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn the_estimate_is_the_median_with_what_is_known_of_it() {
+        let estimate = |values: &[f64]| {
+            RunningEstimate { metric: "time".into(), unit: "s".into(), values: values.to_vec() }.describe()
+        };
+        assert_eq!(estimate(&[]), None);
+        let few = estimate(&[0.2, 0.1, 0.3]).unwrap();
+        let many: Vec<f64> = (0..21).map(|step| 0.9 + f64::from(step) * 0.01).collect();
+        insta::assert_snapshot!(format!("{few}\n{}", estimate(&many).unwrap()), @r"
+time 200 ms (3)
+time 1 s ± 5.00 % (21)
+");
     }
 
     #[test]
