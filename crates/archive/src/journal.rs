@@ -322,16 +322,36 @@ pub(crate) fn find_output(
     slot: Option<u32>,
     name: &str,
 ) -> Result<Option<String>, crate::error::ArchiveError> {
-    let mut found: Option<String> = None;
+    let all = list_outputs(events, name)?.into_iter().filter(|one| one.slot == slot);
+    Ok(all.map(|one| one.text).reduce(|before, after| before + &after))
+}
+
+/// Each part of what `name` printed, in order.
+pub(crate) fn list_outputs(
+    events: JournalReader,
+    name: &str,
+) -> Result<Vec<StoredOutput>, crate::error::ArchiveError> {
+    let mut found = Vec::new();
     for event in events.select_kinds(&[kind::OUTPUT]) {
-        if let RunEventKind::Output { slot: of, name: by, text } = event?.what
-            && of == slot
+        let RunEvent { target, what, .. } = event?;
+        if let RunEventKind::Output { slot, name: by, text } = what
             && by == name
         {
-            found.get_or_insert_default().push_str(&text);
+            found.push(StoredOutput { slot, target, text });
         }
     }
     Ok(found)
+}
+
+/// Something that was printed during a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredOutput {
+    /// The iteration in which it was; none where it was outside of any.
+    pub slot: Option<u32>,
+    /// The target on which it was; none for the machine that records.
+    pub target: Option<u32>,
+    /// The text.
+    pub text: String,
 }
 
 #[cfg(test)]

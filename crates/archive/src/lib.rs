@@ -70,7 +70,7 @@ pub mod fuzzing {
 
 pub use archive_dir::{Archive, ArchiveEntry};
 pub use error::ArchiveError;
-pub use journal::JournalReader;
+pub use journal::{JournalReader, StoredOutput};
 pub use portable::{import_portable_run, is_portable_run, write_portable_file, write_portable_run};
 pub use recorder::{BulkRecorder, RunRecorder};
 pub use retention::{PrunedRuns, RetentionPolicy};

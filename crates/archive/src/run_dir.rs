@@ -15,7 +15,7 @@ use perflab_model::{
 
 use crate::checksums::open_verified;
 use crate::error::ArchiveError;
-use crate::journal::{self, JournalReader, kind};
+use crate::journal::{self, JournalReader, StoredOutput, kind};
 use crate::manifest;
 use crate::run_layout::{self, JOURNAL, SAMPLES};
 use crate::tables::{io, operations, samples, series, stacks};
@@ -261,6 +261,17 @@ impl RunDir {
         match self.open_journal()? {
             (_, true) => journal::find_output(journal::open_output_log(&self.path)?, slot, name),
             (events, false) => journal::find_output(events, slot, name),
+        }
+    }
+
+    /// Each part of what the command `name` printed, in order.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn list_outputs(&self, name: &str) -> Result<Vec<StoredOutput>, ArchiveError> {
+        match self.open_journal()? {
+            (_, true) => journal::list_outputs(journal::open_output_log(&self.path)?, name),
+            (events, false) => journal::list_outputs(events, name),
         }
     }
 

@@ -19,7 +19,7 @@ use perflab_model::{
     Case, Manifest, Metric, Nanos, Outcome, Refusal, RunEvent, RunEventKind, RunStatus, Sample, SeriesSchema,
     Setting, Slot, StopRequest, describe_error_chain,
 };
-use perflab_observe::{CpuTopology, RealtimeGuard};
+use perflab_observe::{CpuTopology, KernelLog, NewKernelRecords, RealtimeGuard};
 use perflab_settings::{
     AppliedSettings, SettingChange, SettingError, UndoEntry, UndoJournal, end_delays, locate_setting,
     remove_tree,
@@ -95,6 +95,8 @@ pub(crate) struct SlotExecutor<'a> {
     data_sets: KnownDataSets,
     /// The study's hooks, where this machine carries them out.
     hooks: Option<RunHooks<'a>>,
+    /// The kernel's log, where it is kept and can be read.
+    kernel_log: Option<KernelLog>,
     /// Why the iteration that is next does not count: what was to come before it failed.
     early_failure: Option<String>,
     /// What failed of all that was to come after something.
@@ -122,6 +124,8 @@ impl<'a> SlotExecutor<'a> {
         let applied = AppliedSettings::new(journal).with_stop_flag(stop.flag());
         let scope = plan::expression_scope(&manifest.study, &manifest.facts)
             .map_err(|problem| ConductError::Refused(vec![preflight::refusal_of_value(&problem.message)]))?;
+        let is_kept = manifest.study.kernel_log;
+        let kernel_log = is_kept.then(|| KernelLog::open_at_end(&host.root).ok()).flatten();
         Ok(SlotExecutor {
             host,
             manifest,
@@ -138,6 +142,7 @@ impl<'a> SlotExecutor<'a> {
             set_up: BTreeMap::new(),
             data_sets: KnownDataSets::default(),
             hooks: None,
+            kernel_log,
             early_failure: None,
             late_failures: Vec::new(),
             topology: None,
@@ -244,6 +249,7 @@ impl<'a> SlotExecutor<'a> {
     /// Carries out what comes before an iteration, and before its case where it is the first, and promises what comes after.
     fn begin_iteration(&mut self, slot: &Slot, case: &Case) -> Result<(), ConductError> {
         self.end_iteration();
+        self.report_kernel_log(None)?;
         if !self.begun_cases.contains_key(&slot.case) {
             let failure = self.begin_case(slot.case, case).err().map(|error| describe_error_chain(&error));
             self.begun_cases.insert(slot.case, failure);
@@ -261,6 +267,33 @@ impl<'a> SlotExecutor<'a> {
         }
         let Some(hooks) = &self.hooks else { return Ok(()) };
         hooks.begin_case(self.settings.journal(), case, &self.stop.flag())
+    }
+
+    /// Reports what the kernel printed since the last look: during this iteration, or outside of any.
+    fn report_kernel_log(&mut self, iteration: Option<(u32, &Case)>) -> Result<(), ConductError> {
+        let Some(log) = &mut self.kernel_log else { return Ok(()) };
+        let NewKernelRecords { records, is_incomplete } = log.read_new();
+        if records.is_empty() && !is_incomplete {
+            return Ok(());
+        }
+        let mut text: String = records.iter().map(|record| format!("{record}\n")).collect();
+        if is_incomplete {
+            text.push_str("[perflab: more was printed, and is not here]\n");
+        }
+        let slot = iteration.map(|(index, _)| index);
+        self.stream.send(RunEventKind::Output { slot, name: RunEventKind::KERNEL_LOG.into(), text })?;
+        let mut told = BTreeSet::new();
+        let during =
+            iteration.map_or(String::new(), |(_, case)| format!(", during an iteration of {}", case.label()));
+        for record in &records {
+            let Some(trouble) = record.trouble().filter(|trouble| told.insert(*trouble)) else { continue };
+            let text = perflab_model::remove_control_characters(&record.text);
+            self.stream.send_warning(
+                format!("the kernel's log tells of {trouble}{during}: {text}"),
+                "what was measured then may not be what you meant to measure; `perflab show --kernel-log` has the lines",
+            )?;
+        }
+        Ok(())
     }
 
     /// Carries out what comes after an iteration.
@@ -355,6 +388,7 @@ impl<'a> SlotExecutor<'a> {
                 run_iteration(self, (index, slot, ready), case, begin)
             }
         };
+        self.report_kernel_log(Some((index, case)))?;
         self.end_iteration();
         good
     }
@@ -589,7 +623,9 @@ impl<'a> SlotExecutor<'a> {
     /// Undoes everything; gives what is not back. Done even if the event consumer is gone, which is an error.
     pub(crate) fn undo_all(mut self) -> Result<UndoneRun, ConductError> {
         self.end_iteration();
+        let reported = self.report_kernel_log(None);
         let (undone, failed) = self.settings.undo_all();
+        reported?;
         let is_cleanup = |error: &SettingError| matches!(error, SettingError::CleanUp { .. });
         let (late, failed): (Vec<_>, Vec<_>) = failed.into_iter().partition(is_cleanup);
         let mut failures = self.late_failures;

@@ -152,6 +152,7 @@ impl<'a> RunState<'a> {
         manifest.plan.target_variants = Vec::new();
         if kind == "process" {
             manifest.study.monitors.clear();
+            manifest.study.kernel_log = false;
         }
         let catalogue = &self.machine.catalogue;
         let used = manifest.plan.metrics.keys().filter_map(|name| catalogue.source(name));

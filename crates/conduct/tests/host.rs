@@ -460,3 +460,36 @@ fn every_iteration_says_what_it_used_of_the_machine() {
     assert!(value("minor-faults").unwrap() > 50.0);
     assert!(value("voluntary-switches").is_some() && value("bytes-read").is_some());
 }
+
+/// The log is that of a root of our own: the workload prints into it as the kernel would.
+#[test]
+fn what_the_kernel_logs_during_an_iteration_is_kept_with_it_and_trouble_is_told() {
+    let fixture = LocalRunFixture::new(&[("unused", "true")]);
+    fs::create_dir(fixture.path("root/dev")).unwrap();
+    let log = fixture.path("root/dev/kmsg");
+    fs::write(&log, "6,1,1000,-;before the run\n").unwrap();
+    let print = |text: &str| format!("echo '{text}' >> {}", log.display());
+    let command = print("4,2,2000,-;WARNING: CPU: 0 PID: 1 at mm/slub.c:1");
+    let study = |rule: &str| {
+        format!(
+            "{rule}run = {{ iterations = 1, warmup = 0 }}\n[workload.w]\ncommand = {}\n",
+            serde_json::json!(command)
+        )
+    };
+    let found = fixture.run_study(&study(""));
+    let logged: Vec<(Option<u32>, &str)> = found
+        .events
+        .iter()
+        .filter_map(|event| match &event.what {
+            RunEventKind::Output { slot, name, text } if name == RunEventKind::KERNEL_LOG => {
+                Some((*slot, text.as_str()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(logged, [(Some(0), "<4>[    0.002000] WARNING: CPU: 0 PID: 1 at mm/slub.c:1\n")]);
+    let is_warning = |event: &&RunEvent| matches!(event.what, RunEventKind::Warning { .. });
+    assert_eq!(found.events.iter().filter(is_warning).count(), 1);
+    let found = fixture.run_study(&study("kernel-log = false\n"));
+    assert_eq!(found.events.iter().filter(is_warning).count(), 0);
+}

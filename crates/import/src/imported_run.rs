@@ -333,6 +333,7 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
     let logs = streams.iter().filter(|stream| !stream.is_finished());
     Study {
         extends: None,
+        kernel_log: true,
         title: metadata.title.clone(),
         description: Some(metadata.description.clone()),
         reference: metadata.reference.clone(),

@@ -26,6 +26,11 @@ pub struct RunEvent {
     pub what: RunEventKind,
 }
 
+impl RunEventKind {
+    /// What the lines of the kernel's log are called among what was printed during a run.
+    pub const KERNEL_LOG: &str = "kernel log";
+}
+
 impl RunEvent {
     /// An event of the machine that records.
     pub fn new(at: Nanos, what: RunEventKind) -> Self {

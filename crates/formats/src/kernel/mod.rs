@@ -2,6 +2,7 @@
 
 pub mod diskstats;
 pub mod kernel_file;
+pub mod kernel_log;
 pub mod kvm_stats;
 pub mod loadavg;
 pub mod meminfo;

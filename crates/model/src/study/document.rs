@@ -46,6 +46,10 @@ pub struct Study {
     /// What to record meanwhile: monitor = time between readings, `vmstat = "100ms"`.
     #[serde(default)]
     pub monitors: IndexMap<String, DurationText>,
+    /// Whether the lines of the kernel's log that come during the run are kept, and troubles in them told (default: where it can be
+    /// read).
+    #[serde(default = "is_kernel_log_kept", rename = "kernel-log", skip_serializing_if = "Clone::clone")]
+    pub kernel_log: bool,
     /// Which families of facts to collect (default: all; `perflab check --facts` lists them).
     #[serde(default)]
     pub facts: Option<Vec<String>>,
@@ -72,6 +76,11 @@ impl Study {
     pub fn target_count(&self) -> u32 {
         self.target.values().fold(0, |sum, target| sum.saturating_add(target.count))
     }
+}
+
+/// A run keeps the kernel's log unless its study says otherwise.
+fn is_kernel_log_kept() -> bool {
+    true
 }
 
 /// `[run]`

@@ -138,6 +138,7 @@ pub fn plan_manifest(
 ) -> Result<(Manifest, Catalogue), Failure> {
     if args.no_monitors {
         study.monitors.clear();
+        study.kernel_log = false;
         (study.profile, study.io) = (None, None);
     }
     if let Some(iterations) = args.iterations {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use clap::Args;
 use indexmap::IndexMap;
 use perflab_analyze::{RunWarmUp, find_warm_ups, run_differences};
-use perflab_archive::RunDir;
+use perflab_archive::{RunDir, StoredOutput};
 use perflab_model::series::SeriesGap;
-use perflab_model::{IterationRecord, Manifest, Nanos, Outcome, RunRecord};
-use perflab_present::comparison::OutputFormat;
+use perflab_model::{IterationRecord, Manifest, Nanos, Outcome, RunEventKind, RunRecord};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_present::facts::{machine_facts_grid, run_difference_grid};
 use perflab_present::fairness;
 use perflab_present::run_overview::iteration_grid;
@@ -29,6 +29,8 @@ pub fn show_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
         context.print_grid(&iteration_grid(&run.read_record()?))?;
     } else if args.facts {
         context.print_grid(&machine_facts_grid(&run.manifest()?.facts))?;
+    } else if args.kernel_log {
+        print_kernel_log(context, &run)?;
     } else if args.targets {
         context.print_grid(&fairness::fairness_grid(&run.read_record()?))?;
     } else {
@@ -184,6 +186,32 @@ fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> Result<(), 
     Ok(())
 }
 
+/// The lines of the kernel's log, each with the iteration in which it came.
+fn print_kernel_log(context: &App, run: &RunDir) -> Result<(), Failure> {
+    let manifest = run.manifest()?;
+    let mut grid = Grid::new([
+        GridColumn::right("slot"),
+        GridColumn::left("target"),
+        GridColumn::left("case"),
+        GridColumn::left("line"),
+    ]);
+    for StoredOutput { slot, target, text } in run.list_outputs(RunEventKind::KERNEL_LOG)? {
+        let planned = slot.and_then(|slot| manifest.plan.slots.get(slot as usize));
+        let case = planned.and_then(|slot| manifest.plan.case(slot.case)).map(perflab_model::Case::label);
+        let target =
+            target.and_then(|target| manifest.targets.get(target as usize)).map(|one| one.name.clone());
+        for line in text.lines() {
+            grid.add_row([
+                GridCell::from(slot.map(|slot| slot.to_string()).unwrap_or_default()),
+                GridCell::from(target.clone().unwrap_or_else(|| manifest.target.clone())),
+                GridCell::from(case.clone().unwrap_or_default()),
+                GridCell::from(line.to_owned()),
+            ]);
+        }
+    }
+    context.print_grid(&grid)
+}
+
 /// `perflab diff A B`
 pub fn diff_runs(context: &App, args: &DiffArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
@@ -209,6 +237,9 @@ pub struct ShowArgs {
     /// List every fact
     #[arg(long)]
     pub facts: bool,
+    /// Print what the kernel logged during the run, iteration by iteration
+    #[arg(long)]
+    pub kernel_log: bool,
     /// Show how evenly each case served the targets of a synchronised run
     #[arg(long)]
     pub targets: bool,

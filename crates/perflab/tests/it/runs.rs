@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::laboratory::Sandbox;
+use crate::laboratory::{Sandbox, is_root, skip_test};
 
 #[test]
 fn a_run_travels_as_one_file() {
@@ -140,4 +140,23 @@ fn the_index_is_checked_and_made_anew() {
     assert_eq!(laboratory.run_json(&["index", "--rebuild"])["runs"], 2);
     assert_eq!(laboratory.run_json(&["index", "--check"])["right"], 2);
     assert_eq!(laboratory.run(&["index", "--check", "--rebuild"]).code, Some(2));
+}
+
+/// The kernel says who dropped its caches.
+#[test]
+fn the_lines_of_the_kernels_log_are_shown_with_their_iterations_root() {
+    if !is_root() {
+        return skip_test(
+            "the_lines_of_the_kernels_log_are_shown_with_their_iterations_root",
+            "dropping caches and reading the log need root",
+        );
+    }
+    let laboratory = Sandbox::new();
+    let text = "[run]\niterations = 1\nwarmup = 0\n[workload.drop]\ncommand = \"echo 1 > /proc/sys/vm/drop_caches\"\n";
+    let study = laboratory.write_study("s.toml", text);
+    laboratory.run_successfully(&["run", &study, "--no-report", "--quiet"]);
+    let shown = laboratory.run_json(&["show", "--kernel-log"]);
+    let is_ours =
+        |row: &serde_json::Value| row["slot"] == "0" && row["line"].as_str().unwrap().contains("drop_caches");
+    assert!(shown.as_array().unwrap().iter().any(is_ours), "{shown}");
 }
