@@ -13,10 +13,11 @@ use std::sync::atomic::AtomicBool;
 use indexmap::IndexMap;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::expression::ExpressionScope;
+use perflab_model::study::DataLifetime;
 use perflab_model::{Nanos, Scalar};
 use sha2::{Digest as _, Sha256};
 
-use crate::data_spec::{DATA_COMMAND, DataLifetime};
+use crate::data_spec::DATA_COMMAND;
 use crate::definition::WorkloadDefinition;
 use crate::error::WorkloadError;
 use crate::execution::execute_invocation;
@@ -148,7 +149,7 @@ impl WorkloadDefinition {
         let case = host.case.filter(|_| spec.once == DataLifetime::Case);
         sha.update(format!("{case:?}"));
         let key: String = sha.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Some(kept.join(format!("data-{}-{key}", self.name))))
+        Ok(Some(kept.join(format!("data-{key}"))))
     }
 }
 
@@ -461,7 +462,7 @@ mod tests {
     const LONG: Nanos = Nanos(60_000_000_000);
 
     fn data_set(kept: &Path, script: &str) -> DataSet {
-        let folder = kept.join("data-w-1");
+        let folder = kept.join("data-1");
         let invocation = Invocation { directory: Some(folder.join(CONTENT)), ..invoke_script(script) };
         DataSet { folder, invocation, restore: None }
     }

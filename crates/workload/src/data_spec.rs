@@ -3,6 +3,7 @@
 use std::path::{Component, PathBuf};
 
 use perflab_model::Problem;
+use perflab_model::study::DataLifetime;
 use serde::Deserialize;
 
 use crate::argv_element::ArgvElement;
@@ -21,17 +22,6 @@ pub struct DataSpec {
     pub once: DataLifetime,
     /// What of it is copied into `{{ scratch }}`; everything where the definition does not say.
     pub restore: Option<Vec<PathBuf>>,
-}
-
-/// Who shares data that are made once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DataLifetime {
-    /// all cases on a disk whose command is the same
-    #[default]
-    Disk,
-    /// the iterations of a case: its settings count for how they are made
-    Case,
 }
 
 impl DataSpec {

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use perflab_model::expression::template_names;
 use perflab_model::study::{
-    BesideSpec, CommandLine, FactorKind, ServerCommand, ServerReadiness, Study, TomlSource, WorkloadSpec,
+    BesideSpec, CommandLine, DataCommand, FactorKind, ServerCommand, ServerReadiness, Study, TomlSource,
+    WorkloadSpec,
 };
 use perflab_model::{Problem, Scalar};
 use toml::Value;
@@ -31,6 +32,9 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     for (key, command) in spec.untimed_commands() {
         put(key, command_elements(command, spec.shell.as_deref()));
     }
+    if let Some(data) = &spec.data {
+        put("data", data_table(data, spec));
+    }
     if let Some(server) = &spec.server {
         put("server", server_table(server, spec));
     }
@@ -40,7 +44,8 @@ pub(crate) fn write_inline_definition(name: &str, study: &Study) -> Option<TomlS
     if spec.metric.is_empty() && spec.histogram.is_empty() && spec.series.is_empty() {
         put("keeps-locale", true.into());
     }
-    if names_scratch(command_texts(spec)) {
+    // What is restored has to be somewhere.
+    if spec.data.is_some() || names_scratch(command_texts(spec)) {
         put("needs", scratch_need());
     }
     let parameters = parameter_names(name, spec, study).into_iter().map(|name| (name, text_parameter()));
@@ -103,6 +108,7 @@ pub(crate) fn place_in_study(name: &str, problem: Problem) -> Problem {
     let key = match first {
         "argv" => format!("workload.{name}.command"),
         "metric" | "histogram" | "series" => format!("workload.{name}.{first}{rest}"),
+        "data" => format!("workload.{name}.data{}", rest.replace(".argv", ".command")),
         "server" => format!("workload.{name}.server{}", rest.replace(".argv", ".command")),
         "parameter" => format!("workload.{name}.parameters"),
         "setup" | "prepare" | "conclude" | "cleanup" | "allow-exit" => format!("workload.{name}.{first}"),
@@ -125,6 +131,15 @@ fn command_elements(command: &CommandLine, shell: Option<&str>) -> Value {
             argv.into()
         }
     }
+}
+
+/// The data of a command as a definition has them.
+fn data_table(data: &DataCommand, spec: &WorkloadSpec) -> Value {
+    let mut table = toml::Table::new();
+    table.insert("argv".to_owned(), command_elements(&data.command, spec.shell.as_deref()));
+    table.insert("once".to_owned(), data.once.name().into());
+    table.extend(data.restore.iter().map(|parts| ("restore".to_owned(), parts.clone().into())));
+    table.into()
 }
 
 /// The server of a command as a definition has it.
@@ -150,7 +165,11 @@ fn server_table(server: &ServerCommand, spec: &WorkloadSpec) -> Value {
 
 /// All texts of the commands, timed and untimed.
 fn command_texts(spec: &WorkloadSpec) -> impl Iterator<Item = &String> {
-    let commands = spec.untimed_commands().chain(spec.server_commands()).map(|(_, command)| command);
+    let commands = spec
+        .untimed_commands()
+        .chain(spec.server_commands())
+        .chain(spec.data_commands())
+        .map(|(_, command)| command);
     let readiness = spec.server.iter().flat_map(|server| server.ready.port.iter().chain(&server.ready.file));
     commands.chain(spec.command.as_ref()).flat_map(CommandLine::templates).chain(readiness)
 }

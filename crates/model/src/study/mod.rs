@@ -45,4 +45,6 @@ pub use target::{
 };
 pub use target_key::{TargetKey, TargetKeyError};
 pub use validation::{find_study_problems, stopping_rule_problems};
-pub use workload_spec::{BesideSpec, CommandLine, ServerCommand, ServerReadiness, WorkloadSpec};
+pub use workload_spec::{
+    BesideSpec, CommandLine, DataCommand, DataLifetime, ServerCommand, ServerReadiness, WorkloadSpec,
+};

@@ -40,6 +40,9 @@ pub struct WorkloadSpec {
     /// A command after the last iteration, however the run ends; not timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<CommandLine>,
+    /// What iterations begin with, made once and restored into `{{ scratch }}` before each; not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataCommand>,
     /// A server that the command needs while it runs, started before each iteration and ended after it; not timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerCommand>,
@@ -93,6 +96,41 @@ impl BesideSpec {
             unit: Unit::new("runs/s"),
             direction: Direction::Higher,
             primary: false,
+        }
+    }
+}
+
+/// `[workload.NAME.data]`: what iterations begin with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DataCommand {
+    /// What fills the empty folder `{{ data }}`, in which it runs.
+    pub command: CommandLine,
+    /// Who shares it (default: disk).
+    #[serde(default)]
+    pub once: DataLifetime,
+    /// What of it is copied into `{{ scratch }}`: everything unless given; with `[]` it is only read, in `{{ data }}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Vec<String>>,
+}
+
+/// Who shares data that are made once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataLifetime {
+    /// All cases on a disk whose command is the same.
+    #[default]
+    Disk,
+    /// The iterations of a case: its settings count for how they are made.
+    Case,
+}
+
+impl DataLifetime {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            DataLifetime::Disk => "disk",
+            DataLifetime::Case => "case",
         }
     }
 }
@@ -222,6 +260,11 @@ impl WorkloadSpec {
         })
     }
 
+    /// The command that makes its data, by its key.
+    pub fn data_commands(&self) -> impl Iterator<Item = (&'static str, &CommandLine)> {
+        self.data.iter().map(|data| ("data.command", &data.command))
+    }
+
     /// What the table of the workload called `name` alone can get wrong.
     pub(crate) fn problems(&self, name: &str) -> Vec<Problem> {
         let key = |part: &str| format!("workload.{name}.{part}");
@@ -232,6 +275,7 @@ impl WorkloadSpec {
         }
         let commands = self.command.iter().map(|command| ("command", command));
         let commands = commands.chain(self.untimed_commands()).chain(self.server_commands());
+        let commands = commands.chain(self.data_commands());
         for (part, _) in commands.filter(|(_, command)| command.is_empty()) {
             found.push(Problem::new(key(part), "runs nothing").with_hint("name a program and its arguments"));
         }
@@ -243,6 +287,7 @@ impl WorkloadSpec {
                 ("histogram", !self.histogram.is_empty()),
                 ("series", !self.series.is_empty()),
                 ("server", self.server.is_some()),
+                ("data", self.data.is_some()),
             ];
             let needless = needless.into_iter().filter(|(_, given)| *given).map(|(part, _)| part);
             for part in needless.chain(self.untimed_commands().map(|(part, _)| part)) {

@@ -51,6 +51,28 @@ fn data_are_made_once_for_all_that_share_them() {
     assert_eq!(count_makings("case", "{ depth = [1, 2] }"), (2, Vec::new()));
 }
 
+/// The command runs where its data are restored.
+#[test]
+fn a_command_of_a_study_has_data_too() {
+    let laboratory = Sandbox::new();
+    let text = "[run]\niterations = 2\nwarmup = 0\n[workload.w]\ncommand = \"rm set/a && ! [ -e $LEFT ] && cat {{ data }}/{{ size }}\"\n\
+                environment = { LEFT = \"b\" }\nmatrix = { size = [1, 2] }\n\
+                [workload.w.data]\ncommand = \"mkdir set; touch set/a {{ size }} b\"\nonce = \"case\"\nrestore = [\"set\"]\n";
+    let study = laboratory.write_study("s.toml", text);
+    laboratory.run_successfully(&["run", &study, "--no-report", "--quiet"]);
+    let refusal = |data: &str| {
+        let text = format!("[workload.w]\ncommand = 'true'\n[workload.w.data]\n{data}\n");
+        let study = laboratory.write_study("s.toml", &text);
+        let said = laboratory.run(&["study", "check", &study]);
+        assert_eq!(said.code, Some(2));
+        said.stable_err()
+    };
+    insta::assert_snapshot!(refusal("command = ''"), @"error: /tmp/.TMP/s.toml:5:1: `workload.w.data.command`: runs nothing; name a program and its arguments");
+    insta::assert_snapshot!(refusal("command = 'touch {{ scratch }}/a'"), @"error: /tmp/.TMP/s.toml:5:1: `workload.w.data.command[2]`: `scratch` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, kept, perflab, data");
+    insta::assert_snapshot!(refusal("command = 'touch a'\nrestore = ['/a']"), @"error: /tmp/.TMP/s.toml:6:12: `workload.w.data.restore[0]`: `/a` is no path below {{ data }}");
+    insta::assert_snapshot!(refusal("command = 'touch a'\nonce = 'never'"), @"error: /tmp/.TMP/s.toml:6:8: `workload.w.data.once`: the value `never` is not known here; known here: disk, case");
+}
+
 #[test]
 fn what_an_iteration_damaged_is_made_anew_and_told() {
     let (makings, warnings) = count_makings("disk", "{ damage = [true] }");
