@@ -28,7 +28,7 @@ pub(crate) const MOST_TASKS: usize = 4096;
 const TICK: Duration = Duration::from_secs(1);
 
 /// How long the window stays open at most beyond its time where nothing is finished in it.
-const LONGEST_WAIT: Duration = Duration::from_secs(20);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// How long a process may take to end once it is asked to.
 const END_LIMIT: Duration = Duration::from_secs(10);
