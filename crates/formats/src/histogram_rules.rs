@@ -333,7 +333,9 @@ impl HistogramRule {
                 histogram.merge_scaled(&found, self.scale).map_err(|error| error.to_string())?;
             }
         }
-        if let Some(total) = &self.total {
+        // One that is not there has no values without a bucket either.
+        let is_absent = self.optional && histogram.count() == 0;
+        if let Some(total) = self.total.as_ref().filter(|_| !is_absent) {
             let total = total.read(text)?;
             let beyond = total.checked_sub(histogram.count()).ok_or_else(|| {
                 format!("its buckets hold {} values, and there are {total}", histogram.count())
@@ -480,6 +482,8 @@ mod tests {
                 "{error}"
             );
         }
+        let optional = format!("{regex}\nmax = true\noptional = true");
+        assert_eq!(measure(&optional, "all 100\n").unwrap(), []);
         assert_eq!(
             reason(&format!("{regex}\nmax = true"), "1 9\nall 8\n"),
             "its buckets hold 9 values, and there are 8"

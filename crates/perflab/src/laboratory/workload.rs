@@ -233,7 +233,7 @@ fn print_measured_metrics(
     for (rule, points) in series {
         let columns: Vec<&str> = rule.columns.iter().map(|column| column.name.as_str()).collect();
         let table = definition.series_table(rule);
-        context.note(format!("series {table}: {} rows of {}", points.len(), columns.join(", ")));
+        context.note(format!("series {table} ({}): rows {}", columns.join(", "), points.len()));
     }
     Ok(Exit::Fine)
 }
