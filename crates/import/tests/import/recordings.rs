@@ -13,7 +13,7 @@ use perflab_model::{Direction, RunRecord, Sample};
 use super::bench::ImportTestArchive;
 
 /// A recording below `tests/recorded`, and the importer that reads it.
-const RECORDINGS: [(&str, &str); 26] = [
+const RECORDINGS: [(&str, &str); 27] = [
     ("tools/fio.json", "fio"),
     ("tools/perf-stat.json", "perf-stat"),
     ("tools/perf-stat.csv", "perf-stat"),
@@ -31,6 +31,7 @@ const RECORDINGS: [(&str, &str); 26] = [
     ("tools/phoronix.xml", "phoronix"),
     ("tools/composite.xml", "phoronix"),
     ("tools/sar.json", "sar"),
+    ("tools/tagged.hlog", "hdr-log"),
     ("tools/matrix.json", "lkp-stats"),
     ("tools/stats.json", "lkp-stats"),
     ("tools/criterion", "criterion"),
