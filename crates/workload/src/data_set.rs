@@ -61,6 +61,11 @@ pub enum DataSetError {
     /// It failed.
     #[error("`data` {0}")]
     Command(String),
+    /// Processes that it left behind were ended, and may have been writing.
+    #[error(
+        "`data` left {0} processes behind, which may still have been writing: end them in its command, and wait for them"
+    )]
+    LeftBehind(usize),
     /// It made nothing.
     #[error("`data` made nothing in {}: its command is to fill that folder", .0.display())]
     Empty(PathBuf),
@@ -92,6 +97,7 @@ impl Classify for DataSetError {
         match self {
             DataSetError::Workload(error) => error.class(),
             DataSetError::Command(_)
+            | DataSetError::LeftBehind(_)
             | DataSetError::Empty(_)
             | DataSetError::Odd(_)
             | DataSetError::NoPart { .. } => ErrorClass::WorkloadFailed,
@@ -225,8 +231,12 @@ impl DataSet {
         let content = self.folder.join(CONTENT);
         remove_tree(&self.folder)?;
         fs::create_dir_all(&content).map_err(refused("make", &content))?;
-        if let Some(failure) = execute_invocation(&self.invocation, extra_env, limit, stop)?.failure() {
+        let finished = execute_invocation(&self.invocation, extra_env, limit, stop)?;
+        if let Some(failure) = finished.failure() {
             return Err(DataSetError::Command(failure));
+        }
+        if finished.left_behind > 0 {
+            return Err(DataSetError::LeftBehind(finished.left_behind));
         }
         let mut files = Vec::new();
         list_files(&content, Path::new(""), &mut files)?;
@@ -545,6 +555,8 @@ mod tests {
         ));
         assert!(matches!(failed(&format!("{part} sleep 100"), LONG, true), DataSetError::Command(_)));
         assert!(matches!(failed("true", LONG, false), DataSetError::Empty(_)));
+        let error = failed(&format!("{part} sleep 1000 &"), LONG, false);
+        assert!(matches!(error, DataSetError::LeftBehind(1)), "{error}");
         assert!(matches!(failed("mkfifo pipe", LONG, false), DataSetError::Odd(_)));
         // One that was killed with perflab itself leaves what it had made.
         let set = data_set(place.path(), TREE);
