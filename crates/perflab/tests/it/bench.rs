@@ -243,7 +243,7 @@ fn the_machine_is_watched_while_a_command_runs_and_at_rest() {
     let sandbox = Sandbox::new();
     let typed = ["--format", "json", "watch", "--quiet-time", "200ms", "--every", "20ms", "--"];
     let said =
-        sandbox.run_successfully(&[&typed[..], &["sh", "-c", "seq 100000 | sort > /dev/null"]].concat());
+        sandbox.run_successfully(&[&typed[..], &["sh", "-c", "seq 1000000 | sort > /dev/null"]].concat());
     let found: Value = serde_json::from_str(&said.out).unwrap();
     let activity = found["activity"].as_array().unwrap();
     let user = activity.iter().find(|one| one["source"] == "stat.user").unwrap();
