@@ -57,6 +57,9 @@ pub enum ConductError {
         /// why
         source: io::Error,
     },
+    /// A stop was asked for before the first iteration.
+    #[error("stopped before the first iteration; nothing was measured")]
+    StoppedEarly,
     /// A hook failed.
     #[error("`hooks.{key}` failed: {reason}")]
     Hook {
@@ -114,6 +117,7 @@ impl Classify for ConductError {
             | ConductError::Level { .. }
             | ConductError::Hook { .. }
             | ConductError::Early { .. } => ErrorClass::Environment,
+            ConductError::StoppedEarly => ErrorClass::WorkloadFailed,
             ConductError::Variant { source, .. } => source.class(),
             ConductError::LeftChanged(_) => ErrorClass::SettingsLeft,
             ConductError::Scratch { source, .. }

@@ -225,6 +225,8 @@ impl<'a> SlotExecutor<'a> {
     /// Brings the settings to the case's levels, carries out what its workload does before an iteration, and drops caches
     /// where it asks for that.
     pub(crate) fn prepare_slot(&mut self, index: u32, slot: &Slot, case: &Case) -> Result<(), ConductError> {
+        // Under the settings of the iteration that it comes after.
+        self.end_iteration();
         for what in self.apply_settings(case)? {
             self.stream.send(what)?;
         }
@@ -235,7 +237,9 @@ impl<'a> SlotExecutor<'a> {
             }
             Err(error) => return Err(error),
         }
-        if !self.manifest.plan.has_varying_disk() && self.early_failure.is_none() {
+        // Where there are targets, workloads are theirs, and what they do before.
+        let is_ours = self.role.runs_workloads() && !self.manifest.plan.has_varying_disk();
+        if is_ours && self.early_failure.is_none() {
             self.ready = Some(self.make_ready(index, slot, case)?);
         }
         for planned in self.manifest.plan.case_settings(case, self.role.side()) {
@@ -248,7 +252,6 @@ impl<'a> SlotExecutor<'a> {
 
     /// Carries out what comes before an iteration, and before its case where it is the first, and promises what comes after.
     fn begin_iteration(&mut self, slot: &Slot, case: &Case) -> Result<(), ConductError> {
-        self.end_iteration();
         self.report_kernel_log(None)?;
         if !self.begun_cases.contains_key(&slot.case) {
             let failure = self.begin_case(slot.case, case).err().map(|error| describe_error_chain(&error));
@@ -300,7 +303,9 @@ impl<'a> SlotExecutor<'a> {
     fn end_iteration(&mut self) {
         let Some(hooks) = &mut self.hooks else { return };
         let ended = hooks.end_iteration(self.settings.journal());
-        self.late_failures.extend(ended.err().map(|error| describe_error_chain(&error)));
+        let failure = ended.err().map(|error| describe_error_chain(&error));
+        // One that fails each time says so once.
+        self.late_failures.extend(failure.filter(|failure| !self.late_failures.contains(failure)));
     }
 
     /// Notes what the workload of a case does at the end, however the run ends.
@@ -378,18 +383,30 @@ impl<'a> SlotExecutor<'a> {
         let good = match self.early_failure.take() {
             Some(failure) => {
                 let ready = ReadyIteration { failure: Some(failure), ..ReadyIteration::default() };
-                run_iteration(self, (index, slot, ready), case, begin)
+                self.run_logged_iteration((index, slot, ready), case, begin)
             }
             None if self.manifest.plan.has_varying_disk() => {
                 self.carry_out_on_fresh_disk(index, slot, case, begin)
             }
             None => {
                 let ready = self.ready.take().unwrap_or_default();
-                run_iteration(self, (index, slot, ready), case, begin)
+                self.run_logged_iteration((index, slot, ready), case, begin)
             }
         };
-        self.report_kernel_log(Some((index, case)))?;
         self.end_iteration();
+        good
+    }
+
+    /// Runs a slot; what the kernel prints meanwhile belongs to it, and what it printed while things were made ready does not.
+    fn run_logged_iteration(
+        &mut self,
+        (index, slot, ready): (u32, &Slot, ReadyIteration),
+        case: &Case,
+        begin: &dyn Fn() -> Option<RealtimeGuard>,
+    ) -> Result<bool, ConductError> {
+        self.report_kernel_log(None)?;
+        let good = run_iteration(self, (index, slot, ready), case, begin);
+        self.report_kernel_log(Some((index, case)))?;
         good
     }
 
@@ -403,7 +420,7 @@ impl<'a> SlotExecutor<'a> {
         let mark = self.settings.journal().next_number();
         self.scratch = self.make_fresh_disk(case)?;
         let ready = self.make_ready(index, slot, case);
-        let good = ready.and_then(|ready| run_iteration(self, (index, slot, ready), case, begin));
+        let good = ready.and_then(|ready| self.run_logged_iteration((index, slot, ready), case, begin));
         self.settings.journal().undo_since(mark)?;
         good
     }

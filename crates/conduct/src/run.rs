@@ -101,6 +101,9 @@ impl RunState<'_> {
         let worked = worked.and(self.host.await_idle());
         let Some(begun) = self.begun.take() else {
             // Nothing was reported yet; what was changed for the first start is changed back.
+            if self.stop.is_requested() {
+                return Err(ConductError::StoppedEarly);
+            }
             return worked.and(Err(ConductError::NobodyListens));
         };
         let worked = match worked {

@@ -92,7 +92,9 @@ impl<'a> RunHooks<'a> {
     ) -> Result<Option<u32>, ConductError> {
         let Some(command) = command else { return Ok(None) };
         let invocation = self.build_invocation(key, command, subject)?;
-        let name = format!("`hooks.{key}`");
+        let case = subject.iter().find(|(name, _)| *name == "PERFLAB_CASE");
+        let name =
+            case.map_or_else(|| format!("`hooks.{key}`"), |(_, case)| format!("`hooks.{key}` of {case}"));
         Ok(Some(journal.promise(UndoEntry::CleanUp { name, invocation, limit: LIMIT })?))
     }
 

@@ -32,7 +32,11 @@ pub fn find_study(name: &str) -> Result<TomlSource, Failure> {
     {
         if sources.len() == MOST_EXTENDED {
             let message = format!("`{}` extends `{base}`, and there are {MOST_EXTENDED} by now", last.file);
-            return Err(UsageError::new(message, "studies must not extend one another in a circle").into());
+            return Err(UsageError::new(
+                message,
+                "studies must not extend one another in a circle, nor in a longer line",
+            )
+            .into());
         }
         let path = Path::new(&last.file).with_file_name(&base);
         let found = if path.is_file() { read_study(&path.to_string_lossy()) } else { read_study(&base) };

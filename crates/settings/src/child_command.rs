@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use perflab_model::{Nanos, StopRequest};
-use perflab_workload::{Invocation, end_process_tree};
+use perflab_workload::{Invocation, end_process_tree, end_with_perflab};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::SettingError;
@@ -126,6 +126,7 @@ fn wait_for_end(
     stop: Option<&AtomicBool>,
 ) -> io::Result<CommandEnd> {
     let (mut stdout, mut stderr) = (create_memory_file()?, create_memory_file()?);
+    end_with_perflab(command);
     let mut child = command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
     let begun = Instant::now();
     loop {

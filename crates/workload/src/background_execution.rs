@@ -62,7 +62,7 @@ impl BackgroundExecution {
         let mut command = invocation.command(extra_env, &mark)?;
         let begun = Instant::now();
         let mut child =
-            command.spawn().map_err(|source| WorkloadError::Start { program: program.clone(), source })?;
+            command.spawn().map_err(|cause| WorkloadError::Start { program: program.clone(), cause })?;
         let family = ExecutionProcesses::new(Pid::from_child(&child), mark, Some(begun));
         let (stdout, stderr) = (SharedOutput::default(), SharedOutput::default());
         let has_printed = Arc::new(AtomicBool::new(false));

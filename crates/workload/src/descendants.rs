@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Read as _;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 /// The environment variable that marks the processes of one execution.
-pub const MARK: &str = "PERFLAB_ITERATION";
+pub const MARK: &str = "PERFLAB_EXECUTION";
 
 /// Rounds in which all processes are to be ended.
 const ROUNDS: u32 = 500;
@@ -38,6 +39,11 @@ const IN_EXEC: Duration = Duration::from_millis(300);
 pub(crate) fn new_execution_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("{}-{}", ExecutionOwner::current(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Has a command, with what it leaves in the background, ended should this perflab be killed.
+pub fn end_with_perflab(command: &mut Command) {
+    command.env(MARK, new_execution_mark());
 }
 
 /// A perflab that carries out executions, as their marks name it. What is random in it is known to its journal and to what it

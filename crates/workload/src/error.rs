@@ -49,14 +49,14 @@ pub enum WorkloadError {
         free: perflab_model::Bytes,
     },
     /// A template of the definition has no value.
-    #[error("workload `{workload}`: `{key}`: {source}")]
+    #[error("workload `{workload}`: `{key}`: {cause}")]
     Template {
         /// the workload
         workload: String,
         /// which key of the definition
         key: String,
         /// why
-        source: ExpressionError,
+        cause: ExpressionError,
     },
     /// Somebody else listens where the server is to.
     #[error("port {port} of 127.0.0.1 is taken: something listens on it already; choose another, or end it")]
@@ -76,22 +76,22 @@ pub enum WorkloadError {
     #[error("nothing to run: argv is empty")]
     Empty,
     /// The program is not on PATH, or may not be executed.
-    #[error("cannot start `{program}`: {source}; is it installed and on PATH?")]
+    #[error("cannot start `{program}`: {cause}; is it installed and on PATH?")]
     Start {
         /// the program
         program: String,
         /// the system's reason
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The system refused something while it ran.
-    #[error("while running `{program}`: cannot {action}: {source}")]
+    #[error("while running `{program}`: cannot {action}: {cause}")]
     Running {
         /// the program
         program: String,
         /// what was tried
         action: &'static str,
         /// the system's reason
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 
@@ -108,7 +108,7 @@ impl Classify for WorkloadError {
             | WorkloadError::NoServer { .. }
             | WorkloadError::Start { .. }
             | WorkloadError::Running { .. } => ErrorClass::Environment,
-            WorkloadError::Template { source, .. } => source.class(),
+            WorkloadError::Template { cause, .. } => cause.class(),
         }
     }
 }

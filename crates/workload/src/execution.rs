@@ -233,8 +233,7 @@ impl RunningExecution {
         let start = read_monotonic_clock();
         let spawned = command.spawn();
         drop(guard);
-        let mut child =
-            spawned.map_err(|source| WorkloadError::Start { program: program.clone(), source })?;
+        let mut child = spawned.map_err(|cause| WorkloadError::Start { program: program.clone(), cause })?;
         let pid = Pid::from_child(&child);
         Ok(RunningExecution {
             program,
@@ -375,8 +374,8 @@ impl RunningExecution {
         Ok([out, err.is_some() && ready.next().unwrap_or(false)])
     }
 
-    fn running_error(&self, action: &'static str, source: std::io::Error) -> WorkloadError {
-        WorkloadError::Running { program: self.program.clone(), action, source }
+    fn running_error(&self, action: &'static str, cause: std::io::Error) -> WorkloadError {
+        WorkloadError::Running { program: self.program.clone(), action, cause }
     }
 }
 

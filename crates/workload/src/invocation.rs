@@ -183,8 +183,8 @@ impl WorkloadDefinition {
         Ok(scope)
     }
 
-    pub(crate) fn template_error(&self, key: String, source: ExpressionError) -> WorkloadError {
-        WorkloadError::Template { workload: self.name.clone(), key, source }
+    pub(crate) fn template_error(&self, key: String, cause: ExpressionError) -> WorkloadError {
+        WorkloadError::Template { workload: self.name.clone(), key, cause }
     }
 }
 

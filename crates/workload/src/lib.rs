@@ -59,7 +59,7 @@ pub use beside_loop::{BesideLoop, BesideRecord};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use data_set::{DataSet, DataSetError, DataSetState, KnownDataSets};
 pub use definition::{Requirements, UntimedPhase, WorkloadDefinition};
-pub use descendants::{ExecutionOwner, end_process_tree, find_unknown_executions};
+pub use descendants::{ExecutionOwner, end_process_tree, end_with_perflab, find_unknown_executions};
 pub use error::WorkloadError;
 pub use execution::{ExecutionEnd, WorkloadExecution, execute_invocation, execute_invocation_at};
 pub use execution_guard::{ExecutionGuard, guard_executions};

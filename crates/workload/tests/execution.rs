@@ -45,9 +45,9 @@ fn find_living_by_mark(mark: &str) -> Vec<String> {
 
 /// The script prints its mark first, so that survivors can be looked for.
 fn run_and_find_survivors(text: &str, limit: Nanos) -> (WorkloadExecution, Vec<String>) {
-    let finished = run_script(&format!("echo \"$PERFLAB_ITERATION\"\n{text}"), limit);
+    let finished = run_script(&format!("echo \"$PERFLAB_EXECUTION\"\n{text}"), limit);
     let stdout = finished.stdout.text();
-    let mark = format!("PERFLAB_ITERATION={}", stdout.lines().next().unwrap());
+    let mark = format!("PERFLAB_EXECUTION={}", stdout.lines().next().unwrap());
     (finished, find_living_by_mark(&mark))
 }
 

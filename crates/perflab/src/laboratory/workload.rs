@@ -11,7 +11,7 @@ use perflab_workload::{HostPaths, WorkloadDefinition, WorkloadExecution, Workloa
 use serde_json::json;
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
+use crate::failure::{Exit, Failure, UsageError};
 use crate::verb::Verb;
 
 /// Does what was asked for.
@@ -165,7 +165,7 @@ fn try_workload(
     let parameters = definition
         .resolve_parameters(&parse_parameters(parameters)?, &scope)
         .map_err(|found| parameter_error(&found))?;
-    definition.check_requirements().with_context(|| format!("workload {}", definition.name))?;
+    definition.check_requirements()?;
     let boot = perflab_observe::read_boot_id(&context.root);
     let made = || TemporaryFolder::create(&perflab_observe::own_directories::state_directory(), &boot);
     let [scratch, kept] = [(); 2].map(|()| definition.needs.scratch.then(made).transpose());

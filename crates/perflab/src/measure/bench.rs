@@ -34,6 +34,9 @@ const MIN_RUNS: u32 = 10;
 /// More iterations of a command are not planned where nothing else ends the run.
 const MOST_RUNS: u32 = 1_000;
 
+/// More values of a scan are not compared.
+const MOST_SCANNED: i128 = 1_000;
+
 /// Time commands against one another, in turn: which is faster
 #[derive(Debug, Args)]
 #[command(after_long_help = BENCH)]
@@ -138,7 +141,9 @@ fn conclude_bench(
     let record = found.read_record()?;
     let times = command_times(&record);
     let side = ComparisonSide { name: found.short_id().to_owned(), runs: vec![record] };
-    let comparisons = crate::see::report::compare_by_every_factor(&context.archive()?, &side)?;
+    let compared = crate::see::report::compare_by_every_factor(&context.archive()?, &side);
+    // A run that was stopped may lack a side.
+    let comparisons = if status == RunStatus::Stopped { compared.unwrap_or_default() } else { compared? };
     let is_for_people = matches!(context.format, OutputFormat::Table | OutputFormat::Markdown);
     if is_for_people || comparisons.is_empty() {
         context.print_grid(&command_times_grid(&times))?;
@@ -371,6 +376,12 @@ fn scan_parameter(scan: &[String], step: u32) -> Result<BenchParameter, UsageErr
     if step == 0 || high < low {
         let message = format!("--parameter-scan: from {low} to {high} by {step} is nothing");
         return Err(UsageError::new(message, "give the smaller bound first, and a step of 1 or more"));
+    }
+    let count = (i128::from(high) - i128::from(low)) / i128::from(step) + 1;
+    if count > MOST_SCANNED {
+        let message = format!("--parameter-scan: from {low} to {high} by {step} are {count} values");
+        let hint = format!("at most {MOST_SCANNED} are compared: give a larger -D");
+        return Err(UsageError::new(message, hint));
     }
     let values = (low..=high).step_by(step as usize).map(|value| value.to_string()).collect();
     Ok(BenchParameter { name: name.clone(), values })

@@ -44,7 +44,11 @@ pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
     let machine = local_machine(context, catalogue)?;
     let permissions = RunPermissions { apply: args.apply, install: args.install };
     let (status, run) = execute_study(context, &machine, &manifest, &permissions, &stop)?;
-    crate::see::report::conclude_run(context, &run, args.no_report)?;
+    let concluded = crate::see::report::conclude_run(context, &run, args.no_report);
+    // A run that was stopped may lack a side.
+    if status != RunStatus::Stopped {
+        concluded?;
+    }
     Ok(exit_of_run(context, status, &run))
 }
 

@@ -70,6 +70,7 @@ fn one_command_has_its_times_and_a_failing_one_its_exit_code() {
         &["bench", "true", "-n", "alone"],
         &["bench", "true", "--time-cap", "0s"],
         &["bench", "true {n}", "-L", "n", "1,2", "-L", "n", "3,4"],
+        &["bench", "true {n}", "-P", "n", "1", "9223372036854775807"],
     ];
     for refused in refused {
         assert_eq!(sandbox.run(refused).code, Some(2), "{refused:?}");

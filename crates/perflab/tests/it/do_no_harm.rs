@@ -279,7 +279,7 @@ fn a_mark_that_was_copied_or_invented_ends_nobody() {
     laboratory.write_workload(
         "one",
         "",
-        &format!("echo $PERFLAB_ITERATION > {}; echo speed 1", mark.display()),
+        &format!("echo $PERFLAB_EXECUTION > {}; echo speed 1", mark.display()),
     );
     let study = laboratory.write_study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.one]");
     laboratory.run_successfully(&["run", &study]);
@@ -287,7 +287,7 @@ fn a_mark_that_was_copied_or_invented_ends_nobody() {
     let copied = fs::read_to_string(mark).unwrap();
     let sleep = |mark: &str| {
         let mut command = std::process::Command::new("sleep");
-        command.arg("600").env("PERFLAB_ITERATION", mark.trim()).spawn().unwrap()
+        command.arg("600").env("PERFLAB_EXECUTION", mark.trim()).spawn().unwrap()
     };
     let mut sleepers = ["1-1-1-1", &copied].map(sleep);
     let told = laboratory.run_successfully(&["undo"]).err;

@@ -104,3 +104,45 @@ fn a_hook_that_fails_fails_what_it_comes_before() {
     let said = run("before-run = \"echo {{ nowhere }}\"");
     assert_eq!(said.code, Some(2));
 }
+
+/// Where workloads run on targets, the host does nothing for them.
+#[test]
+fn what_a_workload_does_before_is_done_on_its_targets_alone() {
+    let laboratory = Sandbox::new();
+    let log = laboratory.path("log");
+    let say = |word: &str| format!("\"echo {word} >> {}\"", log.display());
+    let text = format!(
+        "run = {{ iterations = 2, warmup = 0 }}\n[workload.w]\ncommand = \"true\"\nsetup = {}\nprepare = {}\n\
+         [target.one]\nkind = \"process\"\n",
+        say("setup"),
+        say("prepare"),
+    );
+    let study = laboratory.write_study("s.toml", &text);
+    laboratory.run_successfully(&["run", &study, "--no-report", "--quiet"]);
+    assert_eq!(log_lines(&laboratory), ["setup", "prepare", "prepare"]);
+}
+
+/// An `apply` that is under way would otherwise end after its counterpart.
+#[test]
+fn a_command_of_a_level_ends_with_a_killed_perflab() {
+    let laboratory = Sandbox::new();
+    let log = laboratory.path("log");
+    let text = format!(
+        "run = {{ iterations = 1 }}\n[workload.w]\ncommand = \"true\"\n[factor.f]\nkind = \"commands\"\n\
+         levels = [{{ name = \"on\", apply = [\"sh\", \"-c\", \"echo begun >> {0}; sleep 600; echo applied >> {0}\"], undo = [\"sh\", \"-c\", \"echo undone >> {0}\"] }}]\n",
+        log.display()
+    );
+    let study = laboratory.write_study("s.toml", &text);
+    let mut child = laboratory.command(&["run", &study, "--no-report"]).spawn().unwrap();
+    wait_for_condition(|| !log_lines(&laboratory).is_empty());
+    send_signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    laboratory.run_successfully(&["undo"]);
+    let is_gone = || {
+        let found =
+            std::process::Command::new("pgrep").args(["-f", &log.display().to_string()]).output().unwrap();
+        found.stdout.is_empty()
+    };
+    wait_for_condition(is_gone);
+    assert_eq!(log_lines(&laboratory), ["begun", "undone"]);
+}
