@@ -63,7 +63,7 @@ pub enum DataSetError {
     Command(String),
     /// Processes that it left behind were ended, and may have been writing.
     #[error(
-        "`data` left {0} processes behind, which may still have been writing: end them in its command, and wait for them"
+        "`data` left processes behind ({0}), which may have been writing: end them in its command, and wait for them"
     )]
     LeftBehind(usize),
     /// It made nothing.

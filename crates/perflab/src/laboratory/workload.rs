@@ -7,6 +7,7 @@ use perflab_model::expression::ExpressionScope;
 use perflab_model::{Nanos, Problem, Scalar};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_settings::TemporaryFolder;
+use perflab_workload::argv_element::ArgvElement;
 use perflab_workload::{HostPaths, WorkloadDefinition, WorkloadExecution, WorkloadParameter, install};
 use serde_json::json;
 
@@ -57,7 +58,12 @@ fn show_workload(context: &App, definition: &WorkloadDefinition) -> Result<Exit,
     if !whence.is_empty() {
         context.note(whence.join(", "));
     }
-    context.note(format!("run as: {}", argv_text(definition)));
+    let data = definition.data.as_ref().map(|data| argv_text(&data.argv));
+    let server = definition.server.as_ref().map(|server| argv_text(&server.argv));
+    for (what, text) in [("data made once by", &data), ("server", &server)] {
+        text.iter().for_each(|text| context.note(format!("{what}: {text}")));
+    }
+    context.note(format!("run as: {}", argv_text(&definition.argv)));
     for rule in &definition.series {
         let columns: Vec<&str> = rule.columns.iter().map(|column| column.name.as_str()).collect();
         context.note(format!("series {}: {}", definition.series_table(rule), columns.join(", ")));
@@ -71,7 +77,9 @@ fn show_workload(context: &App, definition: &WorkloadDefinition) -> Result<Exit,
             "measures": definition.measures,
             "homepage": definition.homepage,
             "licence": definition.licence,
-            "argv": argv_text(definition),
+            "data": data,
+            "server": server,
+            "argv": argv_text(&definition.argv),
             "parameters": parameters.records(),
             "metrics": metrics.records(),
         }))?,
@@ -83,8 +91,8 @@ fn show_workload(context: &App, definition: &WorkloadDefinition) -> Result<Exit,
     Ok(Exit::Fine)
 }
 
-fn argv_text(definition: &WorkloadDefinition) -> String {
-    let words = definition.argv.iter().flat_map(|argument| argument.templates()).map(String::as_str);
+fn argv_text(argv: &[ArgvElement]) -> String {
+    let words = argv.iter().flat_map(|argument| argument.templates()).map(String::as_str);
     words.collect::<Vec<_>>().join(" ")
 }
 
