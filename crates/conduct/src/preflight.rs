@@ -21,10 +21,33 @@ use crate::target_role::TargetRole;
 /// known.
 pub fn find_refusals(manifest: &Manifest, host: &LocalMachine) -> Vec<Refusal> {
     let role = TargetRole::of_host(&manifest.study);
-    match check_environment(manifest, host, &RunPermissions { apply: true, install: false }, role) {
+    let checked = check_environment(manifest, host, &RunPermissions { apply: true, install: false }, role);
+    let mut found = match checked {
         Err(ConductError::Refused(found)) => found,
         _ => Vec::new(),
+    };
+    let targets = resolve_targets(manifest).err();
+    found.extend(targets.map(|error| Refusal { what: describe_error_chain(&error), hint: String::new() }));
+    found
+}
+
+/// The targets, by the variants of the plan; one that varies nothing has one. All are looked at before anything is started.
+pub(crate) fn resolve_targets(manifest: &Manifest) -> Result<Vec<Vec<LaunchableTarget>>, ConductError> {
+    let plan = &manifest.plan;
+    let variants = plan.target_variants.iter().map(|variant| (Some(&variant.levels), &variant.targets));
+    let all = variants.chain(plan.target_variants.is_empty().then_some((None, &plan.targets)));
+    let mut resolved = Vec::new();
+    for (levels, targets) in all {
+        let targets: Vec<LaunchableTarget> = targets.iter().cloned().map(LaunchableTarget::resolve).collect();
+        check_targets(&targets, manifest.study.run.on_lost_target).map_err(|error| {
+            let Some(levels) = levels else { return error };
+            let levels: Vec<String> =
+                levels.iter().map(|(factor, level)| format!("factor `{factor}`, level `{level}`")).collect();
+            ConductError::Variant { levels: levels.join("; "), source: Box::new(error) }
+        })?;
+        resolved.push(targets);
     }
+    Ok(resolved)
 }
 
 /// Checks what this machine needs for its part in the run; all refusals come together.

@@ -17,7 +17,6 @@ use crate::boot_round::BootRound;
 use crate::error::ConductError;
 use crate::executor;
 use crate::host_target::HostTarget;
-use crate::launcher::launch::LaunchableTarget;
 use crate::overhead_meter::add_overhead;
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunContext, RunPermissions};
@@ -44,7 +43,7 @@ pub fn conduct_run(
         preflight::install_missing(manifest, &machine.catalogue, &stream)?;
     }
     preflight::check_environment(manifest, machine, permissions, role)?;
-    let targets = resolve_targets(manifest)?;
+    let targets = preflight::resolve_targets(manifest)?;
     stream.send_phase(RunPhase::Prepare)?;
     let run = RunContext { machine, manifest, stop, stream };
     std::thread::scope(|scope| {
@@ -67,25 +66,6 @@ pub fn conduct_run(
         };
         run_state.run()
     })
-}
-
-/// The targets, by the variants of the plan; one that varies nothing has one. All are looked at before anything is started.
-fn resolve_targets(manifest: &Manifest) -> Result<Vec<Vec<LaunchableTarget>>, ConductError> {
-    let plan = &manifest.plan;
-    let variants = plan.target_variants.iter().map(|variant| (Some(&variant.levels), &variant.targets));
-    let all = variants.chain(plan.target_variants.is_empty().then_some((None, &plan.targets)));
-    let mut resolved = Vec::new();
-    for (levels, targets) in all {
-        let targets: Vec<LaunchableTarget> = targets.iter().cloned().map(LaunchableTarget::resolve).collect();
-        preflight::check_targets(&targets, manifest.study.run.on_lost_target).map_err(|error| {
-            let Some(levels) = levels else { return error };
-            let levels: Vec<String> =
-                levels.iter().map(|(factor, level)| format!("factor `{factor}`, level `{level}`")).collect();
-            ConductError::Variant { levels: levels.join("; "), source: Box::new(error) }
-        })?;
-        resolved.push(targets);
-    }
-    Ok(resolved)
 }
 
 /// The slots of each start of the targets, with their numbers.

@@ -16,8 +16,15 @@ pub struct TomlSource {
     pub file: String,
     /// Its text.
     pub text: String,
-    /// What was written, where the text is what that makes of the study that it extends.
-    written: Option<Box<TomlSource>>,
+    /// Where the text is what one study makes of another: the two.
+    extension: Option<Box<StudyExtension>>,
+}
+
+/// A study on top of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct StudyExtension {
+    written: TomlSource,
+    base: TomlSource,
 }
 
 /// The key of a study that names the one that it extends.
@@ -26,7 +33,7 @@ pub const EXTENDS: &str = "extends";
 impl TomlSource {
     /// The text of `file`.
     pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
-        TomlSource { file: file.into(), text: text.into(), written: None }
+        TomlSource { file: file.into(), text: text.into(), extension: None }
     }
 
     /// The study that this one extends, by the name that it gives; none where it extends none, or is no TOML.
@@ -36,7 +43,7 @@ impl TomlSource {
     }
 
     /// This study on top of the one that it extends: tables are joined key by key, everything else that it says takes the place
-    /// of what `base` says. Its problems keep their places in what was written.
+    /// of what `base` says. Problems keep their places in what was written; where all are about the base alone, in that.
     ///
     /// # Errors
     /// One of the two is no TOML.
@@ -47,7 +54,9 @@ impl TomlSource {
         join_tables(&mut all, own);
         // Keys and values are TOML's own: there is nothing that cannot be written.
         let text = toml::to_string(&all).unwrap_or_default();
-        Ok(TomlSource { file: self.file.clone(), text, written: Some(Box::new(self)) })
+        let file = self.file.clone();
+        let extension = StudyExtension { written: self, base: base.clone() };
+        Ok(TomlSource { file, text, extension: Some(Box::new(extension)) })
     }
 
     /// Reads and checks the study, as far as the text alone allows.
@@ -91,10 +100,14 @@ impl TomlSource {
 
     /// Adds positions to problems that know their key.
     pub fn place_problems(&self, list: Vec<Problem>) -> Problems {
-        if let Some(written) = &self.written {
+        if let Some(extension) = &self.extension {
+            let StudyExtension { written, base } = extension.as_ref();
             // Positions in the joined text mean nothing to who wrote one of the two.
-            let list = list.into_iter().map(|problem| Problem { span: None, ..problem }).collect();
-            return written.place_problems(list);
+            let list: Vec<Problem> =
+                list.into_iter().map(|problem| Problem { span: None, ..problem }).collect();
+            let is_of_base = |problem: &Problem| !written.has_key(&problem.key) && base.has_key(&problem.key);
+            let source = if list.iter().all(is_of_base) { base } else { written };
+            return source.place_problems(list);
         }
         let place = |problem: Problem| {
             let span = problem.span.clone().or_else(|| self.locate(&problem.key));
@@ -102,6 +115,16 @@ impl TomlSource {
         };
         let list = list.into_iter().map(place).collect();
         Problems { file: self.file.clone(), text: self.text.clone(), list }
+    }
+
+    /// Whether there is a value at a dotted key.
+    fn has_key(&self, key: &str) -> bool {
+        let Ok(table) = DeTable::parse(&self.text) else { return false };
+        let steps = key.split(['.', '[']).map(|step| step.trim_end_matches(']'));
+        let found = steps.into_iter().try_fold(TomlNode::Table(table.get_ref()), |node, step| {
+            node.child(step).map(|(_, child)| child)
+        });
+        found.is_some()
     }
 
     /// The bytes of the value at a dotted key such as `factor.pages.levels[1]`, or of the nearest
@@ -287,6 +310,13 @@ mod tests {
         let wrong = TomlSource::new("own.toml", "extends = \"base\"\n\nrun.iterations = 0\n");
         let found = wrong.extend(&base).unwrap().parse_study().unwrap_err();
         insta::assert_snapshot!(found.to_string(), @"own.toml:3:5: `run.iterations`: must be at least 1; 10 is a good start");
+        let damaged = TomlSource::new(
+            "base.toml",
+            format!("{}\nnonsense = 1\n", base.text.replace("warmup = 2", "warmpu = 2")),
+        );
+        let own = TomlSource::new("own.toml", "extends = \"base\"\ntitle = \"own\"\n");
+        let found = own.extend(&damaged).unwrap().parse_study().unwrap_err();
+        assert_eq!((found.file.as_str(), found.list[0].key.as_str()), ("base.toml", "run.warmpu"));
         let slip = TomlSource::new("own.toml", "extends = \"base\"\nrun.iteration = 3\n");
         let found = slip.extend(&base).unwrap().parse_study().unwrap_err();
         insta::assert_snapshot!(found.to_string(), @"own.toml:2:5: `run.iteration`: the key `iteration` is not known here; did you mean `iterations`?");

@@ -78,9 +78,12 @@ fn comparison_answer(comparison: &Comparison) -> String {
         parts.extend((!rest.is_empty()).then(|| rest.join(", ")));
         return parts.join("; ");
     }
+    // Failures too few to be a change are no quiet, either.
+    let failed = rows.iter().find_map(|row| failures_text(row, comparison));
+    let but = failed.map_or(String::new(), |failed| format!(", but {failed}"));
     match total {
-        1 => format!("no change found: {}", rest.join(", ").trim_start_matches("1 ")),
-        _ => format!("no change found in {total} rows: {}", rest.join(", ")),
+        1 => format!("no change found{but}: {}", rest.join(", ").trim_start_matches("1 ")),
+        _ => format!("no change found in {total} rows{but}: {}", rest.join(", ")),
     }
 }
 
