@@ -96,7 +96,7 @@ pub(crate) struct SlotExecutor<'a> {
     /// The study's hooks, where this machine carries them out.
     hooks: Option<RunHooks<'a>>,
     /// The kernel's log, where it is kept and can be read.
-    kernel_log: Option<KernelLog>,
+    kernel_log: RefCell<Option<KernelLog>>,
     /// Why the iteration that is next does not count: what was to come before it failed.
     early_failure: Option<String>,
     /// What failed of all that was to come after something.
@@ -142,7 +142,7 @@ impl<'a> SlotExecutor<'a> {
             set_up: BTreeMap::new(),
             data_sets: KnownDataSets::default(),
             hooks: None,
-            kernel_log,
+            kernel_log: RefCell::new(kernel_log),
             early_failure: None,
             late_failures: Vec::new(),
             topology: None,
@@ -273,9 +273,9 @@ impl<'a> SlotExecutor<'a> {
     }
 
     /// Reports what the kernel printed since the last look: during this iteration, or outside of any.
-    fn report_kernel_log(&mut self, iteration: Option<(u32, &Case)>) -> Result<(), ConductError> {
-        let Some(log) = &mut self.kernel_log else { return Ok(()) };
-        let NewKernelRecords { records, is_incomplete } = log.read_new();
+    fn report_kernel_log(&self, iteration: Option<(u32, &Case)>) -> Result<(), ConductError> {
+        let read = self.kernel_log.borrow_mut().as_mut().map(KernelLog::read_new);
+        let Some(NewKernelRecords { records, is_incomplete }) = read else { return Ok(()) };
         if records.is_empty() && !is_incomplete {
             return Ok(());
         }
@@ -405,9 +405,7 @@ impl<'a> SlotExecutor<'a> {
         begin: &dyn Fn() -> Option<RealtimeGuard>,
     ) -> Result<bool, ConductError> {
         self.report_kernel_log(None)?;
-        let good = run_iteration(self, (index, slot, ready), case, begin);
-        self.report_kernel_log(Some((index, case)))?;
-        good
+        run_iteration(self, (index, slot, ready), case, begin)
     }
 
     fn carry_out_on_fresh_disk(
@@ -734,6 +732,7 @@ pub(crate) fn run_iteration(
             let _ = remove_tree(&folder);
         }
         let outcome = Outcome::Failed { reason };
+        executor.report_kernel_log(Some((index, case)))?;
         executor.stream.send(RunEventKind::IterationEnded {
             slot: index,
             outcome,
@@ -762,6 +761,8 @@ pub(crate) fn run_iteration(
         Err(error) => (failed_outcome(&error), begun, perflab_observe::monotonic_now()),
     };
     let good = outcome == Outcome::Ok;
+    // An iteration has nothing to say once it has ended.
+    executor.report_kernel_log(Some((index, case)))?;
     executor.stream.send(RunEventKind::IterationEnded { slot: index, outcome, start, end })?;
     Ok(good)
 }

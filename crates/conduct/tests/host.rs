@@ -490,6 +490,12 @@ fn what_the_kernel_logs_during_an_iteration_is_kept_with_it_and_trouble_is_told(
     assert_eq!(logged, [(Some(0), "<4>[    0.002000] WARNING: CPU: 0 PID: 1 at mm/slub.c:1\n")]);
     let is_warning = |event: &&RunEvent| matches!(event.what, RunEventKind::Warning { .. });
     assert_eq!(found.events.iter().filter(is_warning).count(), 1);
+    // A target that says something of an iteration once that has ended is not believed.
+    let place =
+        |is_it: &dyn Fn(&RunEventKind) -> bool| found.events.iter().position(|event| is_it(&event.what));
+    let logged =
+        place(&|what| matches!(what, RunEventKind::Output { name, .. } if name == RunEventKind::KERNEL_LOG));
+    assert!(logged < place(&|what| matches!(what, RunEventKind::IterationEnded { .. })));
     let found = fixture.run_study(&study("kernel-log = false\n"));
     assert_eq!(found.events.iter().filter(is_warning).count(), 0);
 }
