@@ -97,8 +97,6 @@ pub(crate) struct SlotExecutor<'a> {
     hooks: Option<RunHooks<'a>>,
     /// The kernel's log, where it is kept and can be read.
     kernel_log: RefCell<Option<KernelLog>>,
-    /// Why the iteration that is next does not count: what was to come before it failed.
-    early_failure: Option<String>,
     /// What failed of all that was to come after something.
     late_failures: Vec<String>,
     /// The machine's CPUs and nodes, where workloads are placed.
@@ -143,7 +141,6 @@ impl<'a> SlotExecutor<'a> {
             data_sets: KnownDataSets::default(),
             hooks: None,
             kernel_log: RefCell::new(kernel_log),
-            early_failure: None,
             late_failures: Vec::new(),
             topology: None,
             fixes_addresses: false,
@@ -230,18 +227,19 @@ impl<'a> SlotExecutor<'a> {
         for what in self.apply_settings(case)? {
             self.stream.send(what)?;
         }
-        match self.begin_iteration(slot, case) {
-            Ok(()) => self.early_failure = None,
-            Err(error) if self.role.runs_workloads() && !error.is_stop() => {
-                self.early_failure = Some(describe_error_chain(&error));
+        // Where there are targets, workloads are theirs, and what they do before.
+        let is_ours = self.role.runs_workloads();
+        self.ready = match self.begin_iteration(slot, case) {
+            Ok(()) if is_ours && !self.manifest.plan.has_varying_disk() => {
+                Some(self.make_ready(index, slot, case)?)
+            }
+            Ok(()) => None,
+            Err(error) if is_ours && !error.is_stop() => {
+                let failure = Some(describe_error_chain(&error));
+                Some(ReadyIteration { failure, ..ReadyIteration::default() })
             }
             Err(error) => return Err(error),
-        }
-        // Where there are targets, workloads are theirs, and what they do before.
-        let is_ours = self.role.runs_workloads() && !self.manifest.plan.has_varying_disk();
-        if is_ours && self.early_failure.is_none() {
-            self.ready = Some(self.make_ready(index, slot, case)?);
-        }
+        };
         for planned in self.manifest.plan.case_settings(case, self.role.side()) {
             if let Setting::DropCaches(which) = &planned.setting {
                 perflab_settings::drop_caches(&self.host.root, *which)?;
@@ -380,32 +378,14 @@ impl<'a> SlotExecutor<'a> {
         case: &Case,
         begin: &dyn Fn() -> Option<RealtimeGuard>,
     ) -> Result<bool, ConductError> {
-        let good = match self.early_failure.take() {
-            Some(failure) => {
-                let ready = ReadyIteration { failure: Some(failure), ..ReadyIteration::default() };
-                self.run_logged_iteration((index, slot, ready), case, begin)
-            }
+        let good = match self.ready.take() {
             None if self.manifest.plan.has_varying_disk() => {
                 self.carry_out_on_fresh_disk(index, slot, case, begin)
             }
-            None => {
-                let ready = self.ready.take().unwrap_or_default();
-                self.run_logged_iteration((index, slot, ready), case, begin)
-            }
+            ready => run_iteration(self, (index, slot, ready.unwrap_or_default()), case, begin),
         };
         self.end_iteration();
         good
-    }
-
-    /// Runs a slot; what the kernel prints meanwhile belongs to it, and what it printed while things were made ready does not.
-    fn run_logged_iteration(
-        &mut self,
-        (index, slot, ready): (u32, &Slot, ReadyIteration),
-        case: &Case,
-        begin: &dyn Fn() -> Option<RealtimeGuard>,
-    ) -> Result<bool, ConductError> {
-        self.report_kernel_log(None)?;
-        run_iteration(self, (index, slot, ready), case, begin)
     }
 
     fn carry_out_on_fresh_disk(
@@ -418,7 +398,7 @@ impl<'a> SlotExecutor<'a> {
         let mark = self.settings.journal().next_number();
         self.scratch = self.make_fresh_disk(case)?;
         let ready = self.make_ready(index, slot, case);
-        let good = ready.and_then(|ready| self.run_logged_iteration((index, slot, ready), case, begin));
+        let good = ready.and_then(|ready| run_iteration(self, (index, slot, ready), case, begin));
         self.settings.journal().undo_since(mark)?;
         good
     }
@@ -724,6 +704,8 @@ pub(crate) fn run_iteration(
     begin: &dyn Fn() -> Option<RealtimeGuard>,
 ) -> Result<bool, ConductError> {
     let Some(definition) = executor.host.catalogue.get(&case.uses) else { return Ok(false) };
+    // What the kernel printed while things were made ready is not the iteration's.
+    executor.report_kernel_log(None)?;
     executor.stream.send(RunEventKind::IterationBegan { slot: index })?;
     let begun = perflab_observe::monotonic_now();
     if let Some(reason) = ready.failure {

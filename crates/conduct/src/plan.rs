@@ -213,10 +213,8 @@ fn plan_target_variants(study: &Study, cases: &[Case]) -> Vec<PlannedTargetVaria
         return variants;
     }
     for case in cases {
-        let of_case = |(name, _): &&(&String, &perflab_model::study::Factor)| {
-            Some(((*name).clone(), case.levels.get(*name)?.clone()))
-        };
-        let levels: IndexMap<String, String> = varied.iter().filter_map(|one| of_case(&one)).collect();
+        let of_case = |name: &String| Some((name.clone(), case.levels.get(name)?.clone()));
+        let levels: IndexMap<String, String> = varied.iter().filter_map(|(name, _)| of_case(name)).collect();
         if variants.iter().any(|variant| variant.levels == levels) {
             continue;
         }
@@ -348,13 +346,9 @@ fn group_by_start(cases: &[Case], rules: &RunRules, variants: &[PlannedTargetVar
     if rules.boot_each_case {
         return numbered.map(|(number, _)| vec![number]).collect();
     }
-    let is_own = |case: &Case, variant: &PlannedTargetVariant| {
-        variant.levels.iter().all(|(factor, level)| case.levels.get(factor) == Some(level))
-    };
     let mut groups: IndexMap<Option<usize>, Vec<u32>> = IndexMap::new();
     for (number, case) in numbered {
-        let variant = variants.iter().position(|variant| is_own(case, variant));
-        groups.entry(variant).or_default().push(number);
+        groups.entry(PlannedTargetVariant::find(variants, case)).or_default().push(number);
     }
     groups.into_values().collect()
 }
@@ -566,6 +560,16 @@ levels = ["old", "new"]
         let kernels = text.replace("kernel = \"debian-cloud\"\n", "").replace("append\"\n", "kernel\"\n");
         let plan = plan_text(&kernels, &PlanChoices::default()).unwrap();
         assert_eq!(plan.target_variants[1].targets[0].spec.kernel.as_deref(), Some("nokaslr"));
+        // It concerns one of the two workloads: the other one runs on the targets as they are.
+        let restricted = text.replace("levels = [\"\"", "workload = \"memory-bandwidth\"\nlevels = [\"a\"");
+        let plan = plan_text(&restricted, &PlanChoices::default()).unwrap();
+        let variants: Vec<&PlannedTargetVariant> = plan
+            .cases
+            .iter()
+            .map(|case| &plan.target_variants[plan.case_target_variant(case).unwrap()])
+            .collect();
+        assert_eq!(variants.iter().map(|one| one.levels.len()).collect::<Vec<_>>(), [0, 1, 1]);
+        assert_eq!(variants[1].targets[0].spec.append, ["quiet", "a"]);
         let refused =
             |from: &str, to: &str| plan_text(&text.replace(from, to), &PlanChoices::default()).unwrap_err();
         insta::assert_snapshot!([

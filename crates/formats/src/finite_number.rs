@@ -34,6 +34,11 @@ pub fn parse_clock_time(text: &str) -> Option<f64> {
     parts.try_fold(0.0, |sum, part| Some(sum * 60.0 + part?)).filter(|time| time.is_finite())
 }
 
+/// What was found where a number was expected, short enough for a message.
+pub(crate) fn shorten_quotation(text: &str) -> String {
+    text.trim().chars().take(40).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

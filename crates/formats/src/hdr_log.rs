@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use perflab_model::error_class::{Classify, ErrorClass};
 
-use crate::finite_number::parse_finite_number;
+use crate::finite_number::{parse_finite_number, shorten_quotation};
 use crate::value_histogram::{HistogramError, ValueHistogram};
 
 /// First words of the V2 encoding, plain and compressed.
@@ -144,11 +144,11 @@ pub fn parse_hdr_log_line(text: &str) -> Result<HdrLogLine<'_>, HdrLogError> {
     };
     let fields: Vec<&str> = rest.split(',').collect();
     let [start, length, max, encoded] = *fields.as_slice() else {
-        return Err(HdrLogError::NoLogLine(shorten(text)));
+        return Err(HdrLogError::NoLogLine(shorten_quotation(text)));
     };
     let number = |what: &'static str, text: &str| {
         let found = text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-        found.ok_or_else(|| HdrLogError::NotANumber { what, text: shorten(text) })
+        found.ok_or_else(|| HdrLogError::NotANumber { what, text: shorten_quotation(text) })
     };
     Ok(HdrLogLine::Interval(HdrLogInterval {
         tag,
@@ -181,7 +181,7 @@ pub fn decode_hdr_histogram(encoded: &str) -> Result<ValueHistogram, HdrLogError
         BASE64.decode(encoded.as_bytes()).map_err(|error| HdrLogError::NotBase64(error.to_string()))?;
     let plain = match read_word(&bytes, 0)? {
         PLAIN_COOKIE => bytes,
-        COMPRESSED_COOKIE => inflate(&bytes)?,
+        COMPRESSED_COOKIE => inflate_payload(&bytes)?,
         other => return Err(wrong_cookie(other)),
     };
     check_plain_encoding(&plain)?;
@@ -208,7 +208,7 @@ fn wrong_cookie(found: u32) -> HdrLogError {
 }
 
 /// What is behind the head of the compressed encoding: a word of its length, and zlib's bytes.
-fn inflate(bytes: &[u8]) -> Result<Vec<u8>, HdrLogError> {
+fn inflate_payload(bytes: &[u8]) -> Result<Vec<u8>, HdrLogError> {
     let packed = bytes.get(8..).unwrap_or_default();
     check_length(read_word(bytes, 4)?, packed.len())?;
     let mut plain = Vec::new();
@@ -244,10 +244,6 @@ fn check_length(said: u32, found: usize) -> Result<(), HdrLogError> {
 fn read_word(bytes: &[u8], at: usize) -> Result<u32, HdrLogError> {
     let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_be_bytes);
     word.ok_or(HdrLogError::WrongLength { said: at as u64 + 4, found: bytes.len() as u64 })
-}
-
-fn shorten(text: &str) -> String {
-    text.trim().chars().take(40).collect()
 }
 
 #[cfg(test)]

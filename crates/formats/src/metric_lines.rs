@@ -6,7 +6,7 @@
 use perflab_model::error_class::{Classify, ErrorClass};
 use regex::{Captures, Match};
 
-use crate::finite_number::{parse_clock_time, parse_finite_number};
+use crate::finite_number::{parse_clock_time, parse_finite_number, shorten_quotation};
 use crate::metric_rules::{ExtractionRule, MetricFind, MetricRule, NumberNotation, TableLayout, TableRule};
 use crate::reading_parser::TextLine;
 
@@ -295,10 +295,6 @@ fn row_cells(layout: &TableLayout, row: &str) -> Result<Vec<String>, LineFindErr
             Ok(first.iter().flatten().map(str::to_owned).collect())
         }
     }
-}
-
-fn shorten_quotation(text: &str) -> String {
-    text.trim().chars().take(40).collect()
 }
 
 #[cfg(test)]

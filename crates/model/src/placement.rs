@@ -126,7 +126,7 @@ impl FromStr for Placement {
 
 fn parse_cpus(word: &str) -> Result<CpuPlacement, String> {
     if let Some(list) = word.strip_prefix("cpus=") {
-        return parse_number_list(list).map(CpuPlacement::Listed);
+        return parse_number_set(list).map(CpuPlacement::Listed);
     }
     let known = CPU_WORDS.into_iter().find(|(name, _)| *name == word);
     known.map(|(_, cpus)| cpus).ok_or_else(|| format!("`{word}` is not known"))
@@ -136,8 +136,8 @@ fn parse_memory(word: &str) -> Result<MemoryPlacement, String> {
     match word.split_once(':') {
         None if word == "local" => Ok(MemoryPlacement::Local),
         None if word == "interleave" => Ok(MemoryPlacement::Interleave),
-        Some(("bind", nodes)) => parse_number_list(nodes).map(MemoryPlacement::Bind),
-        Some(("preferred", node)) => match parse_number_list(node)?.as_slice() {
+        Some(("bind", nodes)) => parse_number_set(nodes).map(MemoryPlacement::Bind),
+        Some(("preferred", node)) => match parse_number_set(node)?.as_slice() {
             [node] => Ok(MemoryPlacement::Preferred(*node)),
             _ => Err("`preferred` names one node".into()),
         },
@@ -145,18 +145,24 @@ fn parse_memory(word: &str) -> Result<MemoryPlacement, String> {
     }
 }
 
-/// `0-3,8` as the kernel writes lists of CPUs and nodes.
-fn parse_number_list(text: &str) -> Result<Vec<u32>, String> {
+/// The numbers of a list, each once, in ascending order.
+fn parse_number_set(text: &str) -> Result<Vec<u32>, String> {
+    let numbers: std::collections::BTreeSet<u32> = parse_number_list(text)?.into_iter().collect();
+    Ok(numbers.into_iter().collect())
+}
+
+/// `0-3,8` as the kernel writes lists of CPUs and nodes; the numbers in the order in which they stand there.
+pub(crate) fn parse_number_list(text: &str) -> Result<Vec<u32>, String> {
     let refuse = || format!("`{text}` is no list of numbers such as 0-3,8");
     let number = |digits: &str| digits.parse::<u32>().ok().filter(|number| *number <= HIGHEST_NUMBER);
-    let mut numbers = std::collections::BTreeSet::new();
+    let mut numbers = Vec::new();
     for part in text.split(',') {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         let (low, high) =
             number(low).zip(number(high)).filter(|(low, high)| low <= high).ok_or_else(refuse)?;
         numbers.extend(low..=high);
     }
-    Ok(numbers.into_iter().collect())
+    Ok(numbers)
 }
 
 /// `0-3,8`

@@ -161,6 +161,16 @@ pub struct PlannedTargetVariant {
     pub targets: Vec<PlannedTarget>,
 }
 
+impl PlannedTargetVariant {
+    /// Which of `variants` a case runs on: of those whose levels it has, the one with the most. A factor that does not concern a case
+    /// gives it no level.
+    pub fn find(variants: &[PlannedTargetVariant], case: &Case) -> Option<usize> {
+        let is_own = |(factor, level): (&String, &String)| case.levels.get(factor) == Some(level);
+        let own = variants.iter().enumerate().filter(|(_, variant)| variant.levels.iter().all(is_own));
+        own.max_by_key(|(_, variant)| variant.levels.len()).map(|(index, _)| index)
+    }
+}
+
 /// A scratch disk, and the cases that are run on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedDisk {
@@ -231,8 +241,7 @@ impl RunPlan {
 
     /// Which of [`RunPlan::target_variants`] a case runs on; none where nothing of the targets varies.
     pub fn case_target_variant(&self, case: &Case) -> Option<usize> {
-        let is_own = |(factor, level): (&String, &String)| case.levels.get(factor) == Some(level);
-        self.target_variants.iter().position(|variant| variant.levels.iter().all(is_own))
+        PlannedTargetVariant::find(&self.target_variants, case)
     }
 
     /// What runs beside the iterations of a case.

@@ -214,7 +214,8 @@ impl DataSet {
                 return Err(DataSetError::NoPart { part: part.clone(), content });
             }
             if let Some(parent) = part.parent() {
-                fs::create_dir_all(scratch.join(parent)).map_err(refused("make", &scratch.join(parent)))?;
+                fs::create_dir_all(scratch.join(parent))
+                    .map_err(file_error("make", &scratch.join(parent)))?;
             }
             remove_tree(&scratch.join(part))?;
             copy_tree(&content.join(part), &scratch.join(part))?;
@@ -230,7 +231,7 @@ impl DataSet {
     ) -> Result<(), DataSetError> {
         let content = self.folder.join(CONTENT);
         remove_tree(&self.folder)?;
-        fs::create_dir_all(&content).map_err(refused("make", &content))?;
+        fs::create_dir_all(&content).map_err(file_error("make", &content))?;
         let finished = execute_invocation(&self.invocation, extra_env, limit, stop)?;
         if let Some(failure) = finished.failure() {
             return Err(DataSetError::Command(failure));
@@ -256,7 +257,7 @@ impl DataSet {
             file.sync_all()?;
             fs::rename(&part, &made)
         };
-        write().map_err(refused("write", &made))
+        write().map_err(file_error("write", &made))
     }
 
     /// Why it is to be made, if it is. Bytes are compared unless they are known.
@@ -267,7 +268,7 @@ impl DataSet {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(DataChange::NotMade)),
             // A list that is no text is damaged, too.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
-            Err(error) => return Err(refused("read", &made)(error)),
+            Err(error) => return Err(file_error("read", &made)(error)),
         };
         let Some(list) = check_list(&text) else { return Ok(Some(DataChange::File(MADE.to_owned()))) };
         let content = self.folder.join(CONTENT);
@@ -337,7 +338,7 @@ fn list_files(content: &Path, folder: &Path, found: &mut Vec<ListedFile>) -> Res
     for name in list_names(&content.join(folder))? {
         let path = folder.join(name);
         let place = content.join(&path);
-        let metadata = fs::symlink_metadata(&place).map_err(refused("read", &place))?;
+        let metadata = fs::symlink_metadata(&place).map_err(file_error("read", &place))?;
         let (kind, size, time) = match metadata.file_type() {
             kind if kind.is_dir() => (ListedKind::Folder, 0, (0, 0)),
             kind if kind.is_symlink() => (ListedKind::Link, 0, (0, 0)),
@@ -368,7 +369,7 @@ fn list_names(folder: &Path) -> Result<Vec<PathBuf>, DataSetError> {
         let names = fs::read_dir(folder)?.map(|entry| Ok(PathBuf::from(entry?.file_name())));
         names.collect()
     };
-    let mut names = read().map_err(refused("read", folder))?;
+    let mut names = read().map_err(file_error("read", folder))?;
     names.sort();
     Ok(names)
 }
@@ -396,7 +397,7 @@ fn hash_file(content: &Path, file: &ListedFile) -> Result<String, DataSetError> 
             }
         }
     };
-    hash().map_err(refused("read", &place))
+    hash().map_err(file_error("read", &place))
 }
 
 fn hash_text(text: &str) -> String {
@@ -409,19 +410,19 @@ fn format_hash(sha: Sha256) -> String {
 
 /// Copies a file, a link or a folder with everything in it: bytes, owners, permissions, times.
 fn copy_tree(from: &Path, to: &Path) -> Result<(), DataSetError> {
-    let metadata = fs::symlink_metadata(from).map_err(refused("read", from))?;
+    let metadata = fs::symlink_metadata(from).map_err(file_error("read", from))?;
     let kind = metadata.file_type();
     if kind.is_dir() {
-        fs::create_dir(to).map_err(refused("make", to))?;
+        fs::create_dir(to).map_err(file_error("make", to))?;
         for name in list_names(from)? {
             copy_tree(&from.join(&name), &to.join(&name))?;
         }
     } else if kind.is_symlink() {
-        let target = fs::read_link(from).map_err(refused("read", from))?;
-        symlink(target, to).map_err(refused("make", to))?;
+        let target = fs::read_link(from).map_err(file_error("read", from))?;
+        symlink(target, to).map_err(file_error("make", to))?;
     } else {
         // The kernel shares extents where it can (copy_file_range).
-        fs::copy(from, to).map_err(refused("copy", from))?;
+        fs::copy(from, to).map_err(file_error("copy", from))?;
     }
     let set = || -> io::Result<()> {
         let made = fs::symlink_metadata(to)?;
@@ -437,7 +438,7 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), DataSetError> {
         // Last: chown takes the bits of set-user-ID away.
         fs::set_permissions(to, fs::Permissions::from_mode(metadata.mode() & 0o7777))
     };
-    set().map_err(refused("restore", to))
+    set().map_err(file_error("restore", to))
 }
 
 /// Removes what an iteration before left, or a making that was interrupted.
@@ -448,7 +449,7 @@ fn remove_tree(place: &Path) -> Result<(), DataSetError> {
         Err(error) => Err(error),
     };
     match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(refused("remove", place)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error("remove", place)(error)),
         _ => Ok(()),
     }
 }
@@ -456,10 +457,10 @@ fn remove_tree(place: &Path) -> Result<(), DataSetError> {
 /// Until everything of the file system of `folder` is on its disk.
 fn sync_file_system(folder: &Path) -> Result<(), DataSetError> {
     let sync = || -> io::Result<()> { Ok(rustix::fs::syncfs(File::open(folder)?)?) };
-    sync().map_err(refused("sync", folder))
+    sync().map_err(file_error("sync", folder))
 }
 
-fn refused(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataSetError {
+fn file_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataSetError {
     let path = path.to_owned();
     move |source| DataSetError::File { path, action, source }
 }

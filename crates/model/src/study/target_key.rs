@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::error_class::{Classify, ErrorClass};
+use crate::placement::parse_number_list;
 use crate::problem::{suggest_name, without_rust_types};
 use crate::scalar::Scalar;
 use crate::study::target::TargetSpec;
@@ -107,9 +108,11 @@ impl<'a> TargetKey<'a> {
                 own.into_iter().chain(text.split_whitespace().map(Value::from)).collect()
             }
             KeyValue::Cpus => {
-                let text = value.to_string();
-                let cpus = parse_cpus(&text);
-                cpus.ok_or_else(|| refuse(format!("`{text}` is no list of CPUs"), "write 0-1,4"))?.into()
+                let cpus = parse_number_list(&value.to_string());
+                cpus.map_err(|message| {
+                    refuse(message, "write 0-1,4, in the order of the virtual processors")
+                })?
+                .into()
             }
         };
         table.insert(self.key.to_owned(), value);
@@ -118,20 +121,6 @@ impl<'a> TargetKey<'a> {
             refuse(format!("`{}` cannot be that: {reason}", self.key), "see `[target]` in docs/guests.md")
         })
     }
-}
-
-/// CPUs as the kernel lists them; none where the text is no such list.
-fn parse_cpus(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let (low, high): (u32, u32) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
-        if high < low || high - low > 4096 {
-            return None;
-        }
-        cpus.extend(low..=high);
-    }
-    Some(cpus)
 }
 
 #[cfg(test)]
@@ -177,7 +166,7 @@ mod tests {
 a target has no key `kernle` that varies; did you mean `kernel`?
 `cpus` cannot be that: invalid type: string "many", expected a whole number, 0 or more; see `[target]` in docs/guests.md
 `accelerator` cannot be that: unknown variant `xen`, expected `kvm` or `tcg`; see `[target]` in docs/guests.md
-`3-1` is no list of CPUs; write 0-1,4
+`3-1` is no list of numbers such as 0-3,8; write 0-1,4, in the order of the virtual processors
 "#
         );
     }
