@@ -123,6 +123,15 @@ pub enum ChangeScale {
 }
 
 impl ChangeScale {
+    /// The scale on which values are compared: ratios where all are above zero, unless `differences` are asked for.
+    pub(crate) fn of_values<'a>(mut values: impl Iterator<Item = &'a f64>, differences: bool) -> Self {
+        if !differences && values.all(|value| *value > 0.0) {
+            ChangeScale::Ratio
+        } else {
+            ChangeScale::Absolute
+        }
+    }
+
     /// A value as changes are estimated from it: its logarithm on the scale of ratios.
     pub(crate) fn on_scale(self, value: f64) -> f64 {
         if self == ChangeScale::Ratio { value.ln() } else { value }
@@ -213,23 +222,16 @@ pub(crate) struct ChangeEstimate {
     pub(crate) sd: Option<f64>,
 }
 
-/// Estimates the change on the scale of ratios where all values are above zero, else of differences; with an interval at each
-/// of two confidences, the comparison's own and the narrower one from which "same" is judged.
+/// Estimates the change on a scale, with an interval at each of two confidences, the comparison's own and the narrower one from
+/// which "same" is judged.
 pub(crate) fn estimate_change(
-    baseline: &[f64],
-    candidate: &[f64],
+    scale: ChangeScale,
+    (baseline, candidate): (&[f64], &[f64]),
     method: EstimationMethod,
     confidences: [f64; 2],
 ) -> Result<ChangeEstimate, StatsError> {
-    if baseline.iter().chain(candidate).all(|value| *value > 0.0) {
-        let (x, y) = (take_logarithms(baseline), take_logarithms(candidate));
-        return estimate_on_scale(ChangeScale::Ratio, &x, &y, method, confidences);
-    }
-    estimate_on_scale(ChangeScale::Absolute, baseline, candidate, method, confidences)
-}
-
-fn take_logarithms(values: &[f64]) -> Vec<f64> {
-    values.iter().map(|value| value.ln()).collect()
+    let on_scale = |values: &[f64]| values.iter().map(|value| scale.on_scale(*value)).collect::<Vec<f64>>();
+    estimate_on_scale(scale, &on_scale(baseline), &on_scale(candidate), method, confidences)
 }
 
 fn estimate_on_scale(

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use perflab_stats::StatsError;
 
 use crate::compare::alignment::{MetricSamples, SampleIndex};
-use crate::compare::change::{EstimationMethod, RepetitionLevel};
+use crate::compare::change::{ChangeScale, EstimationMethod, RepetitionLevel};
 use crate::compare::comparison::SamplePoint;
 
 /// Fewest pairs for an interval at 95 %; below, the sides are compared unpaired.
@@ -39,6 +39,8 @@ pub(crate) struct ComparisonUnits {
     pub(crate) relation: SideRelation,
     /// They are the values as they are, each of which is a unit.
     pub(crate) plain: bool,
+    /// Whether they are compared by differences, whatever they are.
+    pub(crate) differences: bool,
 }
 
 /// What both sides share, and what they do not: how much a difference between them may say.
@@ -173,6 +175,7 @@ impl ComparisonUnits {
             candidate: by_batch(y, summary)?,
             relation,
             plain: false,
+            differences: false,
         })
     }
 
@@ -203,7 +206,7 @@ impl ComparisonUnits {
             false => (by_batch(x, summary)?, by_batch(y, summary)?),
         };
         let level = RepetitionLevel::Iteration;
-        Ok(ComparisonUnits { level, paired, baseline, candidate, relation, plain })
+        Ok(ComparisonUnits { level, paired, baseline, candidate, relation, plain, differences: false })
     }
 
     /// One value each of boots or runs of which nothing makes pairs.
@@ -219,6 +222,7 @@ impl ComparisonUnits {
             candidate: theirs.into_values().collect(),
             relation,
             plain: false,
+            differences: false,
         }
     }
 
@@ -239,6 +243,7 @@ impl ComparisonUnits {
             candidate: by_batch(y, summary)?,
             relation: SideRelation::default(),
             plain: false,
+            differences: false,
         })
     }
 
@@ -248,6 +253,11 @@ impl ComparisonUnits {
         let spreads = |side: &[f64]| side.windows(2).any(|pair| pair.first() != pair.last());
         let differ = spreads(&self.baseline) || spreads(&self.candidate);
         self.level != RepetitionLevel::Iteration && !self.paired && few && differ
+    }
+
+    /// The scale on which they are compared.
+    pub(crate) fn scale(&self) -> ChangeScale {
+        ChangeScale::of_values(self.baseline.iter().chain(&self.candidate), self.differences)
     }
 
     fn fewest(&self) -> usize {

@@ -39,6 +39,8 @@ pub struct AnalysisOptions {
     pub merge_twins: bool,
     /// Whether warm-up iterations that are found are left out; they are reported in any case.
     pub leave_out_warm_up: bool,
+    /// Whether changes are differences in the metric's unit throughout, as is usual for shares, not ratios where they can be.
+    pub differences: bool,
     /// What this machine showed where nothing changed, if it was measured.
     pub noise: Option<NoiseCard>,
     /// Other runs of the study on this machine: how much one differs from the next widens the interval where a side has one run.
@@ -59,6 +61,7 @@ impl Default for AnalysisOptions {
             boots_differ: false,
             merge_twins: false,
             leave_out_warm_up: false,
+            differences: false,
             noise: None,
             earlier: Vec::new(),
         }

@@ -9,7 +9,7 @@ use perflab_stats::{StatsError, pooled_t_with_variance};
 
 use crate::compare::between_runs::{EarlierRuns, UnitNoiseQuery};
 use crate::compare::change::{
-    ChangeEstimate, ChangeScale, EstimationMethod, PooledNoise, RepetitionLevel, change_of_test,
+    ChangeEstimate, EstimationMethod, PooledNoise, RepetitionLevel, change_of_test,
 };
 use crate::compare::experimental_unit::ComparisonUnits;
 
@@ -30,8 +30,7 @@ pub(crate) fn pool_earlier_noise(
     if !method.by_means || !is_repeated || units.relation.between_runs || fewest < FEWEST {
         return Ok(None);
     }
-    let all = || units.baseline.iter().chain(&units.candidate);
-    let scale = if all().all(|value| *value > 0.0) { ChangeScale::Ratio } else { ChangeScale::Absolute };
+    let scale = units.scale();
     let noise = earlier.noise_of_units(query, scale).filter(|noise| noise.variance.variance > 0.0);
     let Some(noise) = noise else { return Ok(None) };
     let on_scale = |values: &[f64]| values.iter().map(|value| scale.on_scale(*value)).collect::<Vec<f64>>();

@@ -332,7 +332,9 @@ impl RowPosition<'_> {
             return Ok(None);
         }
         let options = context.options;
-        let units = ComparisonUnits::choose(baseline, candidate, index, median)?;
+        let differences = options.differences;
+        let units =
+            ComparisonUnits { differences, ..ComparisonUnits::choose(baseline, candidate, index, median)? };
         let confidences = [options.confidence, options.narrow_confidence()];
         let mut method = units.estimation_method();
         // Where iterations failed, what is missing may not be missing by chance: medians and ranks mind that less.
@@ -359,7 +361,10 @@ impl RowPosition<'_> {
         draft.row.pooled_noise = pooled.map(|(_, noise)| noise);
         let mut found = match of_unequal.or(pooled.map(|(found, _)| found)) {
             Some(found) => found,
-            None => estimate_change(&units.baseline, &units.candidate, method, confidences)?,
+            None => {
+                let sides = (&units.baseline[..], &units.candidate[..]);
+                estimate_change(units.scale(), sides, method, confidences)?
+            }
         };
         if relation.between_runs {
             let pair = RunPair {
@@ -441,9 +446,12 @@ impl RowPosition<'_> {
         let estimate = |in_baseline: f64, in_candidate: f64| {
             let ours = impute_failures((self.baseline.0, baseline), self.subject, in_baseline);
             let theirs = impute_failures((self.candidate.0, candidate), self.subject, in_candidate);
-            let units = ComparisonUnits::choose(&ours, &theirs, index, median)?;
+            let differences = options.differences;
+            let units =
+                ComparisonUnits { differences, ..ComparisonUnits::choose(&ours, &theirs, index, median)? };
             let confidences = [options.confidence, options.narrow_confidence()];
-            estimate_change(&units.baseline, &units.candidate, units.estimation_method(), confidences)
+            let sides = (&units.baseline[..], &units.candidate[..]);
+            estimate_change(units.scale(), sides, units.estimation_method(), confidences)
         };
         Ok(Some([estimate(good, bad)?, estimate(bad, good)?]))
     }

@@ -46,15 +46,15 @@ pub(crate) fn estimate_unequal_units(
         return None;
     }
     let values = || sides.into_iter().flat_map(|side| side.points.iter()).map(|point| point.value);
-    let scale = if values().all(|value| value > 0.0) { ChangeScale::Ratio } else { ChangeScale::Absolute };
-    let has_ratio = units.baseline.iter().chain(&units.candidate).all(|value| *value > 0.0);
+    let scale = units.scale();
     let fences = FarFences::of_sides(baseline, candidate, margin).ok().flatten()?;
     // A unit may lie far from the others, too.
     let has_far_unit = |units: &[f64]| {
         let fences = FarFences::of_values(units.to_vec(), margin);
         fences.is_ok_and(|fences| units.iter().any(|unit| fences.excludes(*unit)))
     };
-    if (scale == ChangeScale::Ratio) != has_ratio
+    // Units may be above zero where a value of theirs is not.
+    if (scale == ChangeScale::Ratio && values().any(|value| value <= 0.0))
         || values().any(|value| fences.excludes(value))
         || [&units.baseline, &units.candidate].into_iter().any(|side| has_far_unit(side))
     {
