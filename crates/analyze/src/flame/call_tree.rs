@@ -1,10 +1,12 @@
 //! The merged call tree with own and total amounts, and one row per function.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use perflab_model::profile::Profile;
 use perflab_model::{CommId, FrameKind, NodeId, StackSample};
 use serde::Serialize;
+
+use crate::flame::profiled_run::BootKey;
 
 /// The name under which samples without a stack hang in the tree.
 pub const NO_STACK: &str = "[no stack]";
@@ -96,6 +98,8 @@ pub struct CallTreeOptions {
     pub commands: bool,
     /// Commands that share one box, where they are put: one program under several names.
     pub shared: Option<SharedCommands>,
+    /// The boot of each slot, where it is known: boots are what repeats.
+    pub boots: BTreeMap<u32, BootKey>,
 }
 
 /// Commands that share a box.

@@ -90,10 +90,6 @@ fn inherit_category(
     if begins {
         (verdict.operation, verdict.by_window) = (matched.operation, false);
         (verdict.category, verdict.overlay) = (otherwise, 0);
-        // An innermost part may be a category of its own as well: the function that begins it counts.
-        if pick == CategoryPick::Outermost {
-            return verdict;
-        }
     } else if verdict.operation.is_none() && matched.in_window {
         (verdict.operation, verdict.by_window) = (Some(UNRECOGNISED), true);
     }

@@ -1,7 +1,7 @@
 //! Operations and categories as shares, each with its denominator and its interval.
 //!
-//! A sample is in one operation and one category, or in none. Intervals come from repeated iterations alone: iterations
-//! of one load differ by several times the binomial error of one of them (measured: about six times).
+//! A sample is in one operation and one category, or in none. Intervals come from repetitions alone, of the highest level that
+//! repeats: iterations of one load differ by several times the binomial error of one of them (measured: about six times).
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::flame::call_tree::ProfileAmount;
 use crate::flame::categories::{ProfileCategories, StackCategory, UNRECOGNISED, categorise_profile};
 use crate::flame::category_rules::CategoryRules;
+use crate::flame::profiled_run::{ProfiledRun, RepetitionCount, RepetitionUnits};
 
 /// The confidence of intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -23,27 +24,27 @@ const LISTED: usize = 20;
 /// What to look at.
 #[derive(Debug, Clone, Default)]
 pub struct CategoryShareOptions {
-    /// Only these slots; all where left out. Warm-ups should be.
-    pub slots: Option<Vec<u32>>,
     /// Only samples of this command.
     pub comm: Option<String>,
     /// Operations that one iteration does, by the operation's name: what a sample's time is divided by.
     pub counts: BTreeMap<String, f64>,
+    /// Also rows of categories without samples, which others may have.
+    pub empty_rows: bool,
 }
 
-/// A share, in every iteration.
+/// A share, in every repetition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ShareEstimate {
     /// over all iterations together, in [0, 1]; `None` where there is nothing to be a share of
     pub value: Option<f64>,
-    /// confidence interval of the mean over iterations: low, high; `None` with fewer than two
+    /// confidence interval of the mean over repetitions: low, high; `None` with fewer than two
     pub interval: Option<(f64, f64)>,
 }
 
 /// A row of the partition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CategoryShareRow {
-    /// `allocation`; `allocation and free` for the sum
+    /// `allocation`; `allocation and free` for both together
     pub operation: String,
     /// `slow`; `None` for the whole operation
     pub category: Option<String>,
@@ -62,7 +63,7 @@ pub struct CategoryShareRow {
 /// Time per operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostPerOperation {
-    /// mean over iterations, in the profile's unit
+    /// mean over repetitions, in the profile's unit
     pub value: f64,
     /// confidence interval of that mean
     pub interval: Option<(f64, f64)>,
@@ -90,12 +91,14 @@ pub struct RuleCoverage {
 pub struct CategoryShares {
     /// which table
     pub rules: String,
-    /// what the kernel is: `SLUB`
+    /// what the kernel is: `SLUB`; several where runs differ
     pub variant: Option<String>,
     /// samples that were looked at: the denominator of `of_all`
     pub all: ProfileAmount,
     /// iterations that were looked at
     pub iterations: usize,
+    /// what intervals are over
+    pub repetitions: RepetitionCount,
     /// operations and their categories
     pub rows: Vec<CategoryShareRow>,
     /// operations' samples that end in such a function: name and share of the operations' samples
@@ -122,46 +125,97 @@ struct CategoryTally {
     undecided: u64,
 }
 
-/// Divides the samples of a profile among the operations and categories of a table.
+/// Divides the samples of runs that repeat each other among the operations and categories of a table.
 pub fn category_shares(
-    profile: &Profile,
+    runs: &[ProfiledRun<'_>],
     rules: &CategoryRules,
     options: &CategoryShareOptions,
 ) -> CategoryShares {
-    let verdicts = categorise_profile(profile, rules);
-    let requested = |piece: &&IterationProfile| {
-        options.slots.as_ref().is_none_or(|slots| slots.contains(&piece.summary.slot))
-    };
-    let pieces: Vec<&IterationProfile> = profile.iterations.iter().filter(requested).collect();
-    let tallies: Vec<CategoryTally> =
-        pieces.iter().map(|piece| tally_piece(profile, piece, &verdicts, rules, options)).collect();
-    let unit = pieces.first().map_or("", |piece| piece.summary.unit.0.as_str());
-    let mut coverage = rule_coverage(profile, &pieces, &verdicts, options);
-    coverage.no_window = verdicts.window.as_ref().err().filter(|_| rules.window.is_some()).cloned();
+    let found: Vec<ProfileCategories> =
+        runs.iter().map(|run| categorise_profile(run.profile, rules)).collect();
+    let tallied = TalliedIterations::new(runs, &found, rules, options);
+    let tallies = &tallied.tallies;
+    let unit = runs.iter().flat_map(ProfiledRun::pieces).next();
+    let unit = unit.map_or("", |piece| piece.summary.unit.0.as_str());
+    let mut coverage = rule_coverage(runs, &found, options);
+    let no_window = found.iter().find_map(|verdicts| verdicts.window.as_ref().err());
+    coverage.no_window = no_window.filter(|_| rules.window.is_some()).cloned();
     coverage.by_window = saturating_sum(tallies.iter().map(|tally| tally.by_window));
     coverage.undecided = saturating_sum(tallies.iter().map(|tally| tally.undecided));
     let recognised = saturating_sum(tallies.iter().map(|tally| sum_cells(tally, |_| true).samples));
     coverage.by_name = recognised.saturating_sub(coverage.by_window);
+    let mut variants: Vec<&str> = found.iter().filter_map(|verdicts| verdicts.variant.as_deref()).collect();
+    variants.dedup();
     CategoryShares {
         rules: rules.name.clone(),
-        variant: verdicts.variant.clone(),
+        variant: (!variants.is_empty()).then(|| variants.join(" and ")),
         all: sum_amounts(tallies.iter().map(|tally| tally.all)),
         iterations: tallies.len(),
-        rows: share_rows(&tallies, rules, options, unit),
-        leaves: leaf_shares(&tallies, rules),
-        beside: beside_shares(&tallies, rules),
+        repetitions: tallied.units.count(),
+        rows: share_rows(&tallied, rules, options, unit),
+        leaves: leaf_shares(&tallied, rules),
+        beside: beside_shares(&tallied, rules),
         coverage,
-        unmatched: unmatched_patterns(profile, rules),
+        unmatched: unmatched_patterns(runs, rules),
     }
 }
 
-/// What became of the samples of the pieces that shares are of.
-pub fn profile_parts(profile: &Profile, slots: Option<&[u32]>) -> SampleCounts {
-    let requested = |piece: &&IterationProfile| slots.is_none_or(|slots| slots.contains(&piece.summary.slot));
-    profile.iterations.iter().filter(requested).fold(SampleCounts::default(), |mut sum, piece| {
+/// The rows of every iteration of a run that counts, each with its slot; those without samples, too.
+pub(crate) fn iteration_shares(
+    run: &ProfiledRun<'_>,
+    rules: &CategoryRules,
+    options: &CategoryShareOptions,
+) -> Vec<(u32, Vec<CategoryShareRow>)> {
+    let options = CategoryShareOptions { empty_rows: true, ..options.clone() };
+    let found = [categorise_profile(run.profile, rules)];
+    let of_piece = |piece: &IterationProfile| {
+        let slot = piece.summary.slot;
+        let alone = [ProfiledRun { slots: Some(vec![slot]), ..run.clone() }];
+        let tallied = TalliedIterations::new(&alone, &found, rules, &options);
+        (slot, share_rows(&tallied, rules, &options, piece.summary.unit.0.as_str()))
+    };
+    run.pieces().map(of_piece).collect()
+}
+
+/// What became of the samples that shares are of.
+pub fn profile_parts(runs: &[ProfiledRun<'_>]) -> SampleCounts {
+    runs.iter().flat_map(ProfiledRun::pieces).fold(SampleCounts::default(), |mut sum, piece| {
         sum += piece.sample_counts();
         sum
     })
+}
+
+/// The sums of every iteration that counts, and which of them repeat each other.
+struct TalliedIterations {
+    tallies: Vec<CategoryTally>,
+    units: RepetitionUnits,
+}
+
+impl TalliedIterations {
+    fn new(
+        runs: &[ProfiledRun<'_>],
+        found: &[ProfileCategories],
+        rules: &CategoryRules,
+        options: &CategoryShareOptions,
+    ) -> Self {
+        let of_run = |(run, verdicts): (&ProfiledRun<'_>, &ProfileCategories)| {
+            let tally = |piece| tally_piece(run.profile, piece, verdicts, rules, options);
+            run.pieces().map(tally).collect::<Vec<_>>()
+        };
+        let tallies = runs.iter().zip(found).flat_map(of_run).collect();
+        TalliedIterations { tallies, units: RepetitionUnits::from_runs(runs) }
+    }
+
+    /// The share of all iterations together, and the interval of the mean over repetitions.
+    fn estimate_share(&self, of: impl Fn(&CategoryTally) -> (u64, u64)) -> ShareEstimate {
+        let counts: Vec<(u64, u64)> = self.tallies.iter().map(of).collect();
+        let part = saturating_sum(counts.iter().map(|(part, all)| if *all > 0 { *part } else { 0 }));
+        let all = saturating_sum(counts.iter().map(|(_, all)| *all));
+        let share = |(part, all): &(u64, u64)| (*all > 0).then(|| *part as f64 / *all as f64);
+        let each = self.units.summarise(&counts.iter().map(share).collect::<Vec<_>>());
+        let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
+        ShareEstimate { value: (all > 0).then(|| part as f64 / all as f64), interval }
+    }
 }
 
 fn is_selected_sample(profile: &Profile, sample: &StackSample, options: &CategoryShareOptions) -> bool {
@@ -231,68 +285,62 @@ fn sum_cells(tally: &CategoryTally, requested: impl Fn(&(u8, u8)) -> bool) -> Pr
     sum_amounts(tally.cells.iter().filter(|(cell, _)| requested(cell)).map(|(_, amount)| *amount))
 }
 
-/// A row each for the sum of all operations, each operation, and each of its categories that has samples.
+/// A row each for all operations together and each of them, and for each of its categories that has samples.
 fn share_rows(
-    tallies: &[CategoryTally],
+    tallied: &TalliedIterations,
     rules: &CategoryRules,
     options: &CategoryShareOptions,
     unit: &str,
 ) -> Vec<CategoryShareRow> {
+    let tallies = &tallied.tallies;
     let operations: Vec<(u8, &str)> =
         (0..).zip(rules.operations.iter().map(|one| one.name.as_str())).collect();
-    let names: Vec<&str> = operations.iter().map(|(_, name)| *name).collect();
+    let together = operations.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" and ");
     let unrecognised =
         tallies.iter().any(|tally| tally.cells.keys().any(|(operation, _)| *operation == UNRECOGNISED));
     let all_of = operations.into_iter().chain(unrecognised.then_some((UNRECOGNISED, "unrecognised")));
-    let line =
-        |operation: &str, category, of: &dyn Fn(&(u8, u8)) -> bool, within: &dyn Fn(&(u8, u8)) -> bool| {
-            let touching = None;
-            let per_operation =
-                options.counts.get(operation).and_then(|count| cost_per_operation(tallies, of, *count, unit));
-            let amount = sum_amounts(tallies.iter().map(|tally| sum_cells(tally, of)));
-            let of_all =
-                estimate_share(tallies.iter().map(|tally| (sum_cells(tally, of).samples, tally.all.samples)));
-            let of_operation = estimate_share(
-                tallies.iter().map(|tally| (sum_cells(tally, of).samples, sum_cells(tally, within).samples)),
-            );
-            CategoryShareRow {
-                operation: operation.into(),
-                category,
-                amount,
-                of_all,
-                of_operation,
-                touching,
-                per_operation,
-            }
-        };
-    let mut rows = Vec::new();
-    if rules.operations.len() < 4 {
-        rows.push(line(&names.join(" and "), None, &|_| true, &|_| true));
+    let mut groups: Vec<(Option<u8>, &str)> = all_of.map(|(at, name)| (Some(at), name)).collect();
+    if (2..4).contains(&rules.operations.len()) {
+        groups.insert(0, (None, &together));
     }
-    for (operation, name) in all_of {
-        let within = move |cell: &(u8, u8)| cell.0 == operation;
-        rows.push(line(name, None, &within, &within));
+    let mut rows = Vec::new();
+    for (operation, name) in groups {
+        let within = move |cell: &(u8, u8)| operation.is_none_or(|operation| cell.0 == operation);
+        rows.push(share_row(tallied, (name, None), (&within, &within), options, unit));
         for (category, named) in (0..).zip(&rules.categories) {
-            let of = move |cell: &(u8, u8)| *cell == (operation, category);
-            let mut row = line(name, Some(named.name.clone()), &of, &within);
-            let touching = tallies.iter().filter_map(|tally| tally.touching.get(&(operation, category)));
-            let touching = saturating_sum(touching.copied());
+            let of = move |cell: &(u8, u8)| within(cell) && cell.1 == category;
+            let mut row = share_row(tallied, (name, Some(named.name.clone())), (&of, &within), options, unit);
+            let touching = tallies.iter().flat_map(|tally| tally.touching.iter());
+            let touching = saturating_sum(touching.filter(|(cell, _)| of(cell)).map(|(_, count)| *count));
             let base = saturating_sum(tallies.iter().map(|tally| sum_cells(tally, within).samples));
             row.touching = (touching > 0).then(|| touching as f64 / base.max(1) as f64);
-            rows.extend((row.amount.samples > 0 || touching > 0).then_some(row));
+            rows.extend((options.empty_rows || row.amount.samples > 0 || touching > 0).then_some(row));
         }
     }
     rows
 }
 
-/// The share of all iterations together, and the interval of the mean over them.
-fn estimate_share(counts: impl Iterator<Item = (u64, u64)>) -> ShareEstimate {
-    let counts: Vec<(u64, u64)> = counts.filter(|(_, all)| *all > 0).collect();
-    let part = saturating_sum(counts.iter().map(|(part, _)| *part));
-    let all = saturating_sum(counts.iter().map(|(_, all)| *all));
-    let each: Vec<f64> = counts.iter().map(|(part, all)| *part as f64 / *all as f64).collect();
-    let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
-    ShareEstimate { value: (all > 0).then(|| part as f64 / all as f64), interval }
+type CellChoice<'a> = &'a dyn Fn(&(u8, u8)) -> bool;
+
+/// The row of some cells, with those that they are a part of.
+fn share_row(
+    tallied: &TalliedIterations,
+    (operation, category): (&str, Option<String>),
+    (of, within): (CellChoice<'_>, CellChoice<'_>),
+    options: &CategoryShareOptions,
+    unit: &str,
+) -> CategoryShareRow {
+    let count = options.counts.get(operation);
+    CategoryShareRow {
+        operation: operation.into(),
+        category,
+        amount: sum_amounts(tallied.tallies.iter().map(|tally| sum_cells(tally, of))),
+        of_all: tallied.estimate_share(|tally| (sum_cells(tally, of).samples, tally.all.samples)),
+        of_operation: tallied
+            .estimate_share(|tally| (sum_cells(tally, of).samples, sum_cells(tally, within).samples)),
+        touching: None,
+        per_operation: count.and_then(|count| cost_per_operation(tallied, of, *count, unit)),
+    }
 }
 
 fn mean_interval(values: &[f64]) -> Option<ConfidenceInterval> {
@@ -300,62 +348,53 @@ fn mean_interval(values: &[f64]) -> Option<ConfidenceInterval> {
 }
 
 fn cost_per_operation(
-    tallies: &[CategoryTally],
-    of: impl Fn(&(u8, u8)) -> bool,
+    tallied: &TalliedIterations,
+    of: CellChoice<'_>,
     count: f64,
     unit: &str,
 ) -> Option<CostPerOperation> {
     if count <= 0.0 || !["ns", "cycles"].contains(&unit) {
         return None;
     }
-    let each: Vec<f64> = tallies.iter().map(|tally| sum_cells(tally, &of).weight as f64 / count).collect();
+    let cost = |tally: &CategoryTally| Some(sum_cells(tally, of).weight as f64 / count);
+    let each = tallied.units.summarise(&tallied.tallies.iter().map(cost).collect::<Vec<_>>());
     let value = perflab_stats::mean(&each).ok()?;
     let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high));
     Some(CostPerOperation { value, interval, unit: unit.into() })
 }
 
-fn leaf_shares(tallies: &[CategoryTally], rules: &CategoryRules) -> Vec<(String, ShareEstimate)> {
-    let of =
-        |at: u8| {
-            estimate_share(tallies.iter().map(|tally| {
-                (tally.leaves.get(&at).copied().unwrap_or(0), sum_cells(tally, |_| true).samples)
-            }))
-        };
+fn leaf_shares(tallied: &TalliedIterations, rules: &CategoryRules) -> Vec<(String, ShareEstimate)> {
+    let of = |at: u8| {
+        tallied.estimate_share(|tally| {
+            (tally.leaves.get(&at).copied().unwrap_or(0), sum_cells(tally, |_| true).samples)
+        })
+    };
     (0..).zip(&rules.leaves).map(|(at, named)| (named.name.clone(), of(at))).collect()
 }
 
-fn beside_shares(tallies: &[CategoryTally], rules: &CategoryRules) -> Vec<(String, ShareEstimate)> {
+fn beside_shares(tallied: &TalliedIterations, rules: &CategoryRules) -> Vec<(String, ShareEstimate)> {
     let of = |at: usize| {
-        estimate_share(
-            tallies.iter().map(|tally| (tally.beside.get(at).copied().unwrap_or(0), tally.all.samples)),
-        )
+        tallied.estimate_share(|tally| (tally.beside.get(at).copied().unwrap_or(0), tally.all.samples))
     };
     rules.beside.iter().enumerate().map(|(at, named)| (named.name.clone(), of(at))).collect()
 }
 
 /// The functions by which samples were taken for an operation without a rule, or sound like one.
 fn rule_coverage(
-    profile: &Profile,
-    pieces: &[&IterationProfile],
-    verdicts: &ProfileCategories,
+    runs: &[ProfiledRun<'_>],
+    found: &[ProfileCategories],
     options: &CategoryShareOptions,
 ) -> RuleCoverage {
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
-    // By node that is odd: the outermost odd one below it, which is the function that the verdict began with.
-    let is_odd =
-        |verdict: &StackCategory| verdict.by_window || (verdict.operation.is_none() && verdict.is_suspect);
-    let mut began: Vec<Option<u32>> = Vec::with_capacity(profile.nodes.len());
-    for ((at, node), verdict) in (0..).zip(&profile.nodes).zip(&verdicts.nodes) {
-        let caller = || node.parent.and_then(|parent| began.get(parent.0 as usize).copied().flatten());
-        began.push(is_odd(verdict).then(|| caller().unwrap_or(at)));
-    }
-    let samples = pieces.iter().flat_map(|piece| &piece.samples);
-    for sample in samples.filter(|sample| is_selected_sample(profile, sample, options)) {
-        let Some(leaf) = sample.leaf else { continue };
-        let Some(Some(node)) = began.get(leaf.0 as usize) else { continue };
-        let frame = profile.node(NodeId(*node)).and_then(|node| profile.frame(node.frame));
-        let samples: &mut u64 = functions.entry(frame.map_or("", |frame| &frame.name)).or_default();
-        *samples = samples.saturating_add(sample.count);
+    for (run, verdicts) in runs.iter().zip(found) {
+        let began = odd_beginnings(run.profile, verdicts);
+        let samples = run.pieces().flat_map(|piece| &piece.samples);
+        for sample in samples.filter(|sample| is_selected_sample(run.profile, sample, options)) {
+            let Some(leaf) = sample.leaf else { continue };
+            let Some(Some(node)) = began.get(leaf.0 as usize) else { continue };
+            let samples: &mut u64 = functions.entry(run.function_name(NodeId(*node))).or_default();
+            *samples = samples.saturating_add(sample.count);
+        }
     }
     let mut without_rule: Vec<(String, u64)> =
         functions.into_iter().map(|(name, count)| (name.into(), count)).collect();
@@ -364,10 +403,22 @@ fn rule_coverage(
     RuleCoverage { without_rule, ..RuleCoverage::default() }
 }
 
-fn unmatched_patterns(profile: &Profile, rules: &CategoryRules) -> Vec<String> {
+/// By node that is odd: the outermost odd one below it, which is the function that the verdict began with.
+fn odd_beginnings(profile: &Profile, verdicts: &ProfileCategories) -> Vec<Option<u32>> {
+    let is_odd =
+        |verdict: &StackCategory| verdict.by_window || (verdict.operation.is_none() && verdict.is_suspect);
+    let mut began: Vec<Option<u32>> = Vec::with_capacity(profile.nodes.len());
+    for ((at, node), verdict) in (0..).zip(&profile.nodes).zip(&verdicts.nodes) {
+        let caller = || node.parent.and_then(|parent| began.get(parent.0 as usize).copied().flatten());
+        began.push(is_odd(verdict).then(|| caller().unwrap_or(at)));
+    }
+    began
+}
+
+fn unmatched_patterns(runs: &[ProfiledRun<'_>], rules: &CategoryRules) -> Vec<String> {
     let all = rules.operations.iter().chain(&rules.categories).flat_map(|named| &named.patterns);
     let fits = |pattern: &crate::flame::category_rules::NamePattern| {
-        profile.frames.iter().any(|frame| pattern.matches(&frame.name))
+        runs.iter().flat_map(|run| &run.profile.frames).any(|frame| pattern.matches(&frame.name))
     };
     all.filter(|pattern| !fits(pattern)).map(|pattern| pattern.text().to_owned()).collect()
 }

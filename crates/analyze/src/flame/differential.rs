@@ -4,8 +4,8 @@
 //! the tree; a function's share is that of the samples with it on their stack. The rule, for boxes and for functions
 //! alike:
 //!
-//! 1. Each repetition (run, or measured iteration of the only run) gives one share per box. The difference is
-//!    that of the means, with Welch's interval at 95 %.
+//! 1. Each repetition (boot where a side has several, else run, else measured iteration) gives one share per box. The
+//!    difference is that of the means, with Welch's interval at 95 %.
 //! 2. The variance of a side is never taken smaller than what counting samples alone would give, p (1 - p) / n:
 //!    two repetitions that happen to agree prove nothing.
 //! 3. Boxes with fewer than [`FEWEST_COMPARED_SAMPLES`] samples on both sides together are not judged; over the
@@ -14,15 +14,17 @@
 //! 4. Where a side has one repetition only, counting is all that is known: [`NoiseBasis::Counts`]. Such intervals
 //!    are too narrow, and whoever shows them must say so.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use perflab_model::profile::{Profile, SampleCounts};
 use perflab_stats::{SampleMoments, benjamini_hochberg, welch_of_moments};
 
+use crate::compare::change::RepetitionLevel;
 use crate::flame::call_tree::{
     CallTree, CallTreeOptions, MappedCallTree, ProfileAmount, ProfileFunction, build_call_tree,
     find_outermost_nodes,
 };
+use crate::flame::profiled_run::{BootKey, ProfiledRun, RepetitionCount, RepetitionUnits};
 
 /// A box of [`JoinedProfiles`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct JoinedRun<'a> {
     pub profile: &'a Profile,
     /// For each piece of the profile: whether it counts.
     pub counted: Vec<bool>,
+    /// The boot of each slot, where it is known.
+    pub boots: BTreeMap<u32, BootKey>,
     /// For each piece of the profile, for each of its samples: its node. Empty for pieces that were left out.
     pub leaves: Vec<Vec<u32>>,
 }
@@ -72,7 +76,7 @@ pub fn join_profiles<'a>(sides: &[Vec<(&'a Profile, CallTreeOptions)>]) -> Joine
         let leaves = leaves.iter().map(|piece| piece.iter().map(place).collect()).collect();
         let requested = |slot: u32| options.slots.as_ref().is_none_or(|slots| slots.contains(&slot));
         let counted = profile.iterations.iter().map(|piece| requested(piece.summary.slot)).collect();
-        JoinedRun { profile, counted, leaves }
+        JoinedRun { profile, counted, boots: options.boots.clone(), leaves }
     };
     let sides = sides.iter().map(|runs| JoinedSide { runs: runs.iter().map(&mut run).collect() }).collect();
     JoinedProfiles { functions: joiner.functions, nodes: joiner.nodes, sides }
@@ -109,22 +113,22 @@ impl JoinedSide<'_> {
         own
     }
 
-    /// The same for each repetition: each run where there are several, else each piece that counts.
-    pub fn own_by_repetition(&self, nodes: usize) -> Vec<Vec<ProfileAmount>> {
-        let [run] = self.runs.as_slice() else {
-            return self
-                .runs
-                .iter()
-                .map(|run| JoinedSide { runs: vec![run.clone()] }.own_amounts(nodes))
-                .collect();
-        };
-        let own = |(at, piece): (usize, &Vec<u32>)| {
-            let mut own = vec![ProfileAmount::default(); nodes];
-            run.add_own_amounts(at, piece, &mut own);
-            own
-        };
-        let counted = run.leaves.iter().enumerate().filter(|(_, piece)| !piece.is_empty());
-        counted.map(own).collect()
+    /// The same for each repetition of the highest level that repeats, and which that is.
+    pub fn own_by_repetition(&self, nodes: usize) -> (RepetitionLevel, Vec<Vec<ProfileAmount>>) {
+        let runs: Vec<ProfiledRun<'_>> = self.runs.iter().map(JoinedRun::profiled_run).collect();
+        let units = RepetitionUnits::from_runs(&runs);
+        let RepetitionCount { level, count } = units.count();
+        let mut own = vec![vec![ProfileAmount::default(); nodes]; count];
+        let pieces = self.runs.iter().flat_map(|run| {
+            let pieces = run.leaves.iter().enumerate().zip(&run.counted);
+            pieces.filter(|(_, counts)| **counts).map(move |(piece, _)| (run, piece))
+        });
+        for ((run, (at, leaves)), unit) in pieces.zip(units.of_iterations()) {
+            if let Some(own) = own.get_mut(*unit) {
+                run.add_own_amounts(at, leaves, own);
+            }
+        }
+        (level, own)
     }
 
     /// What became of the samples of all pieces that count.
@@ -138,7 +142,14 @@ impl JoinedSide<'_> {
     }
 }
 
-impl JoinedRun<'_> {
+impl<'a> JoinedRun<'a> {
+    /// The profile, with what of it counts.
+    fn profiled_run(&self) -> ProfiledRun<'a> {
+        let slots = self.profile.iterations.iter().zip(&self.counted).filter(|(_, counts)| **counts);
+        let slots = slots.map(|(piece, _)| piece.summary.slot).collect();
+        ProfiledRun { profile: self.profile, slots: Some(slots), boots: self.boots.clone() }
+    }
+
     /// Adds the samples of a piece to their nodes.
     fn add_own_amounts(&self, piece: usize, leaves: &[u32], own: &mut [ProfileAmount]) {
         let samples = self.profile.iterations.get(piece).map_or(&[][..], |piece| &piece.samples);
@@ -212,8 +223,8 @@ const COUNTING_REPETITIONS: usize = 1_000_000;
 /// What the intervals rest on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoiseBasis {
-    /// repetitions: so many before and after
-    Repetitions(usize, usize),
+    /// repetitions: before and after
+    Repetitions(RepetitionCount, RepetitionCount),
     /// numbers of samples only, as a side was not repeated
     Counts,
 }
@@ -255,8 +266,8 @@ pub struct ProfileChanges {
 pub fn profile_changes(joined: &JoinedProfiles<'_>, before: usize, after: usize) -> Option<ProfileChanges> {
     let sides = [before, after].map(|side| RepetitionShares::from_side(joined, joined.sides.get(side)?));
     let [Some(before), Some(after)] = sides else { return None };
-    let basis = match (before.repetitions.len(), after.repetitions.len()) {
-        (0 | 1, _) | (_, 0 | 1) => NoiseBasis::Counts,
+    let basis = match (before.count(), after.count()) {
+        (m, n) if m.count < 2 || n.count < 2 => NoiseBasis::Counts,
         (m, n) => NoiseBasis::Repetitions(m, n),
     };
     let nodes: Vec<_> = joined.nodes.iter().map(|node| (node.parent, node.function)).collect();
@@ -305,6 +316,7 @@ struct RepetitionShares {
     all: u64,
     totals: Vec<u64>,
     repetitions: Vec<(u64, Vec<u64>)>,
+    level: RepetitionLevel,
 }
 
 impl RepetitionShares {
@@ -315,9 +327,10 @@ impl RepetitionShares {
             (totals.first().copied().unwrap_or(0), totals)
         };
         let sampled = |(all, _): &(u64, Vec<u64>)| *all > 0;
-        let repetitions = side.own_by_repetition(nodes).iter().map(totals).filter(sampled).collect();
+        let (level, own) = side.own_by_repetition(nodes);
+        let repetitions = own.iter().map(totals).filter(sampled).collect();
         let (all, totals) = totals(&side.own_amounts(nodes));
-        (all > 0).then_some(RepetitionShares { all, totals, repetitions })
+        (all > 0).then_some(RepetitionShares { all, totals, repetitions, level })
     }
 
     /// The same by function, each sample once however often the function calls itself.
@@ -333,7 +346,12 @@ impl RepetitionShares {
             sums
         };
         let repetitions = self.repetitions.iter().map(|(all, totals)| (*all, summed(totals))).collect();
-        RepetitionShares { all: self.all, totals: summed(&self.totals), repetitions }
+        RepetitionShares { all: self.all, totals: summed(&self.totals), repetitions, level: self.level }
+    }
+
+    /// What repeats, of what has samples.
+    fn count(&self) -> RepetitionCount {
+        RepetitionCount { level: self.level, count: self.repetitions.len() }
     }
 
     fn samples_of(&self, of: usize) -> u64 {

@@ -10,19 +10,27 @@
 //! | [`category_rules`] | [`CategoryRules`]: rule tables as data, checked |
 //! | `categories` | [`categorise_profile`]: what every node of a profile is by a table |
 //! | `category_shares` | [`CategoryShares`]: operations and categories as shares, with denominators and intervals |
+//! | `profiled_run` | [`ProfiledRun`]: what of a profile counts, and what of it repeats |
+//! | `category_comparison` | [`compare_categories`]: the shares of several levels or runs beside each other, and how they differ |
 //! | `differential` | [`join_profiles`]: several profiles over one tree; [`profile_changes`]: what differs by more than noise |
 
 pub(crate) mod call_tree;
 pub(crate) mod categories;
+mod category_comparison;
 pub mod category_rules;
 pub(crate) mod category_shares;
 pub(crate) mod differential;
+mod profiled_run;
 
 pub use call_tree::{
     CallTree, CallTreeNode, CallTreeOptions, FrameRole, FunctionRow, MappedCallTree, NO_STACK, ProfileAmount,
     ProfileFunction, SharedCommands, build_call_tree, function_rows,
 };
 pub use categories::{ProfileCategories, StackCategory, UNRECOGNISED, categorise_profile};
+pub use category_comparison::{
+    CategoryComparison, CategoryComparisonError, CategoryDifference, ComparedShareRow, ShareLevel,
+    ShareLevelData, ShareMeasure, compare_categories,
+};
 pub use category_rules::{CategoryRules, CategoryRulesError, NamePattern};
 pub use category_shares::{
     CategoryShareOptions, CategoryShareRow, CategoryShares, CostPerOperation, RuleCoverage, ShareEstimate,
@@ -32,6 +40,7 @@ pub use differential::{
     JoinedNode, JoinedProfiles, JoinedRun, JoinedSide, NoiseBasis, ProfileChanges, ShareDifference,
     join_profiles, profile_changes,
 };
+pub use profiled_run::{BootKey, ProfiledRun, RepetitionCount, measured_slots, slot_boots};
 
 #[cfg(test)]
 mod tests {
@@ -188,6 +197,8 @@ mod tests {
             "a;kfree;kasan_slab_free;_raw_spin_lock 1",
             "a;unix_stream_sendmsg;kmalloc_reserve 1",
             "a;cache_alloc_refill 1",
+            // kmem_cache_free ends in a jump to it.
+            "a;skb_release_data;__slab_free 1",
         ]);
         let requested = [
             "allocation/fast",
@@ -200,6 +211,7 @@ mod tests {
             "free/debug",
             "-",
             "-",
+            "free/slow",
         ];
         assert_eq!(found, requested);
     }
@@ -234,7 +246,8 @@ mod tests {
     #[test]
     fn functions_without_a_rule_are_found_by_their_place() {
         let coverage = |profile: &Profile| {
-            category_shares(profile, &slab_rules(), &CategoryShareOptions::default()).coverage
+            category_shares(&[ProfiledRun::new(profile)], &slab_rules(), &CategoryShareOptions::default())
+                .coverage
         };
         let inside = coverage(&profile_with_window("brand_new", 1200, 2000));
         assert_eq!((inside.by_name, inside.by_window), (0, 4));
@@ -266,7 +279,7 @@ mod tests {
         profile.iterations.iter_mut().for_each(|piece| piece.summary.unit = perflab_model::Unit::new("ns"));
         let counts = [("allocation".to_owned(), 5.0)].into();
         let found = category_shares(
-            &profile,
+            &[ProfiledRun::new(&profile)],
             &slab_rules(),
             &CategoryShareOptions { counts, ..CategoryShareOptions::default() },
         );
@@ -288,13 +301,17 @@ mod tests {
         assert_eq!(slow.touching, Some(0.4));
         // 200 ns and 300 ns of weight over five allocations each.
         assert_eq!(alloc.per_operation.as_ref().unwrap().value, 50.0);
-        let sum: u64 =
-            found.rows.iter().filter(|row| row.category.is_some()).map(|row| row.amount.samples).sum();
+        let sum: u64 = found
+            .rows
+            .iter()
+            .filter(|row| row.category.is_some() && row.operation != all.operation)
+            .map(|row| row.amount.samples)
+            .sum();
         assert_eq!(sum, all.amount.samples, "the categories are a partition");
         let one = category_shares(
-            &profile,
+            &[ProfiledRun { slots: Some(vec![0]), ..ProfiledRun::new(&profile) }],
             &slab_rules(),
-            &CategoryShareOptions { slots: Some(vec![0]), comm: Some("h".into()), ..Default::default() },
+            &CategoryShareOptions { comm: Some("h".into()), ..Default::default() },
         );
         assert_eq!(
             (one.all.samples, one.rows[0].of_all.interval),
@@ -313,7 +330,7 @@ mod tests {
             "h;do_syscall_64 1",
             "h;main 1",
         ]]);
-        let found = category_shares(&profile, &rules, &CategoryShareOptions::default());
+        let found = category_shares(&[ProfiledRun::new(&profile)], &rules, &CategoryShareOptions::default());
         let names: Vec<_> = found
             .rows
             .iter()
@@ -372,7 +389,7 @@ mod tests {
         assert_eq!(samples(&joined.sides[0]), [0, 1, 7, 0, 0]);
         assert_eq!(joined.totals_from_own(&samples(&joined.sides[1])), [4, 2, 0, 2, 2]);
         let repeated = joined.sides[0].own_by_repetition(5);
-        assert_eq!(repeated.iter().map(|own| own[2].samples).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(repeated.1.iter().map(|own| own[2].samples).collect::<Vec<_>>(), [3, 4]);
         assert_eq!(
             (joined.sides[0].sample_parts().total(), joined.sides[1].sample_parts().stackless),
             (8, 2)
@@ -397,7 +414,8 @@ mod tests {
     #[test]
     fn a_difference_beyond_the_noise_of_repetitions_is_a_change() {
         let found = changes_between(&[250, 255, 245, 252], &[300, 296, 305, 301]);
-        assert_eq!(found.basis, NoiseBasis::Repetitions(4, 4));
+        let four = RepetitionCount { level: crate::RepetitionLevel::Iteration, count: 4 };
+        assert_eq!(found.basis, NoiseBasis::Repetitions(four, four));
         let f = found.nodes.iter().find(|node| node.of == 2).unwrap();
         assert!(f.is_change() && (f.difference - 0.05).abs() < 1e-9, "{f:?}");
         assert!(f.low > 0.02 && f.high < 0.08, "{f:?}");
@@ -446,7 +464,15 @@ mod tests {
         let (one, two) = (profile_with_shares(&[250, 250]), profile_with_shares(&[260]));
         let how = CallTreeOptions::default;
         let joined = join_profiles(&[vec![(&one, how()), (&two, how())], vec![(&one, how())]]);
-        assert_eq!(joined.sides[0].own_by_repetition(4).len(), 2);
-        assert_eq!(joined.sides[1].own_by_repetition(4).len(), 2, "iterations, where there is one run");
+        let repeated = |side: usize| {
+            let (level, own) = joined.sides[side].own_by_repetition(4);
+            (level.noun(), own.len())
+        };
+        assert_eq!((repeated(0), repeated(1)), (("runs", 2), ("iterations", 2)));
+        // Where the boots of two iterations are known, these are what repeats.
+        let boots = [(0, ("a".to_owned(), 0)), (1, ("a".to_owned(), 1))].into();
+        let joined = join_profiles(&[vec![(&one, CallTreeOptions { boots, ..how() })]]);
+        let (level, own) = joined.sides[0].own_by_repetition(4);
+        assert_eq!((level.noun(), own.len()), ("boots", 2));
     }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use perflab_analyze::flame::{
-    CallTreeOptions, CategoryRules, CategoryShareOptions, SharedCommands, build_call_tree, category_shares,
-    function_rows, join_profiles, profile_parts,
+    CallTreeOptions, CategoryRules, CategoryShareOptions, ProfiledRun, ShareLevelData, SharedCommands,
+    build_call_tree, category_shares, compare_categories, function_rows, join_profiles, profile_parts,
 };
 use perflab_archive::{Archive, RunDir, new_run_id};
 use perflab_import::{ImportOptions, profile_source};
@@ -27,6 +27,9 @@ use perflab_stacks::{
 
 use crate::app::{App, read_text_file};
 use crate::failure::{Exit, Failure, UsageError};
+use crate::instruments::profiled_levels::{
+    CaseProfile, ProfiledCaseGroup, ProfiledLevel, ProfiledLevelArgs, read_profiled_levels,
+};
 use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
@@ -142,16 +145,21 @@ pub struct FlameShowArgs {
 /// `perflab flame shares`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Each share is printed with what it is a share of. Intervals come from repeated iterations, never
-from the number of samples.
+Each share is printed with what it is a share of. Intervals come from repetitions, never from the
+number of samples: from boots where there are several, else from runs, else from iterations. Several
+runs, or the levels of a factor, stand beside each other, with how each differs from the first.
 Examples:
   perflab flame shares @latest
-  perflab flame shares @latest --rules kernel
+  perflab flame shares @latest --by kernel
+  perflab flame shares before after
   perflab flame shares @latest --rules my-rules.toml --comm hackbench")]
 pub struct FlameSharesArgs {
-    /// The run
-    #[arg(default_value = "@latest")]
-    pub run: String,
+    /// The runs, the baseline first; a label that several share is their repetitions
+    #[arg(default_value = "@latest", value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// The levels of this factor beside each other, the first being the baseline
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
     /// The table of rules: slab, kernel, or a file
     #[arg(long, value_name = "TABLE", default_value = "slab")]
     pub rules: String,
@@ -358,17 +366,19 @@ const VERSION: u32 = 1;
 
 /// The share of each operation and category, for each case or the one that was asked for.
 pub fn print_shares(context: &App, args: &FlameSharesArgs) -> Result<Exit, Failure> {
-    let run = crate::selection::select_run(&context.archive()?, &args.run)?;
     let rules = read_rule_table(&args.rules)?;
-    let cases = match args.case {
-        Some(case) => vec![case],
-        None => run.profiled_cases()?,
-    };
-    if cases.is_empty() {
-        run.read_profile(0)?;
+    let requested = ProfiledLevelArgs { runs: &args.runs, by: args.by.as_deref(), case: args.case };
+    let mut documents = Vec::new();
+    for group in read_profiled_levels(&context.archive()?, requested)? {
+        documents.extend(match &group.levels[..] {
+            [level] => print_level_shares(context, args, &group, level, &rules)?,
+            _ => print_compared_shares(context, args, &group, &rules)?,
+        });
     }
-    for case in cases {
-        print_case_shares(context, args, &run, &rules, case)?;
+    match &documents[..] {
+        [] => {}
+        [only] => context.print_json(only)?,
+        _ => context.print_json(&documents)?,
     }
     Ok(Exit::Fine)
 }
@@ -391,38 +401,70 @@ pub fn read_rule_table(name: &str) -> Result<CategoryRules, Failure> {
     Ok(CategoryRules::parse(name, &text)?)
 }
 
-fn print_case_shares(
+/// Prints a table; the document instead, where JSON is asked for.
+fn print_level_shares(
     context: &App,
     args: &FlameSharesArgs,
-    run: &RunDir,
+    group: &ProfiledCaseGroup,
+    level: &ProfiledLevel,
     rules: &CategoryRules,
-    number: u32,
-) -> Result<(), Failure> {
-    let profile = run.read_profile(number)?;
-    let plan = run.manifest()?.plan;
-    let is_measured = |slot: &u32| plan.slots.get(*slot as usize).is_none_or(|slot| !slot.warmup);
-    let slots: Vec<u32> =
-        profile.iterations.iter().map(|piece| piece.summary.slot).filter(is_measured).collect();
-    let case = plan.case(number);
-    let counts = case.map(|case| operation_counts(context, case)).transpose()?.unwrap_or_default();
-    let options = CategoryShareOptions { slots: Some(slots.clone()), comm: args.comm.clone(), counts };
-    let found = category_shares(&profile, rules, &options);
+) -> Result<Option<serde_json::Value>, Failure> {
+    let runs: Vec<ProfiledRun<'_>> = level.profiles.iter().map(CaseProfile::profiled_run).collect();
+    let counts = level_operation_counts(context, level)?;
+    let options = CategoryShareOptions { comm: args.comm.clone(), counts, ..CategoryShareOptions::default() };
+    let found = category_shares(&runs, rules, &options);
+    let number = level.profiles.first().map_or(0, |one| one.case);
     if context.format == OutputFormat::Json {
-        let label = case.map(Case::label);
         let document =
-            serde_json::json!({ "version": VERSION, "case": number, "label": label, "result": found });
-        return context.print_json(&document);
+            serde_json::json!({ "version": VERSION, "case": number, "label": group.name, "result": found });
+        return Ok(Some(document));
     }
-    context.note_line(&format!("case {number}: {}", case.map(Case::label).unwrap_or_default()));
+    context.note_line(&format!("case {number}: {}", group.name));
     context.print_grid(&flame::shares_grid(&found))?;
     flame::shares_lines(&found).iter().for_each(|line| context.note(line));
-    context.note(flame::sample_account(&profile_parts(&profile, Some(&slots))));
-    note_profile_source(context, &profile);
+    context.note(flame::sample_account(&profile_parts(&runs)));
+    level.profiles.iter().take(1).for_each(|one| note_profile_source(context, &one.profile));
     if CategoryRules::load_shipped(&args.rules).is_none() && !found.unmatched.is_empty() {
         let all = found.unmatched.join(", ");
         context.note(format!("patterns of {} that no function here fits: {all}", args.rules));
     }
-    Ok(())
+    Ok(None)
+}
+
+/// The same of several levels beside each other.
+fn print_compared_shares(
+    context: &App,
+    args: &FlameSharesArgs,
+    group: &ProfiledCaseGroup,
+    rules: &CategoryRules,
+) -> Result<Option<serde_json::Value>, Failure> {
+    let levels =
+        group.levels.iter().map(|level| share_level_data(context, level)).collect::<Result<Vec<_>, _>>()?;
+    let options = CategoryShareOptions { comm: args.comm.clone(), ..CategoryShareOptions::default() };
+    let found = compare_categories(args.by.as_deref(), &levels, rules, &options)?;
+    if context.format == OutputFormat::Json {
+        let document = serde_json::json!({ "version": VERSION, "label": group.name, "comparison": found });
+        return Ok(Some(document));
+    }
+    context.note_line(&group.name);
+    context.print_grid(&flame::compared_shares_grid(&found))?;
+    flame::compared_shares_lines(&found).iter().for_each(|line| context.note(line));
+    Ok(None)
+}
+
+fn share_level_data<'a>(context: &App, level: &'a ProfiledLevel) -> Result<ShareLevelData<'a>, Failure> {
+    let runs = level.profiles.iter().map(|one| (&*one.record, one.case, one.profiled_run())).collect();
+    let (kernels, counts) = (level.kernels(), level_operation_counts(context, level)?);
+    Ok(ShareLevelData { name: level.name.clone(), runs, kernels, counts })
+}
+
+/// Operations that an iteration of a level does, where all its cases have the same number of them.
+fn level_operation_counts(context: &App, level: &ProfiledLevel) -> Result<BTreeMap<String, f64>, Failure> {
+    let cases = level.profiles.iter().filter_map(CaseProfile::planned_case);
+    let mut counts =
+        cases.map(|case| operation_counts(context, case)).collect::<Result<Vec<_>, Failure>>()?;
+    counts.dedup();
+    Ok(if counts.len() == 1 { counts.remove(0) } else { BTreeMap::new() })
 }
 
 /// Operations that an iteration of a case does, where its workload's definition says.
@@ -498,7 +540,7 @@ pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> Result<Exit, Fai
 pub fn write_flame_svg(context: &App, args: &FlameSvgArgs) -> Result<Exit, Failure> {
     let (run, profile) = read_stored_profile(context, &args.run, args.case)?;
     let manifest = run.manifest()?;
-    let joined = join_profiles(&[vec![(&profile, measured_tree_options(&manifest.plan, &profile))]]);
+    let joined = join_profiles(&[vec![(&profile, measured_tree_options(&manifest, &profile))]]);
     let source = profile
         .iterations
         .first()
@@ -520,7 +562,7 @@ pub fn write_flame_svg(context: &App, args: &FlameSvgArgs) -> Result<Exit, Failu
 pub fn export_profile(context: &App, args: &FlameExportArgs) -> Result<Exit, Failure> {
     let (run, profile) = read_stored_profile(context, &args.run, args.case)?;
     let manifest = run.manifest()?;
-    let slots = measured_tree_options(&manifest.plan, &profile).slots;
+    let slots = measured_tree_options(&manifest, &profile).slots;
     let name = manifest.label.unwrap_or_else(|| run.short_id().to_owned());
     let chosen = ProfileSelection { name: &name, profile: &profile, slots: slots.as_deref() };
     let bytes = match args.to {
@@ -618,7 +660,7 @@ fn read_profiled_side(selected: &SelectedProfiles, case: u32, named: bool) -> Re
     for run in &selected.runs {
         if run.profiled_cases()?.contains(&case) || selected.runs.len() == 1 {
             let profile = run.read_profile(case)?;
-            let how = measured_tree_options(&run.manifest()?.plan, &profile);
+            let how = measured_tree_options(&run.manifest()?, &profile);
             profiles.push((profile, how));
         }
     }

@@ -5,6 +5,7 @@ pub mod io;
 pub mod prefetch;
 pub(crate) mod prefetch_store;
 pub(crate) mod probed_binary;
+pub(crate) mod profiled_levels;
 pub mod slab;
 pub(crate) mod slab_args;
 pub(crate) mod slab_notebook;

@@ -276,6 +276,70 @@ fn a_command_is_recorded_with_its_time_in_the_kernel() {
 }
 
 #[test]
+fn shares_of_repeated_runs_stand_beside_each_other_with_what_differs() {
+    let laboratory = Sandbox::new();
+    for (label, allocating) in [("a", [200, 204, 202]), ("b", [300, 302, 298])] {
+        for count in allocating {
+            let rest = 900 - count;
+            let text = format!(
+                "h;main;kmem_cache_alloc_[k] {count}\nh;main;schedule_[k] {rest}\nh;main;kfree_[k] 100\n"
+            );
+            fs::write(laboratory.path("one.folded"), text).unwrap();
+            laboratory.run_successfully(&["flame", "import", "one.folded", "--label", label]);
+        }
+    }
+    let found = laboratory.run_json(&["flame", "shares", "a", "b"]);
+    let found = &found["comparison"];
+    let repeated = &found["levels"][1]["shares"]["repetitions"];
+    assert_eq!(*repeated, serde_json::json!({ "level": "run", "count": 3 }));
+    let rows = found["rows"].as_array().unwrap();
+    let is_whole = |row: &&serde_json::Value| row["operation"] == "allocation" && row["category"].is_null();
+    let row = rows.iter().find(is_whole).unwrap();
+    assert_eq!((&row["measure"], &row["levels"][0]["value"]), (&"of-all".into(), &0.202.into()));
+    let difference = &row["differences"][0];
+    assert_eq!(difference["differs"], true, "{difference}");
+    let [low, value, high] = [&difference["interval"][0], &difference["value"], &difference["interval"][1]]
+        .map(|number| number.as_f64().unwrap());
+    assert!((value - 0.098).abs() < 1e-9 && 0.09 < low && low < value && value < high && high < 0.106);
+    let free = rows.iter().find(|row| row["operation"] == "free" && row["category"].is_null()).unwrap();
+    assert_eq!(free["differences"][0]["differs"], false, "{free}");
+    let said = laboratory.run_successfully(&["flame", "shares", "a", "b"]);
+    insta::assert_snapshot!("shares_of_repeated_runs_stand_beside_each_other_1", said.stable_out());
+    insta::assert_snapshot!("shares_of_repeated_runs_stand_beside_each_other_2", said.stable_err());
+    let refused = laboratory.run(&["flame", "shares", "a", "--by", "kernel"]);
+    assert_eq!(refused.code, Some(2));
+    insta::assert_snapshot!(refused.stable_err(), @"error: `kernel` is no factor with several levels here; no factor has several levels here: name two runs without --by");
+}
+
+/// A run of hackbench over sockets and pipes, profiled; `None` where that cannot be.
+fn record_hackbench_levels(laboratory: &Sandbox) -> Option<()> {
+    let study = "title = \"levels\"\n[run]\niterations = 3\n[workload.hackbench]\n\
+        parameters = { groups = 1, loops = 100, tasks = \"processes\" }\n[factor.how]\nkind = \"parameter\"\n\
+        key = \"channel\"\nlevels = [\"socket\", \"pipe\"]\n[profile]\nfrequency = 999\nscope = \"workload\"\n";
+    fs::write(laboratory.path("levels.toml"), study).unwrap();
+    let said = laboratory.run(&["run", "levels.toml", "--label", "levels"]);
+    (said.code != Some(3)).then(|| assert_eq!(said.code, Some(0), "{}", said.err))
+}
+
+#[test]
+fn shares_of_the_levels_of_a_factor_are_compared_within_a_run() {
+    let laboratory = Sandbox::new();
+    if !is_root() || record_hackbench_levels(&laboratory).is_none() {
+        return skip_test("shares_of_the_levels", "needs root, hackbench and perf events");
+    }
+    let found = laboratory.run_json(&["flame", "shares", "levels", "--by", "how"]);
+    let found = &found["comparison"];
+    let levels: Vec<&str> =
+        found["levels"].as_array().unwrap().iter().map(|level| level["name"].as_str().unwrap()).collect();
+    assert_eq!((&found["by"], &levels[..]), (&"how".into(), &["socket", "pipe"][..]));
+    let repeated = &found["levels"][0]["shares"]["repetitions"];
+    assert_eq!(*repeated, serde_json::json!({ "level": "iteration", "count": 3 }));
+    let whole = &found["rows"][0];
+    let [socket, pipe] = [0, 1].map(|at| whole["levels"][at]["value"].as_f64().unwrap());
+    assert!(socket > 3.0 * pipe, "messages over sockets are allocated: {socket} {pipe}");
+}
+
+#[test]
 fn mistakes_in_a_table_of_rules_have_their_lines() {
     let laboratory = Sandbox::new();
     fs::write(laboratory.path("a.folded"), FOLDED).unwrap();

@@ -160,7 +160,11 @@ const TRIALS: &[OptionTrial] = &[
             ("--fail-if p99:50%", Tells),
         ],
     ),
-    ("flame shares", "folded", &[("--rules kernel", Tells), ("--case 9", Refused), ("--comm sh", Tells)]),
+    (
+        "flame shares",
+        "folded",
+        &[("--rules kernel", Tells), ("--by nothing", Refused), ("--case 9", Refused), ("--comm sh", Tells)],
+    ),
     ("flame show", "folded", &[("--case 9", Refused), ("--top 1", Tells)]),
     (
         "flame html",

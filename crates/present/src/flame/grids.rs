@@ -29,7 +29,7 @@ pub fn share_grid(shares: &CategoryShares) -> Grid {
     grid
 }
 
-fn profile_share_cell(share: &ShareEstimate) -> GridCell {
+pub(crate) fn profile_share_cell(share: &ShareEstimate) -> GridCell {
     let Some(value) = share.value else { return GridCell::missing() };
     let interval = share.interval.map(|(low, high)| format!(" [{:.2}, {:.2}]", 100.0 * low, 100.0 * high));
     GridCell::with_text(format!("{}{}", format_share(value), interval.unwrap_or_default()), value)
@@ -46,9 +46,9 @@ pub fn share_sentences(shares: &CategoryShares) -> Vec<String> {
     let variant = shares.variant.as_deref().unwrap_or("no variant was recognised");
     let mut lines =
         vec![format!("table {} ({variant}); `of all`: of {} samples", shares.rules, shares.all.samples)];
-    lines.push(match shares.iterations {
+    lines.push(match shares.repetitions.count {
         0 | 1 => "one iteration: no interval can be given; repeat for one".into(),
-        n => format!("intervals: 95 %, of the mean over {n} iterations (Student's t)"),
+        _ => format!("intervals: 95 %, of the mean over {} (Student's t)", shares.repetitions),
     });
     lines.push(rule_coverage_text(shares));
     for (name, share) in &shares.leaves {
@@ -68,7 +68,7 @@ fn share_percent_text(share: &ShareEstimate) -> String {
 }
 
 /// How samples were recognised; functions without a rule by name, so that the table can grow.
-fn rule_coverage_text(shares: &CategoryShares) -> String {
+pub(crate) fn rule_coverage_text(shares: &CategoryShares) -> String {
     let coverage = &shares.coverage;
     let all =
         coverage.by_name.saturating_add(coverage.by_window).saturating_add(coverage.undecided).max(1) as f64;

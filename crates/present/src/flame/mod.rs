@@ -2,6 +2,7 @@
 //!
 //! No share is without its denominator; what a difference is worth, `analyze::flame` says.
 
+pub(crate) mod compared_shares;
 pub(crate) mod grids;
 pub(crate) mod scenes;
 pub(crate) mod section;
@@ -10,6 +11,9 @@ mod tests;
 pub(crate) mod viewer;
 
 pub use crate::report::render_flame_page;
+pub use compared_shares::{
+    compared_share_grid as compared_shares_grid, compared_share_sentences as compared_shares_lines,
+};
 pub use grids::{
     function_grid as functions_grid, profile_source_text, sample_account, sample_part_grid as parts_grid,
     share_grid as shares_grid, share_sentences as shares_lines,

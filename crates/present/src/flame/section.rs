@@ -1,7 +1,9 @@
 //! The section Flame graph: the call stacks of all runs over one tree, in the viewer.
 
-use perflab_analyze::flame::{CallTreeOptions, CategoryRules, JoinedProfiles, SharedCommands, join_profiles};
-use perflab_model::{Profile, RunData, RunPlan};
+use perflab_analyze::flame::{
+    CallTreeOptions, CategoryRules, JoinedProfiles, ProfiledRun, SharedCommands, join_profiles,
+};
+use perflab_model::{Manifest, Profile, RunData};
 
 use crate::flame::viewer::{FlameCategories, FlameViewerData, flame_viewer_data};
 use crate::packed_column::embed_json;
@@ -33,11 +35,10 @@ fn flame_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
 /// A side for each case of a run that was profiled.
 fn run_sides(run: &dyn RunData) -> Result<Vec<ProfiledSide>, SectionError> {
     let (record, cases) = (run.record(), run.profiled_cases()?);
-    let plan = &record.manifest.plan;
     let side = |case: &u32| {
         let profile = run.profile(*case)?;
-        let options = measured_tree_options(plan, &profile);
-        let label = plan.case(*case).filter(|_| cases.len() > 1);
+        let options = measured_tree_options(&record.manifest, &profile);
+        let label = record.manifest.plan.case(*case).filter(|_| cases.len() > 1);
         let name = run_display_name(record);
         let name = label.map_or_else(|| name.clone(), |case| format!("{name}: {}", case.label()));
         Ok(ProfiledSide { name, profiles: vec![(profile, options)] })
@@ -66,11 +67,9 @@ pub struct ProfiledSide {
 
 /// Commands stand under their stacks; warm-ups do not count unless there is nothing else.
 #[must_use]
-pub fn measured_tree_options(plan: &RunPlan, profile: &Profile) -> CallTreeOptions {
-    let warmup = |slot: u32| plan.slots.get(slot as usize).is_some_and(|slot| slot.warmup);
-    let slots = profile.iterations.iter().map(|piece| piece.summary.slot).filter(|slot| !warmup(*slot));
-    let slots: Vec<u32> = slots.collect();
-    CallTreeOptions { slots: (!slots.is_empty()).then_some(slots), commands: true, shared: None }
+pub fn measured_tree_options(manifest: &Manifest, profile: &Profile) -> CallTreeOptions {
+    let ProfiledRun { slots, boots, .. } = ProfiledRun::from_manifest(profile, manifest);
+    CallTreeOptions { slots, commands: true, shared: None, boots }
 }
 
 /// Puts commands that are not on every side into one box, so that their functions are compared.

@@ -153,7 +153,11 @@ fn difference_columns(all: &[ShareDifference]) -> DifferenceColumns {
 fn basis_text(basis: NoiseBasis) -> String {
     match basis {
         NoiseBasis::Repetitions(m, n) => {
-            format!("{m} and {n} repetitions; coloured where the false discovery rate is 5 % at most")
+            let (before, after) = match m.level == n.level {
+                true => (m.count.to_string(), n.to_string()),
+                false => (m.to_string(), n.to_string()),
+            };
+            format!("{before} and {after}; coloured where the false discovery rate is 5 % at most")
         }
         NoiseBasis::Counts => {
             "numbers of samples only, as there are no repetitions on both sides: repeated runs \
