@@ -610,7 +610,15 @@ impl<'c, 'a> BootRound<'c, 'a> {
     }
 
     fn target_records(&self, now: Nanos) -> Vec<TargetRecord> {
-        self.targets.sessions.iter().map(|session| session.target_record(now)).collect()
+        let started = self.run_state.targets_of_slot(self.pending_slots.front().map(|(_, slot)| slot));
+        let record = |session: &TargetSession| {
+            let mut record = session.target_record(now);
+            if let Some(target) = started.iter().find(|target| target.name() == session.name) {
+                target.add_kernel_facts(&mut record.facts);
+            }
+            record
+        };
+        self.targets.sessions.iter().map(record).collect()
     }
 
     /// Lets the iteration begin at one instant, a little later, everywhere.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use indexmap::IndexMap;
 use perflab_model::event::{RunPhase, TargetStatus};
 use perflab_model::study::{StoppingRule, TargetKey};
 use perflab_model::{
@@ -19,6 +20,9 @@ use crate::protocol::AgentRunConfig;
 use crate::run_context::{EventSender, LocalMachine};
 use crate::stack_merge::StackMerger;
 use crate::target_role::TargetRole;
+
+/// How many options that were not meant to differ a warning names.
+const SHOWN_OPTIONS: usize = 8;
 
 /// How the slots went.
 #[derive(Debug, Default)]
@@ -115,8 +119,15 @@ impl<'a> RunState<'a> {
                 let key = factor.key.as_deref().map(|key| TargetKey::new(key).key);
                 key.is_some_and(|key| ["kernel", "append"].contains(&key))
             });
+            let level = |of: &TargetVariantRecord| of.levels.get(*factor).cloned().unwrap_or_default();
+            if is_about_kernel
+                && let Some((said, hint)) = self.describe_other_options(&known.levels, &variant.levels)
+            {
+                let message =
+                    format!("factor `{factor}`: `{}` and `{}` {said}", level(known), level(&variant));
+                self.stream.send_warning(message, hint)?;
+            }
             if is_about_kernel && known.kernels() == variant.kernels() {
-                let level = |of: &TargetVariantRecord| of.levels.get(*factor).cloned().unwrap_or_default();
                 let message = format!(
                     "factor `{factor}`: `{}` and `{}` run the same kernel, as far as release, build, configuration and command line tell",
                     level(known),
@@ -127,6 +138,41 @@ impl<'a> RunState<'a> {
         }
         self.variants.push(variant.clone());
         self.report_host(RunEventKind::VariantBegan(Box::new(variant)))
+    }
+
+    /// In which options the kernels of two variants differ beside those that their recipes name, which was not meant; and where to look.
+    fn describe_other_options(
+        &self,
+        a: &IndexMap<String, String>,
+        b: &IndexMap<String, String>,
+    ) -> Option<(String, String)> {
+        let variants = &self.manifest.plan.target_variants;
+        let kernel = |levels: &IndexMap<String, String>| {
+            let variant = variants.iter().position(|variant| variant.levels == *levels)?;
+            self.targets.get(variant)?.iter().find_map(LaunchableTarget::kernel)
+        };
+        let kernels = [kernel(a)?, kernel(b)?];
+        let meant: Vec<&str> = kernels
+            .iter()
+            .flat_map(|kernel| kernel.build.iter().flat_map(|build| &build.options))
+            .filter_map(|option| option.split('=').next())
+            .collect();
+        let hint = format!("`perflab kernel diff {} {}` has all", kernels[0].name, kernels[1].name);
+        let [a, b] = kernels.map(perflab_guest::read_kernel_config_file);
+        let differing: Vec<String> = perflab_guest::compare_configs(&a?, &b?)
+            .into_iter()
+            .filter(|(option, ..)| !meant.contains(&option.as_str()))
+            .map(|(option, a, b)| format!("{} ({a}, {b})", option.trim_start_matches("CONFIG_")))
+            .collect();
+        let more = differing.len().saturating_sub(SHOWN_OPTIONS);
+        let shown = differing.iter().take(SHOWN_OPTIONS).cloned().collect::<Vec<_>>().join(", ");
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let besides = match differing.len() {
+            0 => return None,
+            1 => "1 option".into(),
+            many => format!("{many} options"),
+        };
+        Some((format!("differ in {besides} that no recipe names: {shown}{more}"), hint))
     }
 
     /// How many targets take part in a slot, if a factor says so.

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
 use lzma_rust2::XzReader;
-use perflab_model::Bytes;
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// Why a kernel cannot be had.
@@ -61,6 +61,70 @@ pub enum KernelError {
         /// why
         reason: String,
     },
+    /// The sources do not compile.
+    #[error("the kernel does not compile: {message}; the whole output is in {}", log.display())]
+    Compile {
+        /// the compiler's first error, with file and line
+        message: String,
+        /// where all of them are
+        log: PathBuf,
+    },
+    /// A patch does not fit its sources.
+    #[error("the patch {} does not apply: {reason}", patch.display())]
+    Patch {
+        /// its file
+        patch: PathBuf,
+        /// the hunks that found no place
+        reason: String,
+    },
+    /// A repository has no such revision.
+    #[error("{} has no revision `{revision}`; `git -C {} log --oneline` lists some", repository.display(), repository.display())]
+    NoRevision {
+        /// the repository
+        repository: PathBuf,
+        /// what was asked for
+        revision: String,
+    },
+    /// A folder holds no sources of a kernel.
+    #[error("{} holds no kernel sources: it has no file `Kbuild`", path.display())]
+    NoSources {
+        /// the folder, or the archive
+        path: PathBuf,
+    },
+    /// A recipe that builds whatever tree it is given got none.
+    #[error(
+        "the recipe `{recipe}` names no sources; name a tree: `{recipe}:/home/me/linux`, or a revision of it: `{recipe}:/home/me/linux@v6.5`"
+    )]
+    NeedsTree {
+        /// the recipe
+        recipe: String,
+    },
+    /// Revisions were asked for of something that has none.
+    #[error(
+        "the sources of `{recipe}` have no revisions; a recipe with `git = \"PATH\"` has, or name a repository: `{recipe}:/home/me/linux@v6.5`"
+    )]
+    NoRepository {
+        /// the recipe
+        recipe: String,
+    },
+    /// Sources were named for what is fetched as a package.
+    #[error(
+        "`{recipe}` is a package of the distribution: it is not built from a tree; `perflab kernel list` shows recipes that are"
+    )]
+    NotBuilt {
+        /// the recipe
+        recipe: String,
+    },
+    /// The configuration lacks what an agent needs.
+    #[error(
+        "a guest with the kernel `{recipe}` could not be spoken to: its configuration lacks {options}; add `fragments = [\"guest.config\"]`, or these as `options`"
+    )]
+    LacksOptions {
+        /// the recipe
+        recipe: String,
+        /// names, with commas
+        options: String,
+    },
     /// A program of the system failed.
     #[error("`{command}` failed: {reason}{}", hint.map_or_else(String::new, |hint| format!("; {hint}")))]
     Command {
@@ -70,6 +134,16 @@ pub enum KernelError {
         reason: String,
         /// what to do
         hint: Option<&'static str>,
+    },
+    /// An archive is not the one that the recipe means.
+    #[error("{place}: SHA-256 is {found} instead of {wanted}, as the recipe says")]
+    WrongArchive {
+        /// its path or address
+        place: String,
+        /// the archive's
+        found: String,
+        /// the recipe's
+        wanted: String,
     },
     /// What was fetched is not what the index of packages names.
     #[error("{path}: SHA-256 is {found} instead of {wanted}; the file was removed")]
@@ -97,13 +171,23 @@ pub enum KernelError {
 impl Classify for KernelError {
     fn class(&self) -> ErrorClass {
         match self {
-            KernelError::Unknown { .. } | KernelError::Recipe(_) => ErrorClass::Usage,
+            KernelError::Unknown { .. }
+            | KernelError::Recipe(_)
+            | KernelError::NoRevision { .. }
+            | KernelError::NeedsTree { .. }
+            | KernelError::NoRepository { .. }
+            | KernelError::NotBuilt { .. }
+            | KernelError::NoSources { .. } => ErrorClass::Usage,
             KernelError::NotHere { .. }
             | KernelError::NotAKernel { .. }
             | KernelError::NoModule { .. }
             | KernelError::BadModule { .. }
             | KernelError::Command { .. }
             | KernelError::Checksum { .. }
+            | KernelError::Compile { .. }
+            | KernelError::Patch { .. }
+            | KernelError::LacksOptions { .. }
+            | KernelError::WrongArchive { .. }
             | KernelError::File { .. } => ErrorClass::Environment,
         }
     }
@@ -134,6 +218,52 @@ pub struct KernelImage {
     pub release: String,
     /// The folder of its modules, with `kernel/…` below it; none where it has none.
     pub modules: Option<PathBuf>,
+    /// How it was built, where perflab did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<KernelBuildRecord>,
+}
+
+/// How a kernel was built: what a run keeps of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelBuildRecord {
+    /// The hash of everything that went in.
+    pub key: String,
+    /// The hash of what the recipe alone says.
+    pub recipe_key: String,
+    /// The sources.
+    pub sources: SourceIdentity,
+    /// The names of the patches in them.
+    pub patches: Vec<String>,
+    /// The compiler's own first line; empty where it has none.
+    pub compiler: String,
+    /// Variables of make.
+    pub make: BTreeMap<String, String>,
+    /// Flags for single files.
+    pub flags: BTreeMap<String, String>,
+    /// Options that the recipe itself names, beside its fragments.
+    pub options: Vec<String>,
+    /// How many files were compiled; those of an earlier build are not.
+    pub compiled: u32,
+    /// How long that took.
+    pub took: Nanos,
+}
+
+/// What sources are known by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceIdentity {
+    /// Of the content: package and version, an archive's SHA-256, a tree of git's.
+    pub id: String,
+    /// Where they are from: `linux-source-6.1_6.1.192-2`, `/home/me/linux`.
+    pub place: String,
+    /// The commit, of a git repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The commit's first line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Whether there are changes over that commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
 }
 
 impl KernelImage {
@@ -153,6 +283,7 @@ impl KernelImage {
             image: image.into(),
             release,
             modules: modules.map(Path::to_owned).or(found),
+            build: None,
         })
     }
 

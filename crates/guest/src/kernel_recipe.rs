@@ -1,26 +1,17 @@
-//! How a kernel is obtained: a recipe of `kernels/`, a package fetched or sources built, kept in the cache.
+//! How a kernel is obtained: a recipe, those of `kernels/` that ship and those that users write.
 //!
-//! A package of the distribution is downloaded, checked and unpacked into the cache, never installed on this host.
-//! A build from the distribution's sources is a first configuration, fragments over it, and `make`.
+//! A recipe has either a package of the distribution that holds an image, or sources and how they are built: a first
+//! configuration, fragments over it, single options, a compiler, variables of make, flags for single files.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::io::BufReader;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use perflab_model::quantity::DurationText;
 use perflab_model::study::TomlSource as Text;
 use perflab_model::{Problem, Problems};
-use perflab_observe::own_directories::{self, OwnFileAccess};
-use rustix::fs::{CWD, RenameFlags, fstat, renameat_with};
-use serde::Deserialize;
-use sha2::{Digest, Sha256};
+use serde::{Deserialize, Serialize};
 
-use crate::kernel::{KernelError, KernelImage};
-
-pub use perflab_observe::own_directories::cache_directory;
+use crate::kernel::KernelError;
 
 /// The files of `kernels/`: file name and text, made by build.rs.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
@@ -36,6 +27,8 @@ pub struct KernelRecipe {
     pub about: String,
     /// Where it comes from.
     pub source: KernelSource,
+    /// What the paths in it are relative to; none for a recipe that ships.
+    pub folder: Option<PathBuf>,
 }
 
 /// Where a kernel comes from.
@@ -44,7 +37,7 @@ pub enum KernelSource {
     /// A package of the distribution, unpacked.
     Package(KernelPackage),
     /// Sources, configured and built.
-    Build(KernelBuild),
+    Build(Box<KernelBuild>),
 }
 
 impl KernelSource {
@@ -57,22 +50,6 @@ impl KernelSource {
     }
 }
 
-/// The kernel that the user means: an image's path, or the name of a recipe that was carried out. The modules of an
-/// image may be named.
-///
-/// # Errors
-/// There is no such kernel, or not yet.
-pub fn find_kernel(name: &str, modules: Option<&Path>) -> Result<KernelImage, KernelError> {
-    if Path::new(name).is_file() {
-        return KernelImage::open(Path::new(name), modules);
-    }
-    let recipes = KernelRecipes::shipped()?;
-    let recipe = recipes.get(name)?;
-    recipe
-        .cached_image()
-        .ok_or_else(|| KernelError::NotHere { name: name.into(), verb: recipe.source.verb() })
-}
-
 /// `[package]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,28 +59,178 @@ pub struct KernelPackage {
 }
 
 /// `[build]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct KernelBuild {
     /// A package of Debian or Ubuntu that holds the sources as a tar archive.
-    pub apt: String,
+    pub apt: Option<String>,
+    /// A tar archive of the sources: a path, or an address that `curl` fetches.
+    pub tarball: Option<String>,
+    /// What the archive's SHA-256 is; an address needs it.
+    pub sha256: Option<String>,
+    /// A folder with sources, taken as it is: changes that were not committed too. It is never written to.
+    pub tree: Option<PathBuf>,
+    /// A git repository, of which `revision` is built. It is never written to.
+    pub git: Option<PathBuf>,
+    /// A commit, tag or branch of the repository; `HEAD` where nothing is said.
+    pub revision: Option<String>,
+    /// Patches laid over the sources with `patch -p1`, in order.
+    pub patches: Vec<PathBuf>,
     /// Programs that the build calls.
     pub needs: Vec<String>,
     /// The packages that hold them and the headers they want.
     pub packages: Vec<String>,
-    /// The target of make that gives the first configuration: `tinyconfig`.
+    /// The target of make that gives the first configuration (`tinyconfig`), or the path of a configuration.
     pub base: String,
-    /// Fragments of `kernels/`, laid over it in order.
+    /// Fragments laid over it in order: those of `kernels/` by name, others by path.
     pub fragments: Vec<String>,
-    /// Single options, laid over those: `CONFIG_SLUB=y`.
-    #[serde(default)]
+    /// Single options, laid over those: `CONFIG_SLUB=y`, `CONFIG_MEMCG=n`.
     pub options: Vec<String>,
+    /// `gcc-12`, `clang`; what make takes where nothing is said.
+    pub compiler: Option<String>,
+    /// Variables of make: `LLVM = "1"`, `KCFLAGS = "-g"`.
+    pub make: BTreeMap<String, String>,
+    /// Flags for single files: `"mm/slub.o" = "-fno-inline"`.
+    pub flags: BTreeMap<String, String>,
+    /// How many files a build compiles, for the time left of the first one.
+    pub files: Option<u32>,
+    /// How much CPU time that took where it was measured: `445s`.
+    pub cpu_time: Option<DurationText>,
+}
+
+/// The programs that every build calls, and the packages that have them.
+const NEEDS: [(&str, &str); 8] = [
+    ("gcc", "gcc"),
+    ("make", "make"),
+    ("bc", "bc"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("xz", "xz-utils"),
+    ("", "libelf-dev"),
+    ("", "libssl-dev"),
+];
+
+/// Where sources come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SourceOrigin {
+    /// A package of the distribution.
+    Package(String),
+    /// An archive, and what its SHA-256 has to be.
+    Archive {
+        /// a path or an address
+        place: String,
+        /// hexadecimal
+        sha256: Option<String>,
+    },
+    /// A folder as it is.
+    Folder(PathBuf),
+    /// A revision of a git repository.
+    Git {
+        /// where it is
+        repository: PathBuf,
+        /// as git names revisions
+        revision: String,
+    },
+}
+
+impl KernelBuild {
+    /// Where its sources come from; none where whoever asks for the kernel names a tree.
+    pub fn origin(&self) -> Option<SourceOrigin> {
+        if let Some(package) = &self.apt {
+            return Some(SourceOrigin::Package(package.clone()));
+        }
+        if let Some(place) = &self.tarball {
+            return Some(SourceOrigin::Archive { place: place.clone(), sha256: self.sha256.clone() });
+        }
+        if let Some(folder) = &self.tree {
+            return Some(SourceOrigin::Folder(folder.clone()));
+        }
+        let repository = self.git.clone()?;
+        let revision = self.revision.clone().unwrap_or_else(|| "HEAD".into());
+        Some(SourceOrigin::Git { repository, revision })
+    }
+
+    /// The programs that have to be there.
+    pub fn needed_programs(&self) -> Vec<&str> {
+        let always = NEEDS.iter().map(|(program, _)| *program).filter(|program| !program.is_empty());
+        let patch = (!self.patches.is_empty()).then_some("patch");
+        let git = (self.git.is_some() || self.tree.is_some()).then_some("git");
+        always.chain(self.needs.iter().map(String::as_str)).chain(patch).chain(git).collect()
+    }
+
+    /// The packages of Debian that have them.
+    pub fn needed_packages(&self) -> Vec<&str> {
+        let always = NEEDS.iter().map(|(_, package)| *package);
+        let patch = (!self.patches.is_empty()).then_some("patch");
+        let git = (self.git.is_some() || self.tree.is_some()).then_some("git");
+        always.chain(self.packages.iter().map(String::as_str)).chain(patch).chain(git).collect()
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
+        let origins = [
+            ("apt", self.apt.is_some()),
+            ("tarball", self.tarball.is_some()),
+            ("tree", self.tree.is_some()),
+            ("git", self.git.is_some()),
+        ];
+        let given: Vec<&str> = origins.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+        if let [_, second, ..] = given.as_slice() {
+            found.push(
+                Problem::new(
+                    format!("build.{second}"),
+                    format!("sources come from one place, not from {}", given.join(" and ")),
+                )
+                .with_hint("keep one of them"),
+            );
+        }
+        if self.base.is_empty() {
+            found.push(
+                Problem::new("build", "needs `base`")
+                    .with_hint("add `base = \"tinyconfig\"` (or defconfig, or the path of a .config)"),
+            );
+        }
+        if self.revision.is_some() && self.git.is_none() {
+            found.push(
+                Problem::new("build.revision", "only a git repository has revisions")
+                    .with_hint("add `git = \"PATH\"`"),
+            );
+        }
+        let is_address = self.tarball.as_deref().is_some_and(is_address);
+        if is_address && self.sha256.is_none() {
+            found.push(
+                Problem::new("build.tarball", "what is fetched from an address needs a checksum")
+                    .with_hint("add `sha256 = \"...\"`"),
+            );
+        }
+        for option in &self.options {
+            if !option.starts_with("CONFIG_") || !option.contains('=') {
+                found.push(
+                    Problem::new("build.options", format!("`{option}` is no option"))
+                        .with_hint("write CONFIG_NAME=y, =m, =n or =VALUE"),
+                );
+            }
+        }
+        for file in self.flags.keys().filter(|file| !file.ends_with(".o")) {
+            found.push(
+                Problem::new("build.flags", format!("`{file}` is no object file"))
+                    .with_hint("name what is compiled, below the tree: \"mm/slub.o\""),
+            );
+        }
+        found
+    }
+}
+
+/// Whether a place is an address, not a path.
+pub(crate) fn is_address(place: &str) -> bool {
+    place.contains("://")
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RecipeDocument {
     title: String,
+    #[serde(default)]
     about: String,
     package: Option<KernelPackage>,
     build: Option<KernelBuild>,
@@ -119,30 +246,49 @@ impl KernelRecipe {
         let base = text.file.rsplit('/').next().unwrap_or(&text.file);
         let source = match (document.package, document.build) {
             (Some(package), None) => KernelSource::Package(package),
-            (None, Some(build)) => KernelSource::Build(build),
+            (None, Some(build)) => {
+                let problems = build.problems();
+                if !problems.is_empty() {
+                    return Err(text.place_problems(problems));
+                }
+                KernelSource::Build(Box::new(build))
+            }
             _ => {
                 let problem = Problem::new("package", "a kernel has either [package] or [build]");
                 return Err(text.place_problems(vec![problem]));
             }
         };
         let name = base.strip_suffix(".toml").unwrap_or(base).to_owned();
-        Ok(KernelRecipe { name, title: document.title, about: document.about, source })
+        Ok(KernelRecipe { name, title: document.title, about: document.about, source, folder: None })
     }
 
-    /// The kernel, where the cache has it.
-    pub fn cached_image(&self) -> Option<KernelImage> {
-        cached_kernel(&self.name)
-    }
-
-    /// Fetches or builds it anew. `say` hears every command before it is run.
+    /// The recipe in a file of the user's. Paths in it are relative to its folder.
     ///
     /// # Errors
-    /// No network, no such package, a missing program, no room.
-    pub fn make_image(&self, say: &mut dyn FnMut(&str)) -> Result<KernelImage, KernelError> {
-        match &self.source {
-            KernelSource::Package(package) => fetch_package(&self.name, package, say),
-            KernelSource::Build(build) => build_kernel(&self.name, build, say),
+    /// It cannot be read, or says what a recipe cannot say.
+    pub fn open(path: &Path) -> Result<KernelRecipe, KernelError> {
+        let text = std::fs::read_to_string(path).map_err(KernelError::file_error(path))?;
+        let mut recipe = KernelRecipe::read(&Text::new(path.display().to_string(), text))?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        recipe.folder = Some(folder.to_owned());
+        Ok(recipe)
+    }
+
+    /// A path of the recipe, as it is found from here.
+    pub(crate) fn resolve_path(&self, path: &Path) -> PathBuf {
+        self.folder.as_ref().map_or_else(|| path.to_owned(), |folder| folder.join(path))
+    }
+
+    /// The text of a fragment: of `kernels/` by name, else of a file.
+    ///
+    /// # Errors
+    /// There is none of that name, and the file cannot be read.
+    pub(crate) fn read_fragment(&self, name: &str) -> Result<String, KernelError> {
+        if let Some(text) = config_fragment(name) {
+            return Ok(text.to_owned());
         }
+        let path = self.resolve_path(Path::new(name));
+        std::fs::read_to_string(&path).map_err(KernelError::file_error(&path))
     }
 }
 
@@ -179,276 +325,12 @@ impl KernelRecipes {
 
 /// A fragment of `kernels/`.
 fn config_fragment(name: &str) -> Option<&'static str> {
-    EMBEDDED.iter().find(|(file, _)| *file == name).map(|(_, text)| *text)
-}
-
-/// Builds it in a temporary folder of the cache; the image, its symbols and its configuration are kept.
-fn build_kernel(
-    name: &str,
-    build: &KernelBuild,
-    say: &mut dyn FnMut(&str),
-) -> Result<KernelImage, KernelError> {
-    check_build_tools(build)?;
-    replace_cached_kernel(name, |folder| {
-        let work = folder.join("work");
-        fs::create_dir(&work).map_err(KernelError::file_error(&work))?;
-        let tree = unpack_sources(build, &work, say)?;
-        configure_sources(build, &tree, say)?;
-        let jobs = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
-        run_make(&tree, &[&format!("-j{jobs}"), "bzImage"], say)?;
-        let kept =
-            [("arch/x86/boot/bzImage", "bzImage"), ("vmlinux", "vmlinux"), ("System.map", "System.map")];
-        for (from, to) in kept.into_iter().chain([(".config", "config")]) {
-            fs::rename(tree.join(from), folder.join(to)).map_err(KernelError::file_error(tree.join(from)))?;
-        }
-        fs::remove_dir_all(&work).map_err(KernelError::file_error(&work))?;
-        Ok(folder.join("bzImage"))
-    })
-}
-
-fn check_build_tools(build: &KernelBuild) -> Result<(), KernelError> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let has = |program: &&String| !std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    let missing: Vec<&str> = build.needs.iter().filter(has).map(String::as_str).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(KernelError::Command {
-        command: "make".into(),
-        reason: format!(
-            "{} not installed; as root: apt-get install {}",
-            missing.join(", "),
-            build.packages.join(" ")
-        ),
-        hint: None,
-    })
-}
-
-/// The unpacked sources.
-fn unpack_sources(
-    build: &KernelBuild,
-    work: &Path,
-    say: &mut dyn FnMut(&str),
-) -> Result<PathBuf, KernelError> {
-    let package = download_package(&build.apt, work, say)?;
-    unpack_package(&package, work, say)?;
-    let archive = find_file_beginning(&work.join("usr/src"), &build.apt)?;
-    let tree = work.join("tree");
-    fs::create_dir(&tree).map_err(KernelError::file_error(&tree))?;
-    let archive = archive.display().to_string();
-    run_step(&tree, &["tar", "-xf", &archive, "--strip-components=1"], None, say)?;
-    Ok(tree)
-}
-
-/// Lays the fragments over the first configuration, and refuses one that the sources do not follow.
-fn configure_sources(build: &KernelBuild, tree: &Path, say: &mut dyn FnMut(&str)) -> Result<(), KernelError> {
-    run_make(tree, &[&build.base], say)?;
-    let mut wanted = String::new();
-    for name in &build.fragments {
-        wanted.push_str(config_fragment(name).unwrap_or_default());
-    }
-    build.options.iter().for_each(|option| wanted.push_str(&format!("{option}\n")));
-    let fragment = tree.join("perflab.config");
-    fs::write(&fragment, &wanted).map_err(KernelError::file_error(&fragment))?;
-    let merge = ["scripts/kconfig/merge_config.sh", "-m", "-O", ".", ".config", "perflab.config"];
-    run_step(tree, &merge, None, say)?;
-    run_make(tree, &["olddefconfig"], say)?;
-    let config = tree.join(".config");
-    let got = fs::read_to_string(&config).map_err(KernelError::file_error(&config))?;
-    check_options_taken(&wanted, &got)
-}
-
-/// Whether every requested `CONFIG_X=y` is in the resulting configuration.
-fn check_options_taken(wanted: &str, got: &str) -> Result<(), KernelError> {
-    let options = wanted.lines().map(str::trim).filter(|line| line.starts_with("CONFIG_"));
-    let ignored: Vec<&str> = options.filter(|option| !got.lines().any(|line| line == *option)).collect();
-    if ignored.is_empty() {
-        return Ok(());
-    }
-    Err(KernelError::Command {
-        command: "make olddefconfig".into(),
-        reason: format!("these sources do not take {}", ignored.join(", ")),
-        hint: Some(
-            "the recipe asks for an option that this version does not have, or whose needs are not met",
-        ),
-    })
-}
-
-fn run_make(tree: &Path, arguments: &[&str], say: &mut dyn FnMut(&str)) -> Result<(), KernelError> {
-    let argv: Vec<&str> = ["make", "-s"].iter().chain(arguments).copied().collect();
-    run_step(
-        tree,
-        &argv,
-        Some("its whole output is not kept; run `perflab kernel build` again to see where it stops"),
-        say,
-    )
-    .map(drop)
-}
-
-/// Fetches the newest image that the package index knows.
-fn fetch_package(
-    name: &str,
-    package: &KernelPackage,
-    say: &mut dyn FnMut(&str),
-) -> Result<KernelImage, KernelError> {
-    let image = newest_image_package(&package.apt, say)?;
-    replace_cached_kernel(name, |folder| {
-        let archive = download_package(&image, folder, say)?;
-        unpack_package(&archive, folder, say)?;
-        fs::remove_file(&archive).map_err(KernelError::file_error(&archive))?;
-        find_file_beginning(&folder.join("boot"), "vmlinuz-")
-    })
-}
-
-/// What the package names: itself, or the image that a package of the kind "the newest" depends on.
-fn newest_image_package(package: &str, say: &mut dyn FnMut(&str)) -> Result<String, KernelError> {
-    let output = run_step(Path::new("/"), &["apt-cache", "depends", package], Some(NO_INDEX), say)?;
-    let dependencies = output.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-    let image = dependencies.map(str::trim).find(|name| name.starts_with("linux-image-"));
-    Ok(image.unwrap_or(package).to_owned())
-}
-
-const NO_INDEX: &str = "is this Debian or Ubuntu, and was `apt-get update` run?";
-
-/// Downloads a package into `folder`, and holds it to the index's checksum: a proxy may have another one.
-fn download_package(package: &str, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, KernelError> {
-    // In a folder that apt's own user cannot reach, root downloads itself; said on stderr, and harmless.
-    run_step(folder, &["apt-get", "download", "-qq", package], Some(NO_INDEX), say)?;
-    let archive = find_file_beginning(folder, package)?;
-    let version = archive.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('_').nth(1));
-    // In file names a colon is written %3a.
-    let wanted = format!("{package}={}", version.unwrap_or_default().replace("%3a", ":"));
-    let record = run_step(folder, &["apt-cache", "show", &wanted], Some(NO_INDEX), say)?;
-    let promised = record.lines().find_map(|line| line.strip_prefix("SHA256: ")).unwrap_or_default();
-    check_sha256(&archive, promised.trim())?;
-    Ok(archive)
-}
-
-fn check_sha256(archive: &Path, wanted: &str) -> Result<(), KernelError> {
-    let content = fs::read(archive).map_err(KernelError::file_error(archive))?;
-    let found: String = Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
-    if found == wanted {
-        return Ok(());
-    }
-    fs::remove_file(archive).map_err(KernelError::file_error(archive))?;
-    Err(KernelError::Checksum { path: archive.into(), found, wanted: wanted.into() })
-}
-
-/// Unpacks a Debian package.
-fn unpack_package(archive: &Path, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), KernelError> {
-    let argv = ["dpkg", "-x", &archive.display().to_string(), &folder.display().to_string()];
-    run_step(folder, &argv, None, say).map(drop)
-}
-
-/// The one file of `folder` whose name begins so.
-fn find_file_beginning(folder: &Path, beginning: &str) -> Result<PathBuf, KernelError> {
-    let entries = fs::read_dir(folder).map_err(KernelError::file_error(folder))?;
-    let named = |path: &PathBuf| {
-        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(beginning))
-    };
-    let found = entries.flatten().map(|entry| entry.path()).find(named);
-    found.ok_or_else(|| KernelError::file_error(folder.join(beginning))(std::io::ErrorKind::NotFound.into()))
-}
-
-/// Runs one command in `folder` to its end; its standard output comes back.
-fn run_step(
-    folder: &Path,
-    argv: &[&str],
-    hint: Option<&'static str>,
-    say: &mut dyn FnMut(&str),
-) -> Result<String, KernelError> {
-    let line = argv.join(" ");
-    say(&line);
-    let failed = |reason: String| KernelError::Command { command: line.clone(), reason, hint };
-    let (program, arguments) = argv.split_first().ok_or_else(|| failed("it is empty".into()))?;
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).stdin(Stdio::null()).env("LC_ALL", "C");
-    let output = command.output().map_err(|error| failed(error.to_string()))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let last: Vec<&str> = stderr.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
-    Err(failed(format!("{}: {}", output.status, last.into_iter().rev().collect::<Vec<_>>().join(" | "))))
-}
-
-/// The folder of one recipe's kernel.
-fn kernel_cache_folder(name: &str) -> PathBuf {
-    cache_directory().join("kernels").join(name)
-}
-
-/// What the cache has of a recipe: its kernel.json, written last, so that half a kernel is none.
-fn cached_kernel(name: &str) -> Option<KernelImage> {
-    cached_kernel_in(&kernel_cache_folder(name))
-}
-
-fn cached_kernel_in(home: &Path) -> Option<KernelImage> {
-    loop {
-        // A kernel that another user may have put there is not booted: it is fetched anew, or that is refused.
-        let folder = own_directories::open_own_directory(home).ok()??;
-        let kernel = read_kernel_note(&folder);
-        // What was exchanged for another while we looked is removed: the other is there.
-        if kernel.is_some() || is_folder_at(&folder, home) {
-            return kernel;
-        }
-    }
-}
-
-fn read_kernel_note(folder: &OwnedFd) -> Option<KernelImage> {
-    let file = own_directories::open_own_file(folder, OsStr::new("kernel.json"), OwnFileAccess::Read).ok()?;
-    serde_json::from_reader(BufReader::new(file)).ok().filter(|kernel: &KernelImage| kernel.image.is_file())
-}
-
-/// Whether an open folder still has this path.
-fn is_folder_at(folder: &OwnedFd, path: &Path) -> bool {
-    let (Ok(opened), Ok(at_path)) = (fstat(folder), fs::symlink_metadata(path)) else { return true };
-    (opened.st_dev, opened.st_ino) == (at_path.dev(), at_path.ino())
-}
-
-/// Puts a whole kernel in place of whatever was there: a reader in the meantime finds the one or the other. `fill` gets an empty
-/// folder beside its final one and returns where in it the image lies.
-fn replace_cached_kernel(
-    name: &str,
-    fill: impl FnOnce(&Path) -> Result<PathBuf, KernelError>,
-) -> Result<KernelImage, KernelError> {
-    replace_kernel_in(&kernel_cache_folder(name), name, fill)
-}
-
-fn replace_kernel_in(
-    home: &Path,
-    name: &str,
-    fill: impl FnOnce(&Path) -> Result<PathBuf, KernelError>,
-) -> Result<KernelImage, KernelError> {
-    let parent = home.parent().unwrap_or(Path::new("."));
-    own_directories::create_own_directory(parent).map_err(KernelError::file_error(parent))?;
-    let new = tempfile::Builder::new()
-        .prefix(".new-")
-        .tempdir_in(parent)
-        .map_err(KernelError::file_error(parent))?;
-    let found = KernelImage::open(&fill(new.path())?, None)?;
-    let at_home = |path: &Path| path.strip_prefix(new.path()).map_or(path.into(), |inside| home.join(inside));
-    let (image, modules) = (at_home(&found.image), found.modules.as_deref().map(at_home));
-    let kernel = KernelImage { name: name.into(), image, modules, ..found };
-    let note = new.path().join("kernel.json");
-    let text =
-        serde_json::to_vec_pretty(&kernel).map_err(|error| KernelError::file_error(&note)(error.into()))?;
-    fs::write(&note, text).map_err(KernelError::file_error(&note))?;
-    // What was there goes with the temporary folder, into which it comes.
-    if renameat_with(CWD, new.path(), CWD, home, RenameFlags::EXCHANGE).is_err() {
-        // There was nothing, or the file system cannot exchange.
-        if home.exists() {
-            fs::remove_dir_all(home).map_err(KernelError::file_error(home))?;
-        }
-        fs::rename(new.keep(), home).map_err(KernelError::file_error(home))?;
-    }
-    Ok(kernel)
+    EMBEDDED.iter().find(|(file, _)| *file == name && name.ends_with(".config")).map(|(_, text)| *text)
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::path::Path;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -459,12 +341,8 @@ mod tests {
         assert!(names.contains("debian-cloud") && names.contains("linux-6.1-slob"), "{names:?}");
         for recipe in recipes.iter() {
             if let KernelSource::Build(build) = &recipe.source {
-                for fragment in &build.fragments {
-                    assert!(
-                        super::config_fragment(fragment)
-                            .is_some_and(|text| text.contains("CONFIG_VIRTIO_CONSOLE=y"))
-                    );
-                }
+                let texts = build.fragments.iter().map(|name| recipe.read_fragment(name).unwrap());
+                assert!(texts.collect::<String>().contains("CONFIG_VIRTIO_CONSOLE=y"), "{}", recipe.name);
             }
         }
     }
@@ -480,78 +358,56 @@ mod tests {
         for other in ["slab", "slob"] {
             let other = build(&format!("linux-6.1-{other}"));
             assert_ne!(other.options, slub.options);
-            assert_eq!(KernelBuild { options: slub.options.clone(), ..other }, slub);
+            assert_eq!(KernelBuild { options: slub.options.clone(), files: slub.files, ..*other }, *slub);
         }
     }
 
     #[test]
     fn an_unknown_kernel_has_a_hint() {
         let error = KernelRecipes::shipped().unwrap().get("debian-clod").unwrap_err().to_string();
-        assert!(error.contains("did you mean `debian-cloud`?"), "{error}");
+        insta::assert_snapshot!(error, @"there is no kernel `debian-clod`: no file, and no recipe; did you mean `debian-cloud`?");
+    }
+
+    fn read_text(text: &str) -> Result<KernelRecipe, Problems> {
+        KernelRecipe::read(&Text::new("kernels/x.toml", text))
     }
 
     #[test]
     fn a_recipe_has_one_source() {
-        let text = perflab_model::study::TomlSource::new("kernels/x.toml", "title = \"x\"\nabout = \"x\"\n");
-        let error = KernelRecipe::read(&text).unwrap_err().to_string();
-        assert!(error.contains("either [package] or [build]"), "{error}");
+        let refused = |text: &str| read_text(&format!("title = \"x\"\n{text}")).unwrap_err().to_string();
+        let texts = [
+            "",
+            "[build]\napt = \"linux-source\"\ngit = \"/linux\"\nbase = \"tinyconfig\"\n",
+            "[build]\ntree = \"/linux\"\nrevision = \"v6.1\"\nbase = \"tinyconfig\"\n",
+            "[build]\ntarball = \"https://example.org/linux.tar\"\noptions = [\"SLUB=y\"]\nflags = { \"mm/slub.c\" = \"-O1\" }\n",
+        ];
+        insta::assert_snapshot!(texts.map(refused).join("\n\n"), @r#"
+kernels/x.toml: `package`: a kernel has either [package] or [build]
+
+kernels/x.toml:4:1: `build.git`: sources come from one place, not from apt and git; keep one of them
+
+kernels/x.toml:4:1: `build.revision`: only a git repository has revisions; add `git = "PATH"`
+
+kernels/x.toml:2:2: `build`: needs `base`; add `base = "tinyconfig"` (or defconfig, or the path of a .config)
+kernels/x.toml:3:1: `build.tarball`: what is fetched from an address needs a checksum; add `sha256 = "..."`
+kernels/x.toml:4:1: `build.options`: `SLUB=y` is no option; write CONFIG_NAME=y, =m, =n or =VALUE
+kernels/x.toml:5:1: `build.flags`: `mm/slub.c` is no object file; name what is compiled, below the tree: "mm/slub.o"
+"#);
     }
 
     #[test]
-    fn what_is_no_kernel_is_refused() {
-        let error = KernelImage::open(&std::env::current_exe().unwrap(), None).unwrap_err().to_string();
-        assert!(error.contains("it has no boot header"), "{error}");
-    }
-
-    /// An image with its modules, as a package unpacks them; the image.
-    fn unpack_example_kernel(folder: &Path) -> PathBuf {
-        let image = folder.join("boot/vmlinuz");
-        std::fs::create_dir(folder.join("boot")).unwrap();
-        let mut head = vec![0_u8; 0x1000];
-        head[0x202..0x206].copy_from_slice(b"HdrS");
-        head[0x20e..0x210].copy_from_slice(&0x600_u16.to_le_bytes());
-        head[0x800..0x80c].copy_from_slice(b"6.1.0-test (");
-        std::fs::write(&image, &head).unwrap();
-        std::fs::create_dir_all(folder.join("lib/modules/6.1.0-test/kernel")).unwrap();
-        image
-    }
-
-    #[test]
-    fn the_release_is_read_from_the_boot_header() {
+    fn a_users_recipe_finds_what_lies_beside_it() {
         let folder = tempfile::tempdir().unwrap();
-        let kernel = KernelImage::open(&unpack_example_kernel(folder.path()), None).unwrap();
-        let modules = folder.path().join("lib/modules/6.1.0-test");
-        assert_eq!((kernel.release.as_str(), kernel.modules), ("6.1.0-test", Some(modules)));
-    }
-
-    #[test]
-    fn a_kernel_that_is_fetched_again_is_there_all_the_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().join("kernels/own");
-        let put = || super::replace_kernel_in(&home, "own", |new| Ok(unpack_example_kernel(new))).unwrap();
-        let first = put();
-        assert_eq!(first.image, home.join("boot/vmlinuz"));
-        assert_eq!(first.modules, Some(home.join("lib/modules/6.1.0-test")));
-        let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                (0..300).for_each(|_| assert_eq!(put(), first));
-                done.store(true, Ordering::Release);
-            });
-            while !done.load(Ordering::Acquire) {
-                assert_eq!(super::cached_kernel_in(&home).as_ref(), Some(&first));
-            }
-        });
-        let left: Vec<_> = std::fs::read_dir(folder.path().join("kernels")).unwrap().collect();
-        assert_eq!(left.len(), 1, "{left:?}");
-    }
-
-    #[test]
-    fn options_that_were_not_taken_are_named() {
-        let error = super::check_options_taken("CONFIG_A=y\n# why\nCONFIG_B=y\n", "CONFIG_A=y\n")
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("CONFIG_B=y") && !error.contains("CONFIG_A"), "{error}");
-        super::check_options_taken("CONFIG_A=y\n", "CONFIG_A=y\nCONFIG_C=m\n").unwrap();
+        let path = folder.path().join("mine.toml");
+        std::fs::write(folder.path().join("mine.config"), "CONFIG_A=y\n").unwrap();
+        let text = "title = \"Mine\"\n[build]\ngit = \"linux\"\nbase = \"defconfig\"\nfragments = [\"guest.config\", \"mine.config\"]\n";
+        std::fs::write(&path, text).unwrap();
+        let recipe = KernelRecipe::open(&path).unwrap();
+        assert_eq!(recipe.read_fragment("mine.config").unwrap(), "CONFIG_A=y\n");
+        let KernelSource::Build(build) = &recipe.source else { panic!("it is built") };
+        assert_eq!(
+            build.origin(),
+            Some(SourceOrigin::Git { repository: "linux".into(), revision: "HEAD".into() })
+        );
     }
 }

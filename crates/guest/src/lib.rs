@@ -6,7 +6,8 @@
 //! | module | what a reader finds |
 //! |---|---|
 //! | [`machine`] | what a guest is made of; KVM where it really runs code, else TCG, and why |
-//! | [`kernel`], `kernel_recipe` | a kernel image and its modules; recipes that fetch or build one |
+//! | [`kernel`], [`kernel_recipe`], [`kernel_request`] | a kernel image and its modules; recipes; what a user asks for |
+//! | `kernel_sources`, `kernel_build`, `kernel_package`, `kernel_cache` | how it is had: checked out, patched, built, fetched, kept |
 //! | [`initramfs`], `portable_program` | the first file system, with perflab in it; a program with its loader and libraries |
 //! | `qemu_command_line`, `root_share` | the machine as QEMU's arguments; the host's root, read-only |
 //! | [`mod@boot`] | from a machine to a guest that is ready, with a deadline that knows how loaded the host is |
@@ -22,7 +23,13 @@ pub mod init_protocol;
 mod init_root;
 pub mod initramfs;
 pub mod kernel;
+mod kernel_build;
+mod kernel_cache;
+mod kernel_package;
 pub mod kernel_recipe;
+pub mod kernel_request;
+mod kernel_sources;
+mod kernel_step;
 pub mod machine;
 mod portable_program;
 mod qemu_command_line;
@@ -38,8 +45,12 @@ pub use init_protocol::{
     ControlFrame, GuestCommand, GuestMessage, GuestRoot, GuestWork, HostMessage, InitConfig,
 };
 pub use initramfs::{CpioWriter, Initramfs, pack_portable_perflab};
-pub use kernel::{KernelError, KernelImage};
-pub use kernel_recipe::{KernelRecipes, KernelSource, find_kernel};
+pub use kernel::{KernelBuildRecord, KernelError, KernelImage, SourceIdentity};
+pub use kernel_build::{compare_configs, read_kernel_config_file};
+pub use kernel_recipe::{KernelRecipe, KernelRecipes, KernelSource};
+pub use kernel_request::{KernelRequest, find_kernel};
+pub use kernel_sources::list_revisions;
+pub use kernel_step::{KernelListener, KernelProgress};
 pub use machine::{
     Accelerator, AcceleratorRequest, ChosenAccelerator, GuestDisk, GuestMachine, GuestNumaNode,
     GuestRootSource,

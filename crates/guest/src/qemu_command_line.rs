@@ -218,6 +218,7 @@ mod tests {
             image: "/k/bzImage".into(),
             release: "6.1.0".into(),
             modules: None,
+            build: None,
         };
         GuestMachine::new("guest1", kernel)
     }

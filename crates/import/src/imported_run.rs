@@ -333,6 +333,8 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
     let logs = streams.iter().filter(|stream| !stream.is_finished());
     Study {
         extends: None,
+        takes: None,
+        brief: IndexMap::new(),
         kernel_log: true,
         title: metadata.title.clone(),
         description: Some(metadata.description.clone()),

@@ -336,6 +336,18 @@ declare_facts! {
             "n",
             "a debug kernel: its costs are not those of a production kernel"
         );
+        /// What the study calls it, where perflab built it: the recipe, with its tree and revision.
+        one KERNEL_RECIPE = "kernel.recipe";
+        /// Where its sources are from.
+        one KERNEL_SOURCES = "kernel.sources";
+        /// The commit that was built; `+` where there were changes over it.
+        one KERNEL_COMMIT = "kernel.commit";
+        /// The patches in it.
+        one KERNEL_PATCHES = "kernel.patches";
+        /// The compiler that built it.
+        one KERNEL_COMPILER = "kernel.compiler";
+        /// Variables of make and flags of single files that it was built with.
+        one KERNEL_FLAGS = "kernel.flags";
         /// Why it is tainted: 0 is not.
         one KERNEL_TAINTED = "kernel.tainted", good(
             GoodValues::AtMost(0.0),

@@ -30,6 +30,9 @@ struct StudyExtension {
 /// The key of a study that names the one that it extends.
 pub const EXTENDS: &str = "extends";
 
+/// The table of a study that says what is less in its brief form.
+pub const BRIEF: &str = "brief";
+
 impl TomlSource {
     /// The text of `file`.
     pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
@@ -56,6 +59,25 @@ impl TomlSource {
         let text = toml::to_string(&all).unwrap_or_default();
         let file = self.file.clone();
         let extension = StudyExtension { written: self, base: base.clone() };
+        Ok(TomlSource { file, text, extension: Some(Box::new(extension)) })
+    }
+
+    /// The study as `[brief]` makes it: what stands there takes the place of what the study says otherwise.
+    ///
+    /// # Errors
+    /// It is no TOML, or has no `[brief]`.
+    pub fn shorten(self) -> Result<TomlSource, Problems> {
+        let mut all: toml::Table = self.parse()?;
+        let Some(toml::Value::Table(brief)) = all.remove(BRIEF) else {
+            let problem = Problem::new("", "this study has no brief form");
+            return Err(self.place_problems(vec![problem.with_hint(
+                "add a table `[brief]` with what is less in it, such as `run.iterations = 2`, or leave out --brief",
+            )]));
+        };
+        join_tables(&mut all, brief);
+        let text = toml::to_string(&all).unwrap_or_default();
+        let file = self.file.clone();
+        let extension = StudyExtension { base: self.clone(), written: self };
         Ok(TomlSource { file, text, extension: Some(Box::new(extension)) })
     }
 
@@ -320,5 +342,20 @@ mod tests {
         let slip = TomlSource::new("own.toml", "extends = \"base\"\nrun.iteration = 3\n");
         let found = slip.extend(&base).unwrap().parse_study().unwrap_err();
         insta::assert_snapshot!(found.to_string(), @"own.toml:2:5: `run.iteration`: the key `iteration` is not known here; did you mean `iterations`?");
+    }
+    #[test]
+    fn a_study_has_a_brief_form() {
+        let text = "title = \"t\"\nrun = { iterations = 10, warmup = 2 }\n[workload.a]\n[brief.run]\niterations = 2\n";
+        let source = TomlSource::new("s.toml", text);
+        assert_eq!(source.parse_study().unwrap().run.iterations, 10);
+        let brief = source.shorten().unwrap();
+        assert_eq!(
+            (brief.parse_study().unwrap().run.iterations, brief.parse_study().unwrap().run.warmup),
+            (2, 2)
+        );
+        let refused = brief.shorten().unwrap_err().to_string();
+        insta::assert_snapshot!(refused, @"s.toml: this study has no brief form; add a table `[brief]` with what is less in it, such as `run.iterations = 2`, or leave out --brief");
+        let slip = TomlSource::new("s.toml", text.replace("[brief.run]\niterations", "[brief.run]\nboot"));
+        insta::assert_snapshot!(slip.shorten().unwrap().parse_study().unwrap_err().to_string(), @"s.toml:2:1: `run.boot`: the key `boot` is not known here; did you mean `boots`?");
     }
 }

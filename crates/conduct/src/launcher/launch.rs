@@ -1,8 +1,10 @@
 //! The agent of one target, started by the kind of the target.
 
-use perflab_guest::GuestMachine;
+use std::collections::BTreeMap;
+
+use perflab_guest::{GuestMachine, KernelImage};
 use perflab_model::study::TargetKind;
-use perflab_model::{PlannedTarget, StopRequest};
+use perflab_model::{Facts, PlannedTarget, StopRequest, fact_table};
 use perflab_settings::TemporaryFolder;
 
 use crate::error::ConductError;
@@ -33,6 +35,39 @@ impl LaunchableTarget {
     /// What it is called.
     pub fn name(&self) -> &str {
         &self.planned.name
+    }
+
+    /// The kernel that it boots, where it is a guest of ours.
+    pub(crate) fn kernel(&self) -> Option<&KernelImage> {
+        Some(&self.guest.as_ref()?.as_ref().ok()?.kernel)
+    }
+
+    /// What this host knows of how its kernel was built; the target itself cannot tell.
+    pub(crate) fn add_kernel_facts(&self, facts: &mut Facts) {
+        let Some((kernel, build)) = self.kernel().and_then(|kernel| Some((kernel, kernel.build.as_ref()?)))
+        else {
+            return;
+        };
+        let sources = &build.sources;
+        let changed = if sources.changed { "+" } else { "" };
+        let commit = sources.commit.as_ref().map(|commit| format!("{commit}{changed}"));
+        let pairs = |pairs: &BTreeMap<String, String>| {
+            pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+        };
+        let flags = [pairs(&build.make), pairs(&build.flags)].concat();
+        let known = [
+            (fact_table::KERNEL_RECIPE, Some(kernel.name.clone())),
+            (fact_table::KERNEL_SOURCES, Some(sources.place.clone())),
+            (fact_table::KERNEL_COMMIT, commit),
+            (fact_table::KERNEL_PATCHES, Some(build.patches.join(", ")).filter(|text| !text.is_empty())),
+            (fact_table::KERNEL_COMPILER, Some(build.compiler.clone())),
+            (fact_table::KERNEL_FLAGS, Some(flags.join(" ")).filter(|text| !text.is_empty())),
+        ];
+        for (key, value) in known {
+            if let Some(value) = value {
+                facts.add(key, value.as_str(), "perflab's record of the build");
+            }
+        }
     }
 
     pub(crate) fn kind(&self) -> TargetKind {

@@ -25,6 +25,13 @@ pub struct Study {
     /// Where the question comes from: a paper, a thread, a commit.
     #[serde(default)]
     pub reference: Option<String>,
+    /// How long a run takes, and where that was measured; said before it begins: `27 min under TCG on two CPUs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes: Option<String>,
+    /// What is less in the study's brief form (`perflab run STUDY --brief`): any of its keys; what stands here takes their place.
+    #[serde(default, skip_serializing)]
+    #[schemars(extend("additionalProperties" = true))]
+    pub brief: IndexMap<String, serde_json::Value>,
     /// Named expressions, usable by all others: `half = "memory / 2"`.
     #[serde(default)]
     pub values: IndexMap<String, Scalar>,

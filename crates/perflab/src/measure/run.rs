@@ -1,7 +1,7 @@
 //! One execution of a study, `perflab run`: its manifest, its events to consumers, settings undone.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::channel;
 
@@ -12,9 +12,11 @@ use perflab_conduct::{
     ConductError, LocalMachine, PlanChoices, RunPermissions, conduct_run, plan_study, study_warnings,
     used_definitions,
 };
+use perflab_guest::KernelRequest;
 use perflab_model::StopRequest;
 use perflab_model::fact_table;
-use perflab_model::study::{StoppingRule, TomlSource};
+use perflab_model::quantity::format_quantity;
+use perflab_model::study::{StoppingRule, TargetKind, TomlSource};
 use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunPlan, RunStatus, Study};
 use perflab_observe::Root;
 use perflab_settings::setting_problems;
@@ -22,6 +24,7 @@ use perflab_workload::{Catalogue, ExecutionGuard};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
+use crate::laboratory::kernel::get_kernel;
 use crate::laboratory::workload::install_workload;
 use crate::measure::command_words::{check_command_exists, command_words, parameter_template, quote_toml};
 use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_consumers};
@@ -121,6 +124,7 @@ pub fn prepare_written_study(
     args: &RunArgs,
     change: impl FnOnce(&mut Study),
 ) -> Result<(Manifest, Catalogue), Failure> {
+    let source = if args.brief { source.shorten()? } else { source };
     let mut study = source.parse_study()?;
     for varied in &args.vary {
         varied.add_to(&mut study)?;
@@ -251,6 +255,7 @@ pub fn execute_study(
 ) -> Result<(RunStatus, RunDir), Failure> {
     let archive = context.archive()?;
     archive.ensure_writable()?;
+    get_missing_kernels(context, manifest)?;
     let mut recording = RecorderConsumer::new(archive);
     let mut progress = ProgressReporter::new(context.quiet);
     let mut enough = StoppingWatch::new(manifest, stop);
@@ -279,6 +284,42 @@ pub fn execute_study(
     }
     let run = recorded?.ok_or(ConductError::NobodyListens)?;
     Ok((status, run))
+}
+
+/// Fetches and builds the kernels of targets that are not here, once it is said how long that and the study take.
+fn get_missing_kernels(context: &App, manifest: &Manifest) -> Result<(), Failure> {
+    let plan = &manifest.plan;
+    let variants = plan.target_variants.iter().flat_map(|variant| &variant.targets);
+    let mut missing: Vec<KernelRequest> = Vec::new();
+    for target in plan.targets.iter().chain(variants) {
+        let Some(name) = target.spec.kernel.as_deref().filter(|_| target.spec.kind == TargetKind::Vm) else {
+            continue;
+        };
+        if Path::new(name).is_file() && !name.ends_with(".toml")
+            || missing.iter().any(|known| known.text == name)
+        {
+            continue;
+        }
+        let request = KernelRequest::parse(name)?;
+        if request.cached_image(&mut |_| ())?.is_none() {
+            missing.push(request);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = missing
+        .iter()
+        .map(|request| match request.build_time() {
+            Some(time) => format!("{} ({})", request.text, format_quantity(time.as_secs_f64(), "s")),
+            None => request.text.clone(),
+        })
+        .collect();
+    context.note(format!("kernels to get first, once: {}", names.join(", ")));
+    if let Some(takes) = &manifest.study.takes {
+        context.note(format!("the study itself: {takes}"));
+    }
+    missing.iter().try_for_each(|request| get_kernel(context, request).map(drop))
 }
 
 /// Has what runs ended should this process be killed.
@@ -381,6 +422,9 @@ pub struct RunArgs {
     /// Install missing workloads, and run nothing
     #[arg(long, conflicts_with = "install")]
     pub install_only: bool,
+    /// Run the brief form of the study: less of everything, as its `[brief]` says; ends in minutes
+    #[arg(long, requires = "study")]
+    pub brief: bool,
     /// Allow what destroys data: formatting the study's partition
     #[arg(long)]
     pub apply: bool,

@@ -32,6 +32,7 @@ mod image;
 mod imports;
 mod interrupted;
 mod io;
+mod kernels;
 mod laboratory;
 mod layouts;
 mod liars;
