@@ -133,6 +133,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "flame record",
             "flame import",
             "flame show",
+            "flame diff",
             "flame html",
             "flame svg",
             "flame export",

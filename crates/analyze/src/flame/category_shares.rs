@@ -343,7 +343,7 @@ fn share_row(
     }
 }
 
-fn mean_interval(values: &[f64]) -> Option<ConfidenceInterval> {
+pub(crate) fn mean_interval(values: &[f64]) -> Option<ConfidenceInterval> {
     mean_with_interval(values, CONFIDENCE).ok().filter(|_| values.len() > 1)?.interval
 }
 

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use perflab_model::profile::{Profile, SampleCounts};
 use perflab_stats::{SampleMoments, benjamini_hochberg, welch_of_moments};
+use serde::Serialize;
 
 use crate::compare::change::RepetitionLevel;
 use crate::flame::call_tree::{
@@ -251,6 +252,16 @@ impl ShareDifference {
     }
 }
 
+/// Which share of a function is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FunctionShare {
+    /// of samples that it is on the stack of
+    Inclusive,
+    /// of samples that end in it
+    Own,
+}
+
 /// Everything that could be judged, by number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileChanges {
@@ -266,10 +277,7 @@ pub struct ProfileChanges {
 pub fn profile_changes(joined: &JoinedProfiles<'_>, before: usize, after: usize) -> Option<ProfileChanges> {
     let sides = [before, after].map(|side| RepetitionShares::from_side(joined, joined.sides.get(side)?));
     let [Some(before), Some(after)] = sides else { return None };
-    let basis = match (before.count(), after.count()) {
-        (m, n) if m.count < 2 || n.count < 2 => NoiseBasis::Counts,
-        (m, n) => NoiseBasis::Repetitions(m, n),
-    };
+    let basis = noise_basis(&before, &after);
     let nodes: Vec<_> = joined.nodes.iter().map(|node| (node.parent, node.function)).collect();
     let outermost = find_outermost_nodes(&nodes);
     let [f, g] = [&before, &after].map(|side| side.grouped_by_function(joined, &outermost));
@@ -280,8 +288,16 @@ pub fn profile_changes(joined: &JoinedProfiles<'_>, before: usize, after: usize)
     })
 }
 
+/// What intervals of differences rest on.
+pub(crate) fn noise_basis(before: &RepetitionShares, after: &RepetitionShares) -> NoiseBasis {
+    match (before.count(), after.count()) {
+        (m, n) if m.count < 2 || n.count < 2 => NoiseBasis::Counts,
+        (m, n) => NoiseBasis::Repetitions(m, n),
+    }
+}
+
 /// The differences of one family, with p-values adjusted within it.
-fn share_differences(
+pub(crate) fn share_differences(
     before: &RepetitionShares,
     after: &RepetitionShares,
     basis: NoiseBasis,
@@ -311,8 +327,8 @@ fn share_difference(
     Some(ShareDifference { of: u32::try_from(of).ok()?, difference: found.difference, low, high, q: found.p })
 }
 
-/// Inclusive samples of a side by node or function, all together and by repetition.
-struct RepetitionShares {
+/// Samples of a side by node or function, all together and by repetition.
+pub(crate) struct RepetitionShares {
     all: u64,
     totals: Vec<u64>,
     repetitions: Vec<(u64, Vec<u64>)>,
@@ -350,18 +366,64 @@ impl RepetitionShares {
     }
 
     /// What repeats, of what has samples.
-    fn count(&self) -> RepetitionCount {
+    pub(crate) fn count(&self) -> RepetitionCount {
         RepetitionCount { level: self.level, count: self.repetitions.len() }
     }
 
-    fn samples_of(&self, of: usize) -> u64 {
+    /// By function: the samples that it is on the stack of, or that end in it.
+    pub(crate) fn of_functions(
+        joined: &JoinedProfiles<'_>,
+        side: &JoinedSide<'_>,
+        share: FunctionShare,
+    ) -> Option<Self> {
+        let nodes: Vec<_> = joined.nodes.iter().map(|node| (node.parent, node.function)).collect();
+        match share {
+            FunctionShare::Inclusive => Some(
+                Self::from_side(joined, side)?.grouped_by_function(joined, &find_outermost_nodes(&nodes)),
+            ),
+            FunctionShare::Own => {
+                let mut shares = Self::from_side(joined, side)?;
+                let (_, own) = side.own_by_repetition(nodes.len());
+                let own =
+                    own.into_iter().map(|own| own.iter().map(|amount| amount.samples).collect::<Vec<_>>());
+                let own = own.map(|own| (own.iter().copied().fold(0, u64::saturating_add), own));
+                shares.repetitions = own.filter(|(all, _)| *all > 0).collect();
+                shares.totals = side.own_amounts(nodes.len()).iter().map(|amount| amount.samples).collect();
+                Some(shares.grouped_by_function(joined, &vec![true; nodes.len()]))
+            }
+        }
+    }
+
+    /// The same without samples of some functions, which stay part of all samples.
+    pub(crate) fn without(mut self, is_left_out: impl Fn(usize) -> bool) -> Self {
+        let totals = self.repetitions.iter_mut().map(|(_, totals)| totals).chain([&mut self.totals]);
+        for totals in totals {
+            for (at, total) in totals.iter_mut().enumerate() {
+                *total = if is_left_out(at) { 0 } else { *total };
+            }
+        }
+        self
+    }
+
+    /// The share over all repetitions together.
+    pub(crate) fn pooled_share(&self, of: usize) -> f64 {
+        self.samples_of(of) as f64 / self.all as f64
+    }
+
+    /// The share in each repetition.
+    pub(crate) fn shares_of(&self, of: usize) -> Vec<f64> {
+        let share = |(all, totals): &(u64, Vec<u64>)| Some(*totals.get(of)? as f64 / *all as f64);
+        self.repetitions.iter().filter_map(share).collect()
+    }
+
+    pub(crate) fn samples_of(&self, of: usize) -> u64 {
         self.totals.get(of).copied().unwrap_or(0)
     }
 
     /// Mean and variance of a share.
     fn share_moments(&self, of: usize, basis: NoiseBasis) -> Option<SampleMoments> {
         let all = self.all as f64;
-        let pooled = self.samples_of(of) as f64 / all;
+        let pooled = self.pooled_share(of);
         let counting = pooled * (1.0 - pooled);
         if basis == NoiseBasis::Counts {
             return Some(SampleMoments {
@@ -370,8 +432,7 @@ impl RepetitionShares {
                 variance: counting / all * COUNTING_REPETITIONS as f64,
             });
         }
-        let share = |(all, totals): &(u64, Vec<u64>)| Some(*totals.get(of)? as f64 / *all as f64);
-        let shares: Vec<f64> = self.repetitions.iter().filter_map(share).collect();
+        let shares = self.shares_of(of);
         let mut moments = SampleMoments::from_values(&shares).ok()?;
         moments.variance = moments.variance.max(counting * shares.len() as f64 / all);
         Some(moments)

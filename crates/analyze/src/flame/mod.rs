@@ -13,6 +13,7 @@
 //! | `profiled_run` | [`ProfiledRun`]: what of a profile counts, and what of it repeats |
 //! | `category_comparison` | [`compare_categories`]: the shares of several levels or runs beside each other, and how they differ |
 //! | `differential` | [`join_profiles`]: several profiles over one tree; [`profile_changes`]: what differs by more than noise |
+//! | `function_differences` | [`function_differences()`]: functions of two sides, with what moved |
 
 pub(crate) mod call_tree;
 pub(crate) mod categories;
@@ -20,6 +21,7 @@ mod category_comparison;
 pub mod category_rules;
 pub(crate) mod category_shares;
 pub(crate) mod differential;
+mod function_differences;
 mod profiled_run;
 
 pub use call_tree::{
@@ -37,9 +39,10 @@ pub use category_shares::{
     category_shares, profile_parts,
 };
 pub use differential::{
-    JoinedNode, JoinedProfiles, JoinedRun, JoinedSide, NoiseBasis, ProfileChanges, ShareDifference,
-    join_profiles, profile_changes,
+    FunctionShare, JoinedNode, JoinedProfiles, JoinedRun, JoinedSide, NoiseBasis, ProfileChanges,
+    ShareDifference, join_profiles, profile_changes,
 };
+pub use function_differences::{FunctionDifference, FunctionDifferences, function_differences};
 pub use profiled_run::{BootKey, ProfiledRun, RepetitionCount, measured_slots, slot_boots};
 
 #[cfg(test)]

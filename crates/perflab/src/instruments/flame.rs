@@ -8,17 +8,18 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use perflab_analyze::flame::{
-    CallTreeOptions, CategoryRules, CategoryShareOptions, ProfiledRun, ShareLevelData, SharedCommands,
-    build_call_tree, category_shares, compare_categories, function_rows, join_profiles, profile_parts,
+    CallTreeOptions, CategoryRules, CategoryShareOptions, FunctionShare, ProfiledRun, ShareLevelData,
+    SharedCommands, build_call_tree, category_shares, compare_categories, function_differences,
+    function_rows, join_profiles, profile_parts,
 };
-use perflab_archive::{Archive, RunDir, new_run_id};
+use perflab_archive::{RunDir, new_run_id};
 use perflab_import::{ImportOptions, profile_source};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::{Case, Nanos, Profile, ProfileSummary};
 use perflab_present::comparison::OutputFormat;
 use perflab_present::flame::{
-    self, FlameGraph, FlameViewerData, ProfiledSide, colour_categories, draw_sides, measured_tree_options,
-    render_flame_page, share_commands,
+    self, DifferentialGraph, FlameGraph, ProfiledSide, colour_categories, draw_sides, measured_tree_options,
+    render_flame_page, share_commands, side_profiles,
 };
 use perflab_stacks::{
     ProfileFormat, ProfileSelection, SymbolOptions, write_firefox, write_folded, write_pprof,
@@ -61,7 +62,9 @@ pub enum FlameVerb {
     Shares(FlameSharesArgs),
     /// Show where the samples of a run are: functions, self and inclusive
     Show(FlameShowArgs),
-    /// Write the viewer: one HTML file with the flame graph of a run, or the difference of two
+    /// Show what differs between runs, or levels of a factor: functions, a picture, the viewer
+    Diff(FlameDiffArgs),
+    /// Write the viewer: one HTML file with the flame graph of a run
     Html(FlameHtmlArgs),
     /// Draw the flame graph of a run as one static SVG
     Svg(FlameSvgArgs),
@@ -160,6 +163,12 @@ pub struct FlameSharesArgs {
     /// The levels of this factor beside each other, the first being the baseline
     #[arg(long, value_name = "FACTOR")]
     pub by: Option<String>,
+    /// The level that others are compared with (default: the factor's first)
+    #[arg(long, value_name = "LEVEL", requires = "by")]
+    pub baseline: Option<String>,
+    /// Only this level stands beside it (repeatable; default: all others)
+    #[arg(long, value_name = "LEVEL", requires = "by")]
+    pub versus: Vec<String>,
     /// The table of rules: slab, kernel, or a file
     #[arg(long, value_name = "TABLE", default_value = "slab")]
     pub rules: String,
@@ -171,24 +180,67 @@ pub struct FlameSharesArgs {
     pub comm: Option<String>,
 }
 
+/// `perflab flame diff`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Each function with its share on both sides, what it moved by, and whether that is more than chance:
+intervals are over boots, runs or iterations, and at most 5 % of what is said to have moved did not.
+Runs that share a label are repetitions of one another.
+
+Examples:
+  perflab flame diff before after
+  perflab flame diff @latest --by kernel --versus linux-6.1-slob
+  perflab flame diff before after -o difference.html
+  perflab flame diff before after -o difference.svg")]
+pub struct FlameDiffArgs {
+    /// The runs, the baseline first
+    #[arg(default_value = "@latest", value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Compare the levels of this factor, the first being the baseline
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
+    /// The level that others are compared with (default: the factor's first)
+    #[arg(long, value_name = "LEVEL", requires = "by")]
+    pub baseline: Option<String>,
+    /// Only this level is compared with it (repeatable; default: all others)
+    #[arg(long, value_name = "LEVEL", requires = "by")]
+    pub versus: Vec<String>,
+    /// Only this case, by its number, and those that are the same but for the factor
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// Compare samples that end in a function, not those with it on their stack
+    #[arg(long = "self")]
+    pub own: bool,
+    /// How many functions
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub top: usize,
+    /// Keep commands apart that not every side has; by default they share a box, as two versions of a program should
+    #[arg(long)]
+    pub by_command: bool,
+    /// What colours mean: the rule table slab or kernel, a file of rules, or none (kernel and user)
+    #[arg(long, value_name = "TABLE", default_value = "slab")]
+    pub rules: String,
+    /// Write the viewer (FILE.html) or a picture of both sides and their difference (FILE.svg); - is the table
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
+}
+
 /// `perflab flame html`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Several runs are laid over one tree: the viewer shows any of them, or the difference of two. Runs
-that share a label are repetitions of one another, and so are the iterations of one run;
-differences within their noise are grey.
+All profiled cases of a run are laid over one tree: the viewer shows any of them, or the difference
+of two. What differs between runs is `perflab flame diff A B -o difference.html`.
 
-Examples:
-  perflab flame html @latest -o flame.html
-  perflab flame html before after -o difference.html")]
+Example:
+  perflab flame html @latest -o flame.html")]
 pub struct FlameHtmlArgs {
-    /// The runs, the baseline first
-    #[arg(default_value = "@latest")]
+    /// The run; a label that several share is their repetitions
+    #[arg(default_value = "@latest", value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Only this case of each run, by its number (default: all that were profiled)
+    /// Only this case, by its number (default: all that were profiled)
     #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
-    /// Keep commands apart that not every side has; by default they share a box, as two versions of a program should
+    /// Keep commands apart that not every case has; by default they share a box, as two versions of a program should
     #[arg(long)]
     pub by_command: bool,
     /// What colours mean: the rule table slab or kernel, a file of rules, or none (kernel and user)
@@ -275,6 +327,7 @@ pub fn run_flame_verb(context: &App, verb: &FlameVerb) -> Result<Exit, Failure> 
         FlameVerb::Show(args) => show_functions(context, args),
         FlameVerb::Svg(args) => write_flame_svg(context, args),
         FlameVerb::Export(args) => export_profile(context, args),
+        FlameVerb::Diff(args) => compare_profiles(context, args),
         FlameVerb::Html(args) => write_flame_html(context, args),
     }
 }
@@ -367,7 +420,13 @@ const VERSION: u32 = 1;
 /// The share of each operation and category, for each case or the one that was asked for.
 pub fn print_shares(context: &App, args: &FlameSharesArgs) -> Result<Exit, Failure> {
     let rules = read_rule_table(&args.rules)?;
-    let requested = ProfiledLevelArgs { runs: &args.runs, by: args.by.as_deref(), case: args.case };
+    let requested = ProfiledLevelArgs {
+        runs: &args.runs,
+        by: args.by.as_deref(),
+        baseline: args.baseline.as_deref(),
+        versus: &args.versus,
+        case: args.case,
+    };
     let mut documents = Vec::new();
     for group in read_profiled_levels(&context.archive()?, requested)? {
         documents.extend(match &group.levels[..] {
@@ -512,19 +571,170 @@ pub fn note_profile_source(context: &App, profile: &Profile) {
 
 /// Writes the viewer as one file.
 pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> Result<Exit, Failure> {
+    let [run] = &args.runs[..] else {
+        let hint =
+            format!("what differs between runs: perflab flame diff {} -o FILE.html", args.runs.join(" "));
+        return Err(UsageError::new("flame html takes one run", hint).into());
+    };
     let archive = context.archive()?;
-    let select = |name: &String| SelectedProfiles::find(&archive, name);
-    let selected = args.runs.iter().map(select).collect::<Result<Vec<_>, Failure>>()?;
-    let writer = concat!("perflab ", env!("CARGO_PKG_VERSION"));
-    let colours = read_colour_rules(&args.rules)?;
-    let (picture, shared) = join_selected_profiles(&selected, args.case, colours.as_ref(), args.by_command)?;
-    let html = render_flame_page(writer, &picture)?;
-    let path = match (&args.output, selected.first().and_then(|side| side.runs.first())) {
+    let requested =
+        ProfiledLevelArgs { runs: &args.runs, by: None, baseline: None, versus: &[], case: args.case };
+    let groups = read_profiled_levels(&archive, requested)?;
+    let path = match (&args.output, archive.find_runs(run)?.first()) {
         (Some(path), _) => path.clone(),
         (None, Some(run)) => default_page_path(context, run, "-flame.html")?,
         (None, None) => OutputPath::File("perflab-flame.html".into()),
     };
-    path.write(html.as_bytes())?;
+    write_viewer(context, joined_sides(groups), (&args.rules, args.by_command), &path)
+}
+
+/// The functions, a picture or the viewer of what differs.
+pub fn compare_profiles(context: &App, args: &FlameDiffArgs) -> Result<Exit, Failure> {
+    if args.by.is_none() && args.runs.len() < 2 {
+        let hint = "name two runs, or the levels of a factor with --by FACTOR";
+        return Err(UsageError::new("one run by itself differs from nothing", hint).into());
+    }
+    let requested = ProfiledLevelArgs {
+        runs: &args.runs,
+        by: args.by.as_deref(),
+        baseline: args.baseline.as_deref(),
+        versus: &args.versus,
+        case: args.case,
+    };
+    let groups = read_profiled_levels(&context.archive()?, requested)?;
+    match args.output.as_ref().map(|path| (path, path.extension())) {
+        None | Some((_, None)) => print_function_differences(context, args, groups),
+        Some((path, Some("html"))) => {
+            write_viewer(context, joined_sides(groups), (&args.rules, args.by_command), path)
+        }
+        Some((path, Some("svg"))) => write_differential_svg(context, args, groups, path),
+        Some((path, Some(_))) => {
+            let hint = "name FILE.html for the viewer or FILE.svg for a picture; without -o it is a table";
+            Err(UsageError::new(format!("{path} is neither of them"), hint).into())
+        }
+    }
+}
+
+/// One group of cases, where only one can be shown.
+fn only_group(mut groups: Vec<ProfiledCaseGroup>) -> Result<ProfiledCaseGroup, Failure> {
+    if let [group] = &groups[..]
+        && group.levels.len() > 1
+    {
+        return Ok(groups.remove(0));
+    }
+    let number = |group: &ProfiledCaseGroup| {
+        let case = group.levels.first().and_then(|level| level.profiles.first()).map_or(0, |one| one.case);
+        format!("{case} ({})", group.name)
+    };
+    let known: Vec<String> = groups.iter().filter(|group| group.levels.len() > 1).map(number).collect();
+    let (what, hint) = match known.is_empty() {
+        true => ("no profiled case is on both sides", "`perflab show RUN` lists the cases".to_owned()),
+        false => ("several cases were profiled", format!("choose one: --case {}", known.join(", --case "))),
+    };
+    Err(UsageError::new(what, hint).into())
+}
+
+/// Prints what moved at each level, against the first.
+fn print_function_differences(
+    context: &App,
+    args: &FlameDiffArgs,
+    groups: Vec<ProfiledCaseGroup>,
+) -> Result<Exit, Failure> {
+    let group = only_group(groups)?;
+    let label = group.name.clone();
+    let mut sides = joined_sides(vec![group]);
+    let shared = if args.by_command { None } else { share_commands(&mut sides) };
+    let profiles = side_profiles(&sides);
+    let joined = join_profiles(&profiles);
+    let share = if args.own { FunctionShare::Own } else { FunctionShare::Inclusive };
+    let (mut documents, mut text) = (Vec::new(), String::new());
+    let first = sides.first().map(|side| side.name.clone()).unwrap_or_default();
+    for (at, side) in sides.iter().enumerate().skip(1) {
+        let Some(found) = function_differences(&joined, (0, at), share) else {
+            let message = format!("{first} or {} has no sample that was kept", side.name);
+            return Err(UsageError::new(message, "`perflab flame show RUN` accounts for the samples").into());
+        };
+        let names = [first.as_str(), side.name.as_str()];
+        if context.format == OutputFormat::Json {
+            documents.push(serde_json::json!({ "baseline": first, "candidate": side.name, "result": found }));
+            continue;
+        }
+        let grid = flame::function_differences_grid(&found, names, args.top);
+        text.push_str(&grid.render(context.format, context.width, context.colour)?);
+        flame::function_differences_lines(&found, args.top).iter().for_each(|line| context.note(line));
+    }
+    if context.format == OutputFormat::Json {
+        let document = serde_json::json!({ "version": VERSION, "label": label, "differences": documents });
+        text = format!("{document:#}\n");
+    }
+    match &args.output {
+        Some(path) => path.write(text.as_bytes())?,
+        None => context.print_text(&text)?,
+    }
+    note_shared_commands(context, shared.as_ref());
+    Ok(Exit::Fine)
+}
+
+/// Draws two sides, and both over one tree.
+fn write_differential_svg(
+    context: &App,
+    args: &FlameDiffArgs,
+    groups: Vec<ProfiledCaseGroup>,
+    path: &OutputPath,
+) -> Result<Exit, Failure> {
+    let group = only_group(groups)?;
+    if let [_, second, _, ..] = &group.levels[..] {
+        let hint = match args.by.is_some() {
+            true => format!("choose one: --versus {}", second.name),
+            false => "name two runs".into(),
+        };
+        let message = format!("a picture has two sides, and here are {}", group.levels.len());
+        return Err(UsageError::new(message, hint).into());
+    }
+    let title = match &args.by {
+        Some(factor) => format!("{} by {factor}", group.name),
+        None => group.name.clone(),
+    };
+    let mut sides = joined_sides(vec![group]);
+    let shared = if args.by_command { None } else { share_commands(&mut sides) };
+    let profiles = side_profiles(&sides);
+    let joined = join_profiles(&profiles);
+    let [before, after] = &sides[..] else { unreachable!("a group has two levels") };
+    let picture = flame::differential_flame_svg(&DifferentialGraph {
+        title: &title,
+        names: [&before.name, &after.name],
+        joined: &joined,
+        categories: &colour_categories(&joined, read_colour_rules(&args.rules)?.as_ref()),
+        width: PICTURE_WIDTH,
+    });
+    path.write(picture.as_bytes())?;
+    note_shared_commands(context, shared.as_ref());
+    note_written_file(context, "flame graphs", path)?;
+    Ok(Exit::Fine)
+}
+
+/// Pixels of a picture of two sides.
+const PICTURE_WIDTH: f64 = 1600.0;
+
+/// A side for each level; where there are several cases, they have theirs in the name.
+fn joined_sides(groups: Vec<ProfiledCaseGroup>) -> Vec<ProfiledSide> {
+    let several = groups.len() > 1;
+    let of_group = |group: ProfiledCaseGroup| {
+        let side = |level: ProfiledLevel| ProfiledSide {
+            name: if several { format!("{}: {}", level.name, group.name) } else { level.name },
+            profiles: level.profiles.into_iter().map(case_tree).collect(),
+        };
+        group.levels.into_iter().map(side).collect::<Vec<_>>()
+    };
+    groups.into_iter().flat_map(of_group).collect()
+}
+
+fn case_tree(one: CaseProfile) -> (Profile, CallTreeOptions) {
+    let how = measured_tree_options(&one.record.manifest, &one.profile);
+    (one.profile, how)
+}
+
+fn note_shared_commands(context: &App, shared: Option<&SharedCommands>) {
     if let Some(shared) = shared {
         context.note(format!(
             "commands that are not on every side share a box, so that their functions are compared: {} (--by-command keeps \
@@ -532,7 +742,21 @@ pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> Result<Exit, Fai
             shared.label
         ));
     }
-    note_written_file(context, "flame graph", &path)?;
+}
+
+/// Writes the viewer of sides over one tree.
+fn write_viewer(
+    context: &App,
+    mut sides: Vec<ProfiledSide>,
+    (rules, by_command): (&str, bool),
+    path: &OutputPath,
+) -> Result<Exit, Failure> {
+    let writer = concat!("perflab ", env!("CARGO_PKG_VERSION"));
+    let shared = if by_command { None } else { share_commands(&mut sides) };
+    let html = render_flame_page(writer, &draw_sides(&sides, read_colour_rules(rules)?.as_ref()))?;
+    path.write(html.as_bytes())?;
+    note_shared_commands(context, shared.as_ref());
+    note_written_file(context, "flame graph", path)?;
     Ok(Exit::Fine)
 }
 
@@ -605,70 +829,7 @@ pub fn read_first_profile(run: &RunDir) -> Result<Profile, Failure> {
     Ok(run.read_profile(case)?)
 }
 
-/// The runs behind one selector: one, or several that repeat each other.
-#[derive(Debug)]
-pub struct SelectedProfiles {
-    /// The label, or what was asked for.
-    pub name: String,
-    /// At least one.
-    pub runs: Vec<RunDir>,
-}
-
-impl SelectedProfiles {
-    /// Finds them.
-    pub fn find(archive: &Archive, selector: &str) -> Result<Self, Failure> {
-        let name = crate::selection::select_side(archive, selector)?.name;
-        Ok(SelectedProfiles { name, runs: archive.find_runs(selector)? })
-    }
-}
-
-/// All selected runs, and all of their cases or the requested one, over one tree; and the commands that share a box
-/// in it, which none do where commands are to stay apart.
-pub fn join_selected_profiles(
-    selected: &[SelectedProfiles],
-    case: Option<u32>,
-    rules: Option<&CategoryRules>,
-    by_command: bool,
-) -> Result<(FlameViewerData, Option<SharedCommands>), Failure> {
-    let mut sides = Vec::new();
-    for one in selected {
-        sides.extend(read_profiled_sides(one, case)?);
-    }
-    let shared = if by_command { None } else { share_commands(&mut sides) };
-    Ok((draw_sides(&sides, rules), shared))
-}
-
 /// The table that gives boxes their colours; none where kernel and user are enough.
 pub fn read_colour_rules(name: &str) -> Result<Option<CategoryRules>, Failure> {
     if name == "none" { Ok(None) } else { read_rule_table(name).map(Some) }
-}
-
-/// A side for each case. A case that a repetition lacks is read from those that have it.
-fn read_profiled_sides(selected: &SelectedProfiles, case: Option<u32>) -> Result<Vec<ProfiledSide>, Failure> {
-    let Some(first) = selected.runs.first() else { return Ok(Vec::new()) };
-    let profiled = first.profiled_cases()?;
-    let cases = match case {
-        Some(case) => vec![case],
-        None if profiled.is_empty() => vec![0],
-        None => profiled,
-    };
-    cases.iter().map(|case| read_profiled_side(selected, *case, cases.len() > 1)).collect()
-}
-
-fn read_profiled_side(selected: &SelectedProfiles, case: u32, named: bool) -> Result<ProfiledSide, Failure> {
-    let mut profiles = Vec::new();
-    for run in &selected.runs {
-        if run.profiled_cases()?.contains(&case) || selected.runs.len() == 1 {
-            let profile = run.read_profile(case)?;
-            let how = measured_tree_options(&run.manifest()?, &profile);
-            profiles.push((profile, how));
-        }
-    }
-    let label = selected.runs.first().map(RunDir::manifest).transpose()?;
-    let label = label.and_then(|manifest| manifest.plan.cases.get(case as usize).map(|case| case.label()));
-    let name = match label {
-        Some(label) if named => format!("{}: {label}", selected.name),
-        _ => selected.name.clone(),
-    };
-    Ok(ProfiledSide { name, profiles })
 }

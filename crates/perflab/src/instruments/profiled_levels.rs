@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use perflab_analyze::ComparisonSide;
 use perflab_analyze::flame::ProfiledRun;
 use perflab_archive::{Archive, RunDir};
@@ -87,8 +87,32 @@ pub struct ProfiledLevelArgs<'a> {
     pub runs: &'a [String],
     /// The factor whose levels are compared; without one, runs are.
     pub by: Option<&'a str>,
+    /// The level that others are compared with; the factor's first where left out.
+    pub baseline: Option<&'a str>,
+    /// Only these levels are compared with it; all where empty.
+    pub versus: &'a [String],
     /// Only this case, by its number, and those that are the same but for the factor.
     pub case: Option<u32>,
+}
+
+impl ProfiledLevelArgs<'_> {
+    /// Whether a level is among those that are compared.
+    fn includes(&self, level: &String, declared: &IndexSet<String>) -> bool {
+        let baseline = self.baseline.or(declared.first().map(String::as_str));
+        self.versus.is_empty() || self.versus.contains(level) || baseline == Some(level)
+    }
+
+    fn check_levels(&self, factor: &str, declared: &IndexSet<String>) -> Result<(), UsageError> {
+        let named = self.versus.iter().map(String::as_str).chain(self.baseline);
+        match named.into_iter().find(|level| !declared.contains(*level)) {
+            None => Ok(()),
+            Some(unknown) => {
+                let known: Vec<&str> = declared.iter().map(String::as_str).collect();
+                let hint = format!("its levels are {}", known.join(", "));
+                Err(UsageError::new(format!("`{unknown}` is no level of {factor}"), hint))
+            }
+        }
+    }
 }
 
 /// Reads the profiles that were named, lined up by case.
@@ -105,7 +129,7 @@ pub fn read_profiled_levels(
         named.push((side, archive.find_runs(selector)?));
     }
     match args.by {
-        Some(factor) => read_factor_levels(named, factor, args.case),
+        Some(factor) => read_factor_levels(named, factor, &args),
         None => read_run_levels(named, args.case),
     }
 }
@@ -164,7 +188,7 @@ fn read_run_levels(
 fn read_factor_levels(
     named: Vec<NamedRunFolders>,
     factor: &str,
-    case: Option<u32>,
+    args: &ProfiledLevelArgs<'_>,
 ) -> Result<Vec<ProfiledCaseGroup>, Failure> {
     let label = |case: &Case| {
         let mut without = case.clone();
@@ -173,13 +197,14 @@ fn read_factor_levels(
     };
     let sides: Vec<&ComparisonSide> = named.iter().map(|(side, _)| side).collect();
     check_factor(&sides, factor)?;
-    let declared: Vec<String> = sides
+    let declared: IndexSet<String> = sides
         .iter()
         .flat_map(|side| &side.runs)
         .flat_map(|run| run.manifest.plan.factors.get(factor))
         .flatten()
         .cloned()
         .collect();
+    args.check_levels(factor, &declared)?;
     let mut groups: IndexMap<String, IndexMap<String, Vec<CaseProfile>>> = IndexMap::new();
     let mut read: BTreeSet<String> = BTreeSet::new();
     for (side, directories) in named {
@@ -188,11 +213,11 @@ fn read_factor_levels(
                 continue;
             }
             let plan = &record.manifest.plan;
-            let chosen = case.and_then(|case| plan.case(case)).map(label);
+            let chosen = args.case.and_then(|case| plan.case(case)).map(label);
             for number in chosen_cases(&directory, None)? {
                 let Some(case) = plan.case(number) else { continue };
                 let (Some(level), name) = (case.levels.get(factor), label(case)) else { continue };
-                if chosen.as_ref().is_some_and(|chosen| *chosen != name) {
+                if chosen.as_ref().is_some_and(|chosen| *chosen != name) || !args.includes(level, &declared) {
                     continue;
                 }
                 let levels = groups.entry(name).or_default();
@@ -202,7 +227,9 @@ fn read_factor_levels(
         }
     }
     let ordered = |(name, mut levels): (String, IndexMap<String, Vec<CaseProfile>>)| {
-        levels.sort_by_key(|level, _| declared.iter().position(|one| one == level));
+        levels.sort_by_cached_key(|level, _| {
+            (Some(level.as_str()) != args.baseline, declared.get_index_of(level))
+        });
         let level = |(name, profiles)| ProfiledLevel { name, profiles };
         ProfiledCaseGroup { name, levels: levels.into_iter().map(level).collect() }
     };

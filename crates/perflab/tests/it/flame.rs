@@ -311,6 +311,49 @@ fn shares_of_repeated_runs_stand_beside_each_other_with_what_differs() {
     insta::assert_snapshot!(refused.stable_err(), @"error: `kernel` is no factor with several levels here; no factor has several levels here: name two runs without --by");
 }
 
+#[test]
+fn functions_that_moved_are_listed_and_drawn() {
+    let laboratory = Sandbox::new();
+    for (label, allocating) in [("a", [200, 204, 202, 199]), ("b", [300, 302, 298, 301])] {
+        for count in allocating {
+            let rest = 900 - count;
+            let text = format!(
+                "h;main;kmem_cache_alloc_[k] {count}\nh;main;schedule_[k] {rest}\nh;main;kfree_[k] 100\n"
+            );
+            fs::write(laboratory.path("one.folded"), text).unwrap();
+            laboratory.run_successfully(&["flame", "import", "one.folded", "--label", label]);
+        }
+    }
+    let found = laboratory.run_json(&["flame", "diff", "a", "b"]);
+    let result = &found["differences"][0]["result"];
+    assert_eq!(result["before"], serde_json::json!({ "level": "run", "count": 4 }));
+    let moved: Vec<&str> = result["functions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["differs"] == true)
+        .map(|row| row["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(moved.len(), 2, "{moved:?}");
+    assert!(moved.contains(&"kmem_cache_alloc") && moved.contains(&"schedule"), "{moved:?}");
+    let said = laboratory.run_successfully(&["flame", "diff", "a", "b", "--self"]);
+    insta::assert_snapshot!("functions_that_moved_are_listed_and_drawn_1", said.stable_out());
+    insta::assert_snapshot!("functions_that_moved_are_listed_and_drawn_2", said.stable_err());
+    let file = laboratory.run_successfully(&["flame", "diff", "a", "b", "--self", "-o", "-"]);
+    assert_eq!(file.out, said.out, "- is the table");
+    laboratory.run_successfully(&["flame", "diff", "a", "b", "-o", "ab.svg"]);
+    let picture = fs::read_to_string(laboratory.path("ab.svg")).unwrap();
+    assert!(picture.contains("<title>kmem_cache_alloc: "), "{picture}");
+    for (refused, code) in [
+        (&["flame", "html", "a", "b"][..], 2),
+        (&["flame", "diff", "a"], 2),
+        (&["flame", "diff", "a", "b", "-o", "ab.png"], 2),
+        (&["flame", "diff", "a", "b", "--versus", "x"], 2),
+    ] {
+        assert_eq!(laboratory.run(refused).code, Some(code), "{refused:?}");
+    }
+}
+
 /// A run of hackbench over sockets and pipes, profiled; `None` where that cannot be.
 fn record_hackbench_levels(laboratory: &Sandbox) -> Option<()> {
     let study = "title = \"levels\"\n[run]\niterations = 3\n[workload.hackbench]\n\
@@ -337,6 +380,12 @@ fn shares_of_the_levels_of_a_factor_are_compared_within_a_run() {
     let whole = &found["rows"][0];
     let [socket, pipe] = [0, 1].map(|at| whole["levels"][at]["value"].as_f64().unwrap());
     assert!(socket > 3.0 * pipe, "messages over sockets are allocated: {socket} {pipe}");
+    let moved = laboratory.run_json(&["flame", "diff", "levels", "--by", "how", "--baseline", "pipe"]);
+    let difference = &moved["differences"][0];
+    assert_eq!((&difference["baseline"], &difference["candidate"]), (&"pipe".into(), &"socket".into()));
+    let functions = difference["result"]["functions"].as_array().unwrap();
+    let write = functions.iter().find(|row| row["name"] == "unix_stream_sendmsg").unwrap();
+    assert!(write["difference"].as_f64().unwrap() > 0.05, "{write}");
 }
 
 #[test]
@@ -385,7 +434,7 @@ fn two_runs_become_one_page_and_the_report_has_the_same_viewer() {
         fs::write(laboratory.path("one.folded"), FOLDED).unwrap();
         laboratory.run_successfully(&["flame", "import", "one.folded", "--label", label]);
     }
-    laboratory.run_successfully(&["flame", "html", "a", "b", "-o", "ab.html"]);
+    laboratory.run_successfully(&["flame", "diff", "a", "b", "-o", "ab.html"]);
     let page = fs::read_to_string(laboratory.path("ab.html")).unwrap();
     let title = page.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
     insta::assert_snapshot!(title.unwrap(), @"a and b · perflab");
@@ -410,7 +459,9 @@ fn counts_beyond_every_number_are_shown_and_exported() {
     laboratory.run_successfully(&["flame", "show"]);
     laboratory.run_successfully(&["flame", "shares"]);
     laboratory.run_successfully(&["flame", "svg", "-o", "u.svg"]);
-    laboratory.run_successfully(&["flame", "html", "one", "other", "-o", "u.html"]);
+    laboratory.run_successfully(&["flame", "diff", "one", "other", "-o", "u.html"]);
+    laboratory.run_successfully(&["flame", "diff", "one", "other", "-o", "u.svg"]);
+    laboratory.run_successfully(&["flame", "diff", "one", "other"]);
     laboratory.run_successfully(&["report", "one", "-o", "report.html"]);
     for format in ["folded", "speedscope", "firefox", "pprof"] {
         laboratory.run_successfully(&[

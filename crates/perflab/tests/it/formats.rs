@@ -95,6 +95,7 @@ const VERBS: &[&str] = &[
     "flame import a.folded --label flame",
     "flame show flame",
     "flame shares flame",
+    "flame diff flame flame",
     "flame html flame",
     "trace run --label trace -- perflab load drv_rand_ops 2000 intsrt",
     "trace show trace",

@@ -163,7 +163,27 @@ const TRIALS: &[OptionTrial] = &[
     (
         "flame shares",
         "folded",
-        &[("--rules kernel", Tells), ("--by nothing", Refused), ("--case 9", Refused), ("--comm sh", Tells)],
+        &[
+            ("--rules kernel", Tells),
+            ("--by nothing", Refused),
+            ("--baseline x", Refused),
+            ("--versus x", Refused),
+            ("--case 9", Refused),
+            ("--comm sh", Tells),
+        ],
+    ),
+    (
+        "flame diff",
+        "folded other",
+        &[
+            ("--by nothing", Refused),
+            ("--baseline x", Refused),
+            ("--versus x", Refused),
+            ("--case 9", Refused),
+            ("--self", Tells),
+            ("--top 1", Tells),
+            ("--output o.txt", Refused),
+        ],
     ),
     ("flame show", "folded", &[("--case 9", Refused), ("--top 1", Tells)]),
     (
@@ -390,6 +410,8 @@ const TRIED_ELSEWHERE: &[(&str, &str)] = &[
     ("io export", "--blkparse"),
     ("flame export", "--to"),
     ("flame html", "--by-command"),
+    ("flame diff", "--by-command"),
+    ("flame diff", "--rules"),
     ("compare", "--boots-differ"),
     ("history", "--all"),
     // With one metric and one case, any order is the same.
@@ -426,6 +448,8 @@ fn prepare_option_sandbox() -> Sandbox {
     let folded = "sh;main;insert;kmem_cache_alloc_noprof 5\nsh;main;find 7\ncat;main;__kmalloc_noprof 3\n";
     fs::write(laboratory.path("p.folded"), folded).unwrap();
     laboratory.run_successfully(&["flame", "import", "p.folded", "--label", "folded"]);
+    fs::write(laboratory.path("o.folded"), folded.replace(" 7", " 90").replace(" 5", " 50")).unwrap();
+    laboratory.run_successfully(&["flame", "import", "o.folded", "--label", "other"]);
     for (label, policy) in [("old", "old:86:0"), ("new", "never")] {
         let load = ["perflab", "load", "drv_rand_ops", "60000", "intsrt", "--reap", policy];
         laboratory.run_successfully(&[&["trace", "run", "--label", label, "--"], &load[..]].concat());

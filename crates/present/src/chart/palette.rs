@@ -39,6 +39,18 @@ pub(crate) fn box_colour(hue: &str, name: &str) -> RgbColour {
     oklch_to_srgb(0.77 + shade * 0.1, chroma, hue + (turn - 0.5) * 2.0 * spread)
 }
 
+/// The colour of a difference of shares on paper: orange for more, blue for less, stronger where it is a larger part of the larger
+/// share; grey for noise.
+pub(crate) fn difference_colour(changed: bool, before: f64, after: f64) -> RgbColour {
+    if !changed {
+        return oklch_to_srgb(0.89, 0.004, 250.0);
+    }
+    let largest = before.max(after);
+    let part = if largest > 0.0 { ((after - before).abs() / largest).min(1.0) } else { 0.0 };
+    let strength = 0.35 + 0.65 * part.sqrt();
+    oklch_to_srgb(0.9 - 0.22 * strength, 0.17 * strength, if after > before { 38.0 } else { 255.0 })
+}
+
 /// Two bytes that belong to a name: FNV-1a over its UTF-16 units, as scripts see them, then mixed.
 fn name_bytes(name: &str) -> [u8; 2] {
     let step = |hash: u32, unit: u16| (hash ^ u32::from(unit)).wrapping_mul(0x0100_0193);

@@ -1,7 +1,7 @@
 //! Tables of functions, of shares with their denominators, and of what became of every sample.
 
 use perflab_analyze::flame::{
-    CategoryShares, CostPerOperation, FrameRole, FunctionRow, ProfileAmount, ShareEstimate,
+    CategoryShares, CostPerOperation, FrameRole, FunctionRow, ProfileAmount, ProfileFunction, ShareEstimate,
 };
 use perflab_model::profile::{ProfileSummary, SampleCounts};
 
@@ -94,7 +94,7 @@ pub fn function_grid(rows: &[FunctionRow], all: ProfileAmount, top: usize) -> Gr
     for row in rows.iter().take(top) {
         grid.add_row([
             row.function.name.as_str().into(),
-            function_place(row).into(),
+            function_place(&row.function).into(),
             percent_of_cell(row.own.samples, all.samples),
             percent_of_cell(row.inclusive.samples, all.samples),
             row.own.samples.into(),
@@ -104,8 +104,8 @@ pub fn function_grid(rows: &[FunctionRow], all: ProfileAmount, top: usize) -> Gr
     grid
 }
 
-fn function_place(row: &FunctionRow) -> &'static str {
-    match (row.function.role, row.function.inlined) {
+pub(crate) fn function_place(function: &ProfileFunction) -> &'static str {
+    match (function.role, function.inlined) {
         (FrameRole::Kernel, false) => "kernel",
         (FrameRole::Kernel, true) => "kernel, inlined",
         (FrameRole::User, false) => "user",

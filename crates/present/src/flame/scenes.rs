@@ -16,16 +16,16 @@ use crate::flame::viewer::FlameCategories;
 use perflab_model::quantity::format_share;
 
 /// Pixels from row to row.
-const ROW: f64 = 18.0;
+pub(crate) const ROW: f64 = 18.0;
 
 /// Pixels around the boxes.
-const MARGIN: f64 = 12.0;
+pub(crate) const MARGIN: f64 = 12.0;
 
 /// Pixels above them.
-const HEAD: f64 = 62.0;
+pub(crate) const HEAD: f64 = 62.0;
 
 /// Pixels of letters.
-const LETTERS: f64 = 12.0;
+pub(crate) const LETTERS: f64 = 12.0;
 
 /// Pixels of the narrowest box.
 pub const NARROW: f64 = 0.4;
@@ -50,62 +50,74 @@ pub struct FlameGraph<'a> {
 /// The picture. One of a run without samples says so.
 #[must_use]
 pub fn flame_graph_svg(requested: &FlameGraph<'_>) -> String {
-    let laid = FlameLayout::new(requested);
-    let rows = laid.boxes.iter().map(|one| one.depth + 1).max().unwrap_or(0) as f64;
+    let laid = FlameLayout::of_side(requested.joined, 0, (MARGIN, requested.width - 2.0 * MARGIN));
+    let rows = laid.rows();
     let height = HEAD + rows * ROW + 58.0;
     let mut out = String::new();
     write_graph_head(&mut out, requested, &laid, height);
     for one in &laid.boxes {
         let row = if requested.icicle { one.depth as f64 } else { rows - 1.0 - one.depth as f64 };
-        draw_box(&mut out, requested, &laid, one, HEAD + row * ROW);
+        draw_side_box(&mut out, requested, &laid, one, HEAD + row * ROW);
     }
-    write_legend(&mut out, requested, &laid, HEAD + rows * ROW + 22.0);
+    let y = HEAD + rows * ROW + 22.0;
+    write_legend(&mut out, requested.categories, &laid, y);
+    write_foot(&mut out, laid.left_out, y + 22.0);
     out.push_str("</svg>\n");
     out
 }
 
 /// A box to draw.
-struct FlameBox {
-    node: u32,
-    left: f64,
-    width: f64,
-    depth: usize,
+pub(crate) struct FlameBox {
+    pub(crate) node: u32,
+    pub(crate) left: f64,
+    pub(crate) width: f64,
+    pub(crate) depth: usize,
 }
 
 /// Everything in its place.
-struct FlameLayout {
-    boxes: Vec<FlameBox>,
-    own: Vec<u64>,
-    totals: Vec<u64>,
-    parts: SampleCounts,
-    left_out: usize,
+pub(crate) struct FlameLayout {
+    pub(crate) boxes: Vec<FlameBox>,
+    pub(crate) own: Vec<u64>,
+    pub(crate) totals: Vec<u64>,
+    pub(crate) parts: SampleCounts,
+    pub(crate) left_out: usize,
 }
 
 impl FlameLayout {
-    fn new(requested: &FlameGraph<'_>) -> Self {
-        let joined = requested.joined;
-        let side = joined.sides.first();
+    /// The boxes of a side, from `left` on, in a width.
+    pub(crate) fn of_side(joined: &JoinedProfiles<'_>, side: usize, area: (f64, f64)) -> Self {
+        let side = joined.sides.get(side);
         let own: Vec<u64> = side
             .map(|side| side.own_amounts(joined.nodes.len()).iter().map(|own| own.samples).collect())
             .unwrap_or_default();
-        let totals = joined.totals_from_own(&own);
         let parts = side.map(perflab_analyze::flame::JoinedSide::sample_parts).unwrap_or_default();
+        FlameLayout { parts, ..FlameLayout::of_own(joined, own, area) }
+    }
+
+    /// The boxes of what ends in each node.
+    pub(crate) fn of_own(joined: &JoinedProfiles<'_>, own: Vec<u64>, (left, width): (f64, f64)) -> Self {
+        let totals = joined.totals_from_own(&own);
+        let parts = SampleCounts::default();
         let mut laid = FlameLayout { boxes: Vec::new(), own, totals, parts, left_out: 0 };
         let all = laid.node_total(0);
         if all > 0 {
-            let scale = (requested.width - 2.0 * MARGIN) / all as f64;
-            laid.add_boxes(joined, &sorted_callees(joined), scale);
+            laid.add_boxes(joined, &sorted_callees(joined), left, width / all as f64);
         }
         laid
     }
 
-    fn node_total(&self, node: u32) -> u64 {
+    /// Rows of boxes.
+    pub(crate) fn rows(&self) -> f64 {
+        self.boxes.iter().map(|one| one.depth + 1).max().unwrap_or(0) as f64
+    }
+
+    pub(crate) fn node_total(&self, node: u32) -> u64 {
         self.totals.get(node as usize).copied().unwrap_or(0)
     }
 
     /// From the outermost box inwards; a box that is too narrow takes what stands on it along.
-    fn add_boxes(&mut self, joined: &JoinedProfiles<'_>, callees: &[Vec<u32>], scale: f64) {
-        let mut open = vec![(0_u32, MARGIN, 0_usize)];
+    fn add_boxes(&mut self, joined: &JoinedProfiles<'_>, callees: &[Vec<u32>], from: f64, scale: f64) {
+        let mut open = vec![(0_u32, from, 0_usize)];
         while let Some((node, left, depth)) = open.pop() {
             let width = self.node_total(node) as f64 * scale;
             if width < NARROW {
@@ -136,7 +148,7 @@ fn sorted_callees(joined: &JoinedProfiles<'_>) -> Vec<Vec<u32>> {
     callees
 }
 
-fn function_name<'a>(joined: &'a JoinedProfiles<'_>, node: u32) -> &'a str {
+pub(crate) fn function_name<'a>(joined: &'a JoinedProfiles<'_>, node: u32) -> &'a str {
     let function =
         joined.nodes.get(node as usize).and_then(|node| joined.functions.get(node.function as usize));
     function.map_or("", |function| function.name.as_str())
@@ -167,23 +179,38 @@ fn write_graph_head(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLa
     );
 }
 
-fn draw_box(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout, one: &FlameBox, top: f64) {
+fn draw_side_box(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout, one: &FlameBox, top: f64) {
     let name = function_name(requested.joined, one.node);
-    let (samples, all) = (laid.node_total(one.node), laid.node_total(0));
-    let own = laid.own.get(one.node as usize).copied().unwrap_or(0);
+    let account = side_account(laid, one.node, name);
+    draw_box(out, one, top, (name, &account), box_fill(requested.categories, one.node, name));
+}
+
+/// A box's title: its name, samples and shares.
+pub(crate) fn side_account(laid: &FlameLayout, node: u32, name: &str) -> String {
+    let (samples, all) = (laid.node_total(node), laid.node_total(0));
+    let own = laid.own.get(node as usize).copied().unwrap_or(0);
     let word = if samples == 1 { "sample" } else { "samples" };
-    let account =
-        format!("{name}: {samples} {word}, {}, self {}", share_text(samples, all), share_text(own, all));
+    format!("{name}: {samples} {word}, {}, self {}", share_text(samples, all), share_text(own, all))
+}
+
+/// A box with its name, as far as that fits, and its title.
+pub(crate) fn draw_box(
+    out: &mut String,
+    one: &FlameBox,
+    top: f64,
+    (name, account): (&str, &str),
+    fill: RgbColour,
+) {
     let gap = if one.width > 3.0 { 1.0 } else { 0.0 };
     let _ = write!(
         out,
         "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"1.5\" fill=\"{}\"/>",
-        escape_xml(&account),
+        escape_xml(account),
         format_coordinate(one.left),
         format_coordinate(top),
         format_coordinate(one.width - gap),
         format_coordinate(ROW - 1.0),
-        box_fill(requested.categories, one.node, name).hex()
+        fill.hex()
     );
     let text =
         if one.width > 24.0 { shorten_to_width(name, LETTERS, one.width - 7.0) } else { String::new() };
@@ -194,22 +221,22 @@ fn draw_box(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout, on
     out.push_str("</g>\n");
 }
 
-fn box_fill(categories: &FlameCategories, node: u32, name: &str) -> RgbColour {
+pub(crate) fn box_fill(categories: &FlameCategories, node: u32, name: &str) -> RgbColour {
     let category =
         categories.by_node.get(node as usize).and_then(|at| categories.categories.get(*at as usize));
     palette::box_colour(category.map_or("unknown", |category| &category.hue), name)
 }
 
 /// The legend: where samples end, by category.
-fn write_legend(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout, y: f64) {
-    let mut sums = vec![0_u64; requested.categories.categories.len()];
-    for (own, category) in laid.own.iter().zip(&requested.categories.by_node) {
+fn write_legend(out: &mut String, categories: &FlameCategories, laid: &FlameLayout, y: f64) {
+    let mut sums = vec![0_u64; categories.categories.len()];
+    for (own, category) in laid.own.iter().zip(&categories.by_node) {
         if let Some(sum) = sums.get_mut(*category as usize) {
             *sum = own.saturating_add(*sum);
         }
     }
     let mut x = MARGIN;
-    for (category, sum) in requested.categories.categories.iter().zip(sums).filter(|(_, sum)| *sum > 0) {
+    for (category, sum) in categories.categories.iter().zip(sums).filter(|(_, sum)| *sum > 0) {
         let text = format!("{} {}", category.name, share_text(sum, laid.node_total(0)));
         let colour = palette::box_colour(&category.hue, &category.name).hex();
         let _ = writeln!(
@@ -223,12 +250,16 @@ fn write_legend(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout
         );
         x += 34.0 + crate::chart::typeface::text_width(&text, LETTERS);
     }
-    let note = match laid.left_out {
+}
+
+/// What widths are, and what is too narrow to be drawn.
+fn write_foot(out: &mut String, left_out: usize, y: f64) {
+    let note = match left_out {
         0 => "Widths and percentages are shares of all samples that were kept.".to_owned(),
         many => format!(
             "Shares of all samples that were kept. {many} boxes narrower than {NARROW} pixels are not drawn."
         ),
     };
-    let y = format_coordinate(y + 22.0);
+    let y = format_coordinate(y);
     let _ = writeln!(out, "<text x=\"{MARGIN}\" y=\"{y}\" fill-opacity=\"0.68\">{note}</text>");
 }

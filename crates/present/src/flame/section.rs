@@ -83,14 +83,19 @@ pub fn share_commands(sides: &mut [ProfiledSide]) -> Option<SharedCommands> {
     shared
 }
 
+/// What a tree of sides is made of.
+#[must_use]
+pub fn side_profiles(sides: &[ProfiledSide]) -> Vec<Vec<(&Profile, CallTreeOptions)>> {
+    sides
+        .iter()
+        .map(|side| side.profiles.iter().map(|(profile, options)| (profile, options.clone())).collect())
+        .collect()
+}
+
 /// All sides over one tree.
 #[must_use]
 pub fn draw_sides(sides: &[ProfiledSide], rules: Option<&CategoryRules>) -> FlameViewerData {
-    let profiles: Vec<Vec<(&Profile, CallTreeOptions)>> = sides
-        .iter()
-        .map(|side| side.profiles.iter().map(|(profile, options)| (profile, options.clone())).collect())
-        .collect();
-    let joined = join_profiles(&profiles);
+    let joined = join_profiles(&side_profiles(sides));
     let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
     flame_viewer_data(&names.join(" and "), &joined, &names, &colour_categories(&joined, rules))
 }

@@ -1,4 +1,6 @@
-use perflab_analyze::flame::{CallTreeOptions, CategoryRules, join_profiles};
+use perflab_analyze::flame::{
+    CallTreeOptions, CategoryRules, FunctionShare, function_differences, join_profiles,
+};
 use perflab_model::profile::{Profile, ProfileSummary, StackTreeBuilder};
 use perflab_model::{CommId, FrameKind, Nanos, StackFrame, StackSample, Unit};
 
@@ -65,6 +67,40 @@ fn the_picture_names_every_box_and_its_shares() {
     assert!(icicle.find(">all<").unwrap() < icicle.find(">main<").unwrap());
     let nothing = join_profiles(&[]);
     assert!(flame_graph_svg(&FlameGraph { joined: &nothing, ..requested }).contains("no samples"));
+}
+
+#[test]
+fn a_picture_of_two_sides_has_each_and_what_differs() {
+    let (before, after) = (profile_from_folded(&BEFORE), profile_from_folded(&AFTER));
+    let options = CallTreeOptions { commands: true, ..CallTreeOptions::default() };
+    let joined = join_profiles(&[vec![(&before, options.clone())], vec![(&after, options)]]);
+    let categories = FlameCategories::by_role(&joined);
+    let names = ["before <&>", "after"];
+    let requested =
+        DifferentialGraph { title: "bench", names, joined: &joined, categories: &categories, width: 800.0 };
+    insta::assert_snapshot!(differential_flame_svg(&requested));
+    let nothing = join_profiles(&[]);
+    let empty = differential_flame_svg(&DifferentialGraph { joined: &nothing, ..requested });
+    assert_eq!(empty.matches("<title>").count(), 0);
+}
+
+#[test]
+fn functions_that_moved_come_first() {
+    let four = |pieces: [&'static [&'static str]; 2]| [pieces, pieces].concat();
+    let (before, after) = (profile_from_folded(&four(BEFORE)), profile_from_folded(&four(AFTER)));
+    let joined = join_profiles(&[
+        vec![(&before, CallTreeOptions::default())],
+        vec![(&after, CallTreeOptions::default())],
+    ]);
+    let found = function_differences(&joined, (0, 1), FunctionShare::Own).unwrap();
+    let moved: Vec<&str> =
+        found.functions.iter().filter(|row| row.differs).map(|row| row.function.name.as_str()).collect();
+    let first: Vec<&str> =
+        found.functions.iter().take(moved.len()).map(|row| row.function.name.as_str()).collect();
+    assert_eq!(moved, first);
+    assert!(moved.contains(&"kmem_cache_alloc") && moved.contains(&"kfree"), "{found:?}");
+    let grid = function_differences_grid(&found, ["before", "after"], 10);
+    insta::assert_snapshot!(grid.render(crate::grid::OutputFormat::Table, None, false).unwrap());
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn difference_columns(all: &[ShareDifference]) -> DifferenceColumns {
     }
 }
 
-fn basis_text(basis: NoiseBasis) -> String {
+pub(crate) fn basis_text(basis: NoiseBasis) -> String {
     match basis {
         NoiseBasis::Repetitions(m, n) => {
             let (before, after) = match m.level == n.level {
