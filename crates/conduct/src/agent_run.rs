@@ -19,6 +19,7 @@ use crate::barrier::BarrierPoint;
 use crate::error::ConductError;
 use crate::executor::{self, SlotExecutor};
 use crate::framed_reports::{FramedReportWriter, FramedReports, error_reasons};
+use crate::iteration_trace;
 use crate::overhead_meter::{OverheadMeter, start_monitors};
 use crate::plan::{expression_scope, needs_scratch};
 use crate::preflight;
@@ -78,6 +79,10 @@ impl AgentRuns<'_> {
         let stream = EventSender::new(sink);
         let executor = SlotExecutor::new(machine, &manifest, stream, &self.stop, role)?.prepare_run()?;
         let monitors = AgentMonitors::start(&manifest, &machine.root, &self.writer);
+        if let Some(text) = iteration_trace::outside_symbols(&manifest, machine) {
+            // Whoever does not listen any more is noticed by the listening thread.
+            let _ = self.writer.write_kernel_symbols(&text);
+        }
         let reports = FramedReports { writer: self.writer.clone(), events };
         self.carry_out_orders(AgentWorker { executor, reports }, monitors)
     }

@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 
-use perflab_guest::find_panic;
+use perflab_guest::{GuestError, find_panic};
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::io_trace::IO_TRACER;
-use perflab_model::study::LostTargetPolicy;
+use perflab_model::study::{LostTargetPolicy, SamplingSide};
 use perflab_model::{
     Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot, TargetRecord,
     remove_control_characters,
@@ -19,6 +19,7 @@ use crate::barrier::{
     with_host_stages,
 };
 use crate::error::ConductError;
+use crate::guest_sampling::GuestSamplings;
 use crate::incoming_trace::{IncomingTraces, clean_io_recording};
 use crate::multiplexer::ReceivedReport;
 use crate::open_slot::{OpenSlot, event_memory};
@@ -75,6 +76,7 @@ pub(crate) struct BootRound<'c, 'a> {
     barrier: Barrier,
     open: Option<OpenSlot>,
     incoming_traces: IncomingTraces,
+    guest_samplings: GuestSamplings,
     /// Slots that were not come to yet.
     pending_slots: VecDeque<(u32, Slot)>,
     refused: Vec<Refusal>,
@@ -118,6 +120,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
             barrier,
             open: None,
             incoming_traces: IncomingTraces::default(),
+            guest_samplings: GuestSamplings::default(),
             pending_slots,
             refused: Vec::new(),
             last,
@@ -312,10 +315,12 @@ impl<'c, 'a> BootRound<'c, 'a> {
             Ok(AgentReport::Event(event)) => self.accept_event(target, event),
             Ok(AgentReport::Reached(point)) => {
                 self.targets.set_activity(&[target], activity_at(point));
+                self.guest_samplings.end_iteration(target);
                 self.advance(BarrierInput::Reached { target, point })
             }
             Ok(AgentReport::Refused(reasons)) => self.accept_refusal(target, reasons),
             Ok(AgentReport::TraceFile(part)) => self.accept_trace_part(target, part),
+            Ok(AgentReport::KernelSymbols { text, last }) => self.accept_symbols(target, &text, last),
             Ok(_) => self.lose_target(target, "it answered what nobody had asked".into()),
             Err(reason) => self.lose_target(target, reason),
         }
@@ -337,6 +342,28 @@ impl<'c, 'a> BootRound<'c, 'a> {
             self.refused.extend(reported.iter().map(refusal));
         }
         self.lose_target(target, reported.join("; "))
+    }
+
+    /// Takes a part of a guest's symbols; with the last one, its sampler from outside is made ready.
+    fn accept_symbols(&mut self, target: usize, text: &str, last: bool) -> Result<(), ConductError> {
+        let rules = self.run_state.manifest.study.profile.as_ref();
+        let Some(rules) = rules.filter(|rules| rules.from == SamplingSide::Outside) else {
+            return self.lose_target(target, "it sent symbols that nobody had asked for".into());
+        };
+        let Some(session) = self.targets.sessions.get(target) else { return Ok(()) };
+        if let Err(reason) = self.guest_samplings.take_symbols(target, text) {
+            return self.lose_target(target, reason);
+        }
+        if !last {
+            return Ok(());
+        }
+        match self.guest_samplings.attach(target, session, rules, self.run_state.stop) {
+            Ok(()) => Ok(()),
+            Err(GuestError::NotSampled { source, .. }) => {
+                self.accept_refusal(target, vec![format!("it cannot be sampled from outside: {source}")])
+            }
+            Err(error) => self.accept_refusal(target, vec![error.to_string()]),
+        }
     }
 
     /// Takes a part of a tracer's file; with its last one, the file is held with what else was reported of the slot.
@@ -422,6 +449,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
         if self.targets.sessions.get(target).is_none_or(|session| session.lost.is_some()) {
             return Ok(());
         }
+        self.guest_samplings.forget(target);
         let output = self.targets.drop_target(target, reason);
         let is_guest = self.targets.sessions.get(target).is_some_and(|session| session.kind == "vm");
         let panicked = find_panic(&output)
@@ -641,6 +669,11 @@ impl<'c, 'a> BootRound<'c, 'a> {
                 self.targets.sessions.get(*target).map(|session| session.clock(start)).unwrap_or_default();
             self.run_state.report_target(*target, RunEventKind::Clock(clock))?;
         }
+        for target in who {
+            if let Err(error) = self.guest_samplings.begin_iteration(*target) {
+                self.warn_of_sampling(*target, &error.to_string())?;
+            }
+        }
         self.open.iter_mut().for_each(|open| open.set_released(start));
         self.run_state.report_host(RunEventKind::IterationBegan { slot: index })?;
         let targets = u32::try_from(who.len()).unwrap_or(u32::MAX);
@@ -651,8 +684,23 @@ impl<'c, 'a> BootRound<'c, 'a> {
     fn close_slot(&mut self) -> Result<(), ConductError> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let names: Vec<String> = self.targets.sessions.iter().map(|session| session.name.clone()).collect();
-        let (events, good) = open.close(monotonic_now(), &names);
+        let (mut events, good) = open.close(monotonic_now(), &names);
+        for target in 0..names.len() {
+            let Some(recorded) = self.guest_samplings.add_stacks(target, &mut events) else { continue };
+            let sum = self.run_state.cost.guest_stops.unwrap_or_default();
+            self.run_state.cost.guest_stops = Some(sum.plus(recorded.stops));
+            if let Some(failure) = recorded.failure {
+                self.warn_of_sampling(target, &failure)?;
+            }
+        }
         self.run_state.close_slot(events, good, &names)
+    }
+
+    /// A guest could not be sampled, or not to the end of an iteration.
+    fn warn_of_sampling(&mut self, target: usize, reason: &str) -> Result<(), ConductError> {
+        let message = format!("{} is sampled from outside no longer: {reason}", self.target_name(target));
+        let advice = "its later iterations of this boot have no stacks".into();
+        self.run_state.report_target(target, RunEventKind::Warning { message, advice })
     }
 
     /// Ends the targets; what they printed beside their streams is kept.

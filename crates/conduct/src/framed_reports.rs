@@ -126,6 +126,16 @@ impl FramedReportWriter {
         }
     }
 
+    /// Sends the kernel's symbols in parts.
+    pub(crate) fn write_kernel_symbols(&self, text: &str) -> io::Result<()> {
+        let mut parts = split_text(text).peekable();
+        while let Some(part) = parts.next() {
+            let last = parts.peek().is_none();
+            self.write_report(&AgentReport::KernelSymbols { text: part.into(), last })?;
+        }
+        Ok(())
+    }
+
     /// Sends an event: long output in parts, and of what fits into no frame at least that it happened.
     pub(crate) fn write_event(&self, event: RunEvent) -> io::Result<()> {
         if let RunEventKind::Output { slot, name, text } = &event.what {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
-use perflab_model::study::{ProfileScope, ProfileSpec};
+use perflab_model::study::{ProfileScope, ProfileSpec, SamplingSide};
 use perflab_model::{Manifest, Refusal, RunEventKind, Unit};
 use perflab_observe::io::{IoTraceScope, IoTracer, resolve_files};
 use perflab_observe::profiler::{ProfileError, SamplingScope, StackSampler};
@@ -32,12 +32,17 @@ impl IterationProfiler {
             let live = LiveProfile::new(&rules.symbols).map_err(ProfileError::from)?;
             Ok(IterationProfiler { rules: rules.clone(), live: RefCell::new(live) })
         };
-        manifest.study.profile.as_ref().map(make).transpose()
+        let rules = manifest.study.profile.as_ref().filter(|rules| rules.from == SamplingSide::Inside);
+        rules.map(make).transpose()
     }
 
     /// Begins to sample.
     pub(crate) fn start(&self, host: &LocalMachine) -> Result<StackSampler, ConductError> {
-        Ok(StackSampler::start(&host.root, profile_scope(&self.rules), self.rules.frequency.into())?)
+        Ok(StackSampler::start(
+            &host.root,
+            profile_scope(&self.rules),
+            self.rules.sampling_frequency().into(),
+        )?)
     }
 
     /// Ends sampling, names the stacks and sends them.
@@ -62,7 +67,7 @@ impl IterationProfiler {
         about.event = event.name.into();
         about.unit = Unit::new(event.unit);
         about.hides = event.blind_spot();
-        about.frequency = Some(self.rules.frequency.into());
+        about.frequency = Some(self.rules.sampling_frequency().into());
         about.cost = cost;
         stream.send(RunEventKind::Stacks(Box::new(batch)))?;
         stream.send(RunEventKind::Profiled(Box::new(about)))
@@ -77,13 +82,24 @@ fn profile_scope(rules: &ProfileSpec) -> SamplingScope {
     }
 }
 
+/// What is needed of this kernel's symbols to sample it from outside, where the study wants that.
+pub(crate) fn outside_symbols(manifest: &Manifest, host: &LocalMachine) -> Option<String> {
+    let rules = manifest.study.profile.as_ref()?;
+    let text = || std::fs::read_to_string(host.root.path("/proc/kallsyms")).unwrap_or_default();
+    (rules.from == SamplingSide::Outside).then(|| perflab_stacks::select_kallsyms(&text()))
+}
+
 /// Why the profile that a study asks for cannot be taken.
 pub(crate) fn check_profile(manifest: &Manifest, host: &LocalMachine) -> Option<Refusal> {
     let rules = manifest.study.profile.as_ref()?;
+    if rules.from == SamplingSide::Outside {
+        let error = perflab_observe::profiler::read_kernel_symbols(&host.root).err()?;
+        return Some(Refusal { what: format!("[profile]: {error}"), hint: String::new() });
+    }
     let checked = perflab_observe::profiler::check_stack_sampling(
         &host.root,
         profile_scope(rules),
-        rules.frequency.into(),
+        rules.sampling_frequency().into(),
     );
     checked.err().map(|error| Refusal { what: format!("[profile]: {error}"), hint: String::new() })
 }

@@ -18,6 +18,7 @@
 //! | `boot_round`, `targets`, `open_slot` | one launch of the targets; their connections; the slot that is being carried out |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
 //! | [`clock_offset`] | how another machine's clock relates to ours |
+//! | `guest_sampling` | guests sampled from outside while they run an iteration |
 //! | `report_validation`, `stack_merge`, `incoming_trace` | what targets report, checked; their stacks merged, their traces put together |
 //! | [`agent`], `agent_run`, `framed_reports` | perflab inside a target |
 //! | `agent_worker` | the orders of a run carried out one by one, on whatever machine |
@@ -40,6 +41,7 @@ mod execution_place;
 pub mod execution_records;
 mod executor;
 mod framed_reports;
+mod guest_sampling;
 mod host_target;
 mod incoming_trace;
 mod iteration_trace;

@@ -35,6 +35,7 @@ impl OverheadMeter {
             ticks: monitors.ticks,
             late_ticks: monitors.late,
             lost_ticks: monitors.lost,
+            guest_stops: None,
         }
     }
 }
@@ -45,7 +46,7 @@ pub(crate) fn start_monitors(manifest: &Manifest, root: &Root, sink: Sender<RunE
     Sampler::start(intervals, root.clone(), sink)
 }
 
-/// Adds what another perflab of the run used; how long the run lasted is this one's to say.
+/// Adds what another perflab of the run used; how long the run lasted, and how guests were stopped, is this one's to say.
 pub(crate) fn add_overhead(sum: &mut Overhead, other: &Overhead) {
     sum.cpu.0 = sum.cpu.0.saturating_add(other.cpu.0);
     sum.monitors_cpu.0 = sum.monitors_cpu.0.saturating_add(other.monitors_cpu.0);

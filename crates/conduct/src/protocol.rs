@@ -277,6 +277,13 @@ pub enum AgentReport {
     Event(RunEvent),
     /// A part of the file that a tracer wrote in the iteration that is going on; the parts follow one another.
     TraceFile(TraceFilePart),
+    /// A part of what is needed of its kernel's symbols to sample it from outside; before [`BarrierPoint::First`].
+    KernelSymbols {
+        /// lines of its /proc/kallsyms
+        text: String,
+        /// whether nothing follows
+        last: bool,
+    },
     /// The answer to a rehearsal: when the waiting ended.
     Woke {
         /// CLOCK_MONOTONIC of the agent

@@ -137,6 +137,7 @@ impl RunState<'_> {
         self.stream.send_phase(RunPhase::Finish)?;
         let mut overhead = begun.meter.overhead(&watched);
         add_overhead(&mut overhead, &self.cost);
+        overhead.guest_stops = self.cost.guest_stops;
         self.stream.send(RunEventKind::Ended { status, overhead })?;
         Ok((status, undone.left))
     }

@@ -139,6 +139,14 @@ pub enum GuestError {
         /// why
         reason: String,
     },
+    /// Its processors cannot be sampled from outside.
+    #[error("guest {name} cannot be sampled from outside: {source}")]
+    NotSampled {
+        /// the guest
+        name: String,
+        /// what its kernel lacks
+        source: perflab_stacks::SampledKernelError,
+    },
     /// A file of the guest's cannot be written or read.
     #[error("{path}: {source}")]
     File {
@@ -175,6 +183,7 @@ impl Classify for GuestError {
             | GuestError::Late { .. }
             | GuestError::Failed { .. }
             | GuestError::Monitor { .. } => ErrorClass::Unexpected,
+            GuestError::NotSampled { source, .. } => source.class(),
             GuestError::File { source, .. } => source.class(),
             GuestError::Kernel(error) => error.class(),
             GuestError::Initramfs(error) => error.class(),

@@ -13,11 +13,13 @@
 //! | [`mod@boot`] | from a machine to a guest that is ready, with a deadline that knows how loaded the host is |
 //! | [`running_guest`] | a running guest, its console log, and the list of all of them |
 //! | `qmp` | QEMU's monitor: questions, and pinning of virtual processors |
+//! | `gdb_stub`, [`ProcessorSampler`] | QEMU's debugger's port; sampling a guest's processors from outside |
 //! | [`vsock`] | the second way to an agent, beside virtio-serial |
 //! | [`init_protocol`], `init`, `init_root` | perflab as the first process: its orders, its work, its file systems |
 
 pub mod boot;
 mod error;
+mod gdb_stub;
 mod init;
 pub mod init_protocol;
 mod init_root;
@@ -32,6 +34,7 @@ mod kernel_sources;
 mod kernel_step;
 pub mod machine;
 mod portable_program;
+mod processor_sampler;
 mod qemu_command_line;
 mod qmp;
 mod root_share;
@@ -56,6 +59,7 @@ pub use machine::{
     GuestRootSource,
 };
 pub use portable_program::find_closure;
+pub use processor_sampler::{ProcessorRecording, ProcessorSampler, RunningProcessorSampler, SampledGuest};
 pub use running_guest::{
     Guest, connect_shell, find_guest, find_panic, find_panic_in, list_guests, read_log_end,
     remove_abandoned_guests, stop_guest,

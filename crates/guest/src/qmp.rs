@@ -51,7 +51,19 @@ impl QmpConnection {
 
     /// Runs one command without arguments; its answer.
     pub(crate) fn execute(&mut self, command: &str) -> Result<Value, GuestError> {
-        let text = format!("{}\n", json!({ "execute": command }));
+        self.execute_json(&json!({ "execute": command }))
+    }
+
+    /// Runs one line as a person would type it at the monitor; what it prints.
+    pub(crate) fn execute_line(&mut self, line: &str) -> Result<String, GuestError> {
+        let arguments = json!({ "command-line": line });
+        let said =
+            self.execute_json(&json!({ "execute": "human-monitor-command", "arguments": arguments }))?;
+        Ok(said.as_str().unwrap_or_default().to_owned())
+    }
+
+    fn execute_json(&mut self, command: &Value) -> Result<Value, GuestError> {
+        let text = format!("{command}\n");
         self.stream
             .get_mut()
             .write_all(text.as_bytes())

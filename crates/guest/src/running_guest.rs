@@ -21,6 +21,7 @@ use tempfile::TempDir;
 
 use crate::error::GuestError;
 use crate::machine::{Accelerator, ChosenAccelerator};
+use crate::processor_sampler::SampledGuest;
 use crate::qmp::QmpConnection;
 use crate::vsock::GuestVsock;
 
@@ -78,6 +79,12 @@ impl Guest {
             Some(vsock) => Ok(vsock.accept_call(|| true)?.into()),
             None => Ok(UnixStream::connect(self.socket_path("agent"))?.into()),
         }
+    }
+
+    /// What a sampler of its processors needs of it.
+    pub fn sampled(&self) -> SampledGuest {
+        let folder = self.folder.as_ref().map_or_else(PathBuf::new, |folder| folder.path().to_owned());
+        SampledGuest { name: self.record.name.clone(), folder, cpus: self.record.cpus }
     }
 
     /// The socket of its virtual console.

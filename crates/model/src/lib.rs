@@ -83,8 +83,8 @@ pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos, Ratio};
 pub use refusal::Refusal;
 pub use run::{
-    ClockOffset, FORMAT_VERSION, IterationRecord, Manifest, Outcome, Overhead, RunRecord, RunStatus,
-    TargetRecord, TargetVariantRecord,
+    ClockOffset, FORMAT_VERSION, GuestStops, IterationRecord, Manifest, Outcome, Overhead, RunRecord,
+    RunStatus, TargetRecord, TargetVariantRecord,
 };
 pub use run_data::{RunData, RunDataError};
 pub use scalar::Scalar;

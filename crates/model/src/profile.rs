@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Unit;
 use crate::quantity::Nanos;
+use crate::run::GuestStops;
 use crate::stack::{CommId, FrameId, NodeId, StackFrame, StackNode, StackSample};
 
 /// Samples of one iteration, with the frames, nodes and command names that no earlier batch of the run has.
@@ -79,6 +80,9 @@ pub struct ProfileSummary {
     pub unreadable: u64,
     /// What taking these samples cost the sampler: CPU time of its reader; 0 for imports.
     pub cost: Nanos,
+    /// How a guest was stopped for these samples, where they were taken from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_stops: Option<GuestStops>,
     /// Kernel symbols that rule tables asked for, where they are there.
     pub anchors: Vec<SymbolAnchor>,
 }

@@ -65,6 +65,37 @@ pub struct Overhead {
     pub late_ticks: u64,
     /// Ticks that could not be taken at all, their time being over.
     pub lost_ticks: u64,
+    /// How guests were stopped to be sampled from outside, all together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_stops: Option<GuestStops>,
+}
+
+/// How guests were stopped to be sampled from outside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestStops {
+    /// How often.
+    pub stops: u64,
+    /// For how long, altogether.
+    pub stopped: Nanos,
+    /// The time of the iterations that were sampled, stops included.
+    pub sampled: Nanos,
+}
+
+impl GuestStops {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: GuestStops) -> GuestStops {
+        GuestStops {
+            stops: self.stops.saturating_add(other.stops),
+            stopped: Nanos(self.stopped.0.saturating_add(other.stopped.0)),
+            sampled: Nanos(self.sampled.0.saturating_add(other.sampled.0)),
+        }
+    }
+
+    /// The share of the time that guests were stopped.
+    pub fn stopped_share(self) -> f64 {
+        self.stopped.seconds() / self.sampled.seconds().max(1e-9)
+    }
 }
 
 /// One point of time on two clocks, so that monotonic times can be dated.

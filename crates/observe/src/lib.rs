@@ -58,7 +58,7 @@ pub use kernel_log::{KernelLog, NewKernelRecords};
 pub use kvm_probe::{KvmSpeed, probe_kvm_speed};
 pub use monitor::{Monitor, MonitorReading, all_monitors, find_monitor, open_monitor};
 pub use mounts::{device_node, disk_below, is_disk_device, is_rotational, partition_of_device};
-pub use overhead::{ProcessUsage, explain_absence, process_usage, thread_wait_time};
+pub use overhead::{ProcessUsage, explain_absence, process_usage, thread_cpu_time, thread_wait_time};
 pub use realtime_priority::RealtimeGuard;
 pub use root::{Root, read_boot_id};
 pub use sampler::Sampler;

@@ -26,7 +26,7 @@ pub fn process_usage() -> ProcessUsage {
 }
 
 /// CPU time of the calling thread so far.
-pub(crate) fn thread_cpu_time() -> Nanos {
+pub fn thread_cpu_time() -> Nanos {
     clock::read_clock(ClockId::ThreadCPUTime)
 }
 

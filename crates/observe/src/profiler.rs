@@ -273,7 +273,7 @@ fn read_until_stopped(
 ///
 /// # Errors
 /// [`ProfileError::Names`] where they are hidden.
-fn read_kernel_symbols(root: &Root) -> Result<KernelSymbols, ProfileError> {
+pub fn read_kernel_symbols(root: &Root) -> Result<KernelSymbols, ProfileError> {
     let text = std::fs::read_to_string(root.path("/proc/kallsyms")).unwrap_or_default();
     Ok(KernelSymbols::parse(text)?)
 }

@@ -3,7 +3,7 @@
 use perflab_model::fact_table;
 use perflab_model::quantity::{format_quantity, format_share};
 use perflab_model::untrusted_text::escape_controls_in_line;
-use perflab_model::{Case, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus};
+use perflab_model::{Case, GuestStops, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus};
 
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer::run_display_name;
@@ -87,9 +87,11 @@ fn overhead_text(overhead: &Overhead) -> String {
         0 => "–".into(),
         wall => format_share(cpu.0 as f64 / wall as f64),
     };
+    let stops =
+        overhead.guest_stops.map(|stops| format!("; {}", guest_stops_text(stops))).unwrap_or_default();
     format!(
         "Cost of perflab itself over {}, settings applied to settings undone: {} of one CPU (monitors {}), {} ticks, {} late, {} \
-         lost; {} resident at most, {} written to the end",
+         lost; {} resident at most, {} written to the end{stops}",
         format_quantity(overhead.wall.seconds(), "s"),
         share(overhead.cpu),
         share(overhead.monitors_cpu),
@@ -98,6 +100,17 @@ fn overhead_text(overhead: &Overhead) -> String {
         overhead.lost_ticks,
         format_quantity(overhead.peak_rss as f64, "bytes"),
         format_quantity(overhead.bytes_written as f64, "bytes"),
+    )
+}
+
+/// How guests were stopped for their profile: `1500 stops for samples from outside held guests for 1.2 % of 30 s`.
+#[must_use]
+pub fn guest_stops_text(stops: GuestStops) -> String {
+    format!(
+        "{} stops for samples from outside held guests for {} of {}",
+        stops.stops,
+        format_share(stops.stopped_share()),
+        format_quantity(stops.sampled.seconds(), "s")
     )
 }
 

@@ -59,6 +59,13 @@ impl Classify for KernelSymbolsError {
     }
 }
 
+impl KernelSymbol {
+    /// Where it begins.
+    pub(crate) fn start(self) -> u64 {
+        self.start
+    }
+}
+
 impl KernelSymbols {
     /// Reads a text of the form of /proc/kallsyms.
     ///
@@ -117,6 +124,21 @@ impl KernelSymbols {
         let is_plain = |symbol: &&KernelSymbol| !self.symbol_name(**symbol).starts_with("__pi_");
         let found = same.iter().find(is_plain).or(same.first()).copied();
         found.filter(|symbol| address - symbol.start < LONGEST)
+    }
+
+    /// From where to where a function's code is, if it lasts to the next one.
+    pub(crate) fn range_of(&self, symbol: KernelSymbol) -> (u64, u64) {
+        let after = self.symbols.partition_point(|other| other.start <= symbol.start);
+        let next = self.symbols.get(after).map_or(u64::MAX, |next| next.start);
+        (symbol.start, next.min(symbol.start.saturating_add(LONGEST)))
+    }
+
+    /// Where `count` functions are, spread over the kernel; modules' are left out.
+    pub(crate) fn spread_ranges(&self, count: usize) -> Vec<(u64, u64)> {
+        let own = self.symbols.iter().filter(|symbol| self.symbol_module(**symbol).is_none());
+        let own: Vec<KernelSymbol> = own.copied().collect();
+        let step = own.len().div_ceil(count.max(1)).max(1);
+        own.into_iter().step_by(step).map(|symbol| self.range_of(symbol)).collect()
     }
 
     /// A function's name.

@@ -13,6 +13,8 @@
 //! | `stack_converter`, `address_space` | the converter: samples and chains of addresses to stacks |
 //! | `unwind` | stacks from copies of memory (`--call-graph dwarf`) |
 //! | `live_recording` | [`LiveProfile`]: recordings of `observe`, named |
+//! | `sampled_kernel`, `kernel_unwind`, `orc_tables` | kernel stacks of stopped processors, from registers and memory |
+//! | `processor_samples` | [`ProcessorProfile`]: samples of stopped processors, named |
 //! | `kernel_symbols`, `user_symbols`, `recorded_machine` | names of addresses, and whose symbols fit |
 //! | `watched_file` | files of watched programs, opened so that nobody can do harm by them |
 //! | `profile_selection` | [`ProfileSelection`]: what of a profile is written |
@@ -26,16 +28,20 @@ mod firefox;
 mod folded;
 pub mod imported_profile;
 mod kernel_symbols;
+mod kernel_unwind;
 mod live_recording;
+mod orc_tables;
 mod perf_data;
 mod perf_file;
 mod perf_layout;
 mod perf_records;
 mod perf_script;
 mod pprof;
+mod processor_samples;
 pub mod profile_format;
 mod profile_selection;
 mod recorded_machine;
+mod sampled_kernel;
 mod speedscope;
 mod stack_converter;
 #[cfg(test)]
@@ -48,10 +54,13 @@ pub use firefox::write_firefox;
 pub use folded::write_folded;
 pub use imported_profile::{ImportedProfile, ProfileNote, ProfilePosition, ProfileRemark, StacksError};
 pub use kernel_symbols::{KernelSymbols, KernelSymbolsError};
+pub use kernel_unwind::{KernelMemory, StackEnd, StoppedRegisters, UnwoundStack};
 pub use live_recording::{LiveProfile, MappedFile, PerfRecording, RecordedProcess};
 pub use pprof::write_pprof;
+pub use processor_samples::{ProcessorProfile, ProcessorSample};
 pub use profile_format::{ProfileFormat, read_profile_file};
 pub use profile_selection::ProfileSelection;
 pub use recorded_machine::SymbolOptions;
+pub use sampled_kernel::{SampledKernel, SampledKernelError, SampledStack, select_kallsyms};
 pub use speedscope::write_speedscope;
 pub use stack_converter::{StackConverter, SymbolSources};

@@ -142,6 +142,16 @@ impl StackConverter {
         self.samples.push(StackSample { at, cpu, pid, tid, comm, leaf, count, weight });
     }
 
+    /// Takes a sample of a task of which only the name is known.
+    pub(crate) fn add_named_sample(&mut self, raw: AddressSample, comm: &str, chain: &[u64]) {
+        let space = self.tasks.address_space(-1);
+        let leaf = self.cached_stack(-1, &space, chain);
+        let comm = self.weaver.intern_comm(comm);
+        let (count, weight) = (1, raw.period);
+        let AddressSample { at, cpu, pid, tid, .. } = raw;
+        self.samples.push(StackSample { at, cpu, pid, tid, comm, leaf, count, weight });
+    }
+
     /// The user's part of a stack, from a copy of its memory: a mark and addresses, innermost first. Without the
     /// recorded machine's files it is the instruction alone.
     pub(crate) fn unwind(&mut self, pid: Option<i32>, copied: CopiedStack<'_>) -> Vec<u64> {

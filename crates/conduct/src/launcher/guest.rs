@@ -5,7 +5,7 @@ use std::path::Path;
 
 use perflab_guest::{
     AcceleratorRequest, BootOptions, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode,
-    GuestRootSource, GuestWork, boot_guest, read_log_end,
+    GuestRootSource, GuestWork, SampledGuest, boot_guest, read_log_end,
 };
 use perflab_model::study::{AcceleratorChoice, AgentChannel, GuestDiskSpec, NumaNodeSpec, TargetSpec};
 use perflab_model::{Bytes, StopRequest};
@@ -34,6 +34,10 @@ impl AgentHandle for GuestAgent {
         drop(guest);
         let text = read_log_end(&console, MOST);
         format!("{}\n{}", self.how, String::from_utf8_lossy(&text))
+    }
+
+    fn sampled_guest(&self) -> Option<SampledGuest> {
+        self.guest.as_ref().map(Guest::sampled)
     }
 }
 

@@ -306,11 +306,14 @@ pub enum DiskKind {
 }
 
 /// `[profile]`: sample call stacks, kernel and user, while each iteration runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProfileSpec {
-    /// Samples a second on each CPU. A sample costs some microseconds: 999 is a good choice, 4999 is felt.
-    pub frequency: u32,
+    /// Samples a second on each CPU: 499 where none are given, 50 from outside. A sample costs some microseconds (999 is a good
+    /// choice, 4999 is felt); one from outside stops the guest for some tenths of a millisecond.
+    pub frequency: Option<u32>,
+    /// From where samples are taken.
+    pub from: SamplingSide,
     /// Whose stacks.
     pub scope: ProfileScope,
     /// A process that runs already, instead of a scope.
@@ -323,12 +326,36 @@ pub struct ProfileSpec {
 impl ProfileSpec {
     /// The highest `frequency`, in samples a second.
     pub const HIGHEST_FREQUENCY: u32 = 50_000;
+
+    /// The same from outside: beyond it a guest is stopped for most of its time.
+    pub const HIGHEST_FREQUENCY_OUTSIDE: u32 = 1_000;
+
+    /// Samples a second.
+    pub fn sampling_frequency(&self) -> u32 {
+        let usual = if self.from == SamplingSide::Outside { 50 } else { 499 };
+        self.frequency.unwrap_or(usual)
+    }
+
+    /// The highest `frequency` from where samples are taken.
+    pub fn highest_frequency(&self) -> u32 {
+        match self.from {
+            SamplingSide::Inside => Self::HIGHEST_FREQUENCY,
+            SamplingSide::Outside => Self::HIGHEST_FREQUENCY_OUTSIDE,
+        }
+    }
 }
 
-impl Default for ProfileSpec {
-    fn default() -> Self {
-        ProfileSpec { frequency: 499, scope: ProfileScope::System, pid: None, symbols: Vec::new() }
-    }
+/// From where stacks are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SamplingSide {
+    /// by the kernel that the workload runs on: with the processor's counters where it has them, else by a clock that is blind
+    /// while interrupts are off
+    #[default]
+    Inside,
+    /// by this host, which stops the guest that the workload runs in: what runs with interrupts off is seen; functions of
+    /// processes have no names
+    Outside,
 }
 
 /// Whose stacks are sampled, or whose pages are traced.

@@ -32,7 +32,7 @@ pub(crate) mod workload_spec;
 pub use crate::toml_source::TomlSource;
 pub use document::{
     DiskKind, DiskModel, IoTraceSpec, LostTargetPolicy, MetricChoice, ProfileScope, ProfileSpec, RunRules,
-    ScratchDisk, SlotOrder, Study, study_json_schema,
+    SamplingSide, ScratchDisk, SlotOrder, Study, study_json_schema,
 };
 pub use factor::{Factor, FactorLevel};
 pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};

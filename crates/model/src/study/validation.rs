@@ -5,7 +5,9 @@ use std::ops::Bound;
 
 use crate::problem::Problem;
 use crate::quantity::{Bytes, QuantityError, Ratio};
-use crate::study::document::{DiskKind, DiskModel, SlotOrder, Study};
+use crate::study::document::{
+    DiskKind, DiskModel, ProfileScope, ProfileSpec, SamplingSide, SlotOrder, Study,
+};
 use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
 use crate::study::study_list::StudyList;
@@ -99,17 +101,43 @@ pub fn stopping_rule_problems(study: &Study) -> Vec<Problem> {
 
 fn profile_problems(study: &Study, found: &mut Vec<Problem>) {
     let Some(profile) = &study.profile else { return };
-    let highest = crate::study::document::ProfileSpec::HIGHEST_FREQUENCY;
-    if !(1..=highest).contains(&profile.frequency) {
+    let highest = profile.highest_frequency();
+    if !(1..=highest).contains(&profile.sampling_frequency()) {
         let message = format!("must be between 1 and {highest} samples a second");
         let problem = Problem::new("profile.frequency", message);
-        found.push(problem.with_hint("499 costs next to nothing, 4999 is felt"));
+        found.push(problem.with_hint(match profile.from {
+            SamplingSide::Inside => "499 costs next to nothing, 4999 is felt",
+            SamplingSide::Outside => "50 costs about a hundredth of the guest's time, 1000 a quarter",
+        }));
+    }
+    if profile.from == SamplingSide::Outside {
+        outside_sampling_problems(study, profile, found);
     }
     if !study.target.is_empty() && profile.pid.is_some() {
         let problem = Problem::new("profile.pid", "names a process of this host, and this study has targets");
         found.push(
             problem.with_hint("profile the workload (`scope = \"workload\"`), or everything in the targets"),
         );
+    }
+}
+
+/// What cannot be where guests are sampled from outside.
+fn outside_sampling_problems(study: &Study, profile: &ProfileSpec, found: &mut Vec<Problem>) {
+    let key = "profile.from";
+    if study.target.is_empty() {
+        let problem =
+            Problem::new(key, "there is no guest to sample from outside: this study runs on this host");
+        found.push(problem.with_hint("add `[target.guest]` with `kind = \"vm\"`, or leave `from` out"));
+    }
+    for (name, _) in study.target.iter().filter(|(_, target)| target.kind != TargetKind::Vm) {
+        let message =
+            format!("target `{name}` is no guest that perflab starts, and cannot be sampled from outside");
+        let hint = "leave `from` out, so that its own kernel samples, or make it `kind = \"vm\"`";
+        found.push(Problem::new(key, message).with_hint(hint));
+    }
+    if profile.scope == ProfileScope::Workload {
+        let problem = Problem::new("profile.scope", "from outside, all that a guest does is sampled");
+        found.push(problem.with_hint("leave `scope` out; samples have the names of their tasks"));
     }
 }
 

@@ -11,7 +11,7 @@ use perflab_model::{IterationRecord, Manifest, Nanos, Outcome, RunEventKind, Run
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_present::facts::{machine_facts_grid, run_difference_grid};
 use perflab_present::fairness;
-use perflab_present::run_overview::iteration_grid;
+use perflab_present::run_overview::{guest_stops_text, iteration_grid};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
@@ -148,9 +148,10 @@ pub fn overhead_line(manifest: &Manifest) -> String {
         return "perflab's own cost: unknown (it is recorded when a run ends)".into();
     }
     let share = format_share(own.cpu.seconds() / own.wall.seconds().max(1e-9));
+    let stops = own.guest_stops.map(|stops| format!("; {}", guest_stops_text(stops))).unwrap_or_default();
     format!(
         "perflab's own cost over {} (settings applied to settings undone; writing the tables comes after): {} of CPU ({share} \
-         of one), {} for monitors; {} ticks, {} late, {} lost",
+         of one), {} for monitors; {} ticks, {} late, {} lost{stops}",
         own.wall, own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
     )
 }

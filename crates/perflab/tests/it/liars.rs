@@ -47,6 +47,7 @@ while True:
     elif "prepare" in order: say({"reached": {"before": order["prepare"]["index"]}})
     elif "start" in order:
         index, at, started = order["start"]["index"], now(), True
+        if lie == "symbols": say({"kernel-symbols": {"text": "ffffffff81000000 T _stext\n", "last": True}})
         if lie == "stacks":
             tell({"stacks": {"slot": index, "frames": [{"name": "x", "kind": "kernel"}], "nodes": [[None, 0]], "comms": ["c"],
                 "samples": [[1, 1, 1, 1, 0, 0, most, most]] * 2}})
@@ -98,6 +99,14 @@ fn a_profile_that_no_target_can_have_is_not_stored() {
     let shares = laboratory.run(&["flame", "shares"]);
     assert_eq!(shares.code, Some(2), "{}", shares.err);
     insta::assert_snapshot!(shares.stable_err(), @"error: case 0 of run RUN has no call stacks: record some with `perflab flame record` or a study's [profile]");
+}
+
+#[test]
+fn symbols_that_nobody_asked_for_end_a_target() {
+    let laboratory = Sandbox::new();
+    let ended = run_against_lying_agent(&laboratory, "symbols");
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    assert!(ended.err.contains("target liar was lost"), "{}", ended.err);
 }
 
 #[test]

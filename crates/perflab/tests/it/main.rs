@@ -40,6 +40,7 @@ mod libvirt;
 mod newcomer;
 mod options;
 mod outputs;
+mod outside;
 mod placement;
 mod plot;
 mod prefetch;

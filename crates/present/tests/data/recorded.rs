@@ -158,6 +158,7 @@ fn recorded_manifest(slots: &[Vec<String>]) -> Manifest {
             ticks: 774,
             late_ticks: 3,
             lost_ticks: 0,
+            guest_stops: None,
         },
     }
 }
