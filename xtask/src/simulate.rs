@@ -20,6 +20,7 @@ const TRUTH: Simulation = Simulation { name: "truth", package: "perflab-analyze"
 const DECIDED: Simulation =
     Simulation { name: "decided", package: "perflab-analyze", example: "decided_table" };
 const GUARD: Simulation = Simulation { name: "guard", package: "perflab-stats", example: "guard_table" };
+const BISECT: Simulation = Simulation { name: "bisect", package: "perflab-analyze", example: "bisect_table" };
 
 /// Runs that the guard's flat series live for.
 const GUARD_LIFE: &str = "500";
@@ -40,8 +41,8 @@ pub fn simulate_tables(arguments: &[String]) -> Result<bool> {
         }
     }
     let is_chosen = |simulation: &Simulation| table.as_deref().is_none_or(|name| name == simulation.name);
-    if ![TRUTH, GUARD, DECIDED].iter().any(is_chosen) {
-        bail!("there is no such table; there are `truth`, `guard` and `decided`");
+    if ![TRUTH, GUARD, DECIDED, BISECT].iter().any(is_chosen) {
+        bail!("there is no such table; there are `truth`, `guard`, `decided` and `bisect`");
     }
     let commit = reliability::tested_commit()?;
     let mut holds = true;
@@ -50,6 +51,9 @@ pub fn simulate_tables(arguments: &[String]) -> Result<bool> {
     }
     if is_chosen(&DECIDED) {
         holds &= simulate_decided_table(&seed, repetitions, &commit)?;
+    }
+    if is_chosen(&BISECT) {
+        holds &= simulate_bisect_table(&seed, repetitions)?;
     }
     if is_chosen(&TRUTH) {
         holds &= simulate_truth_table(&seed, repetitions, &commit)?;
@@ -64,6 +68,17 @@ fn simulate_guard_table(seed: &str, repetitions: u32) -> Result<bool> {
     let (worst, _) = worst.with_context(|| format!("the simulation names no worst cell:\n{tables}"))?;
     GUARD.write(&tables)?;
     Ok(read_number(worst)? <= 5.0)
+}
+
+/// Half as many histories as other tables have experiments; at most one walk in twenty ends at a wrong commit, and a fixed number of
+/// boots a commit takes more of them.
+fn simulate_bisect_table(seed: &str, repetitions: u32) -> Result<bool> {
+    let tables = BISECT.run(&[seed, &(repetitions / 2).to_string()])?;
+    let read = tables.lines().find_map(read_bisect_line);
+    let [wrong, boots, fixed] =
+        read.with_context(|| format!("the simulation has no last line:\n{tables}"))?;
+    BISECT.write(&tables)?;
+    Ok(read_number(wrong)? <= 5.0 && read_number(boots)? < read_number(fixed)?)
 }
 
 /// Half as many experiments as other tables have: each is looked at dozens of times.
@@ -137,6 +152,13 @@ fn read_worst_line(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("Worst cell ")?.strip_suffix(" %.")?.split_once(" %, mean ")
 }
 
+/// `Wrong in 0.6 % with 549 boots, confirmation included; a fixed number takes 2682.`
+fn read_bisect_line(line: &str) -> Option<[&str; 3]> {
+    let (wrong, rest) = line.strip_prefix("Wrong in ")?.split_once(" % with ")?;
+    let (boots, rest) = rest.split_once(" boots, confirmation included; a fixed number takes ")?;
+    Some([wrong, boots, rest.strip_suffix('.')?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +181,7 @@ mod tests {
     fn the_worst_cells_are_read_from_what_the_simulation_says() {
         assert_eq!(read_worst_line("Worst cell 4.2 %, mean 1.3 %."), Some(("4.2", "1.3")));
         assert_eq!(read_worst_line("| normal | 1.0 |"), None);
+        let line = "Wrong in 0.6 % with 549 boots, confirmation included; a fixed number takes 2682.";
+        assert_eq!(read_bisect_line(line), Some(["0.6", "549", "2682"]));
     }
 }

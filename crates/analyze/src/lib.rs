@@ -10,6 +10,7 @@
 //! | [`compare`] | what changed between runs, or between the levels of a factor? |
 //! | `factorial_effect` | one effect of two factors, and what it is estimated from |
 //! | [`interaction`] | what do two factors do together? |
+//! | [`bisection`] | which commit changed a metric, and what is measured next? |
 //! | [`benchstat`], [`lkp`], [`mmtests`] | what would those tools print for the same data? |
 //! | [`monitor_lines`], `value_grid` | how did a monitor's column move, by run, row and level? values over two things |
 //! | [`monitor_metric`] | how does a monitor's series compare, like a metric? |
@@ -57,6 +58,7 @@
 //! ```
 
 pub mod benchstat;
+pub mod bisection;
 mod block_owner;
 mod command_times;
 pub mod compare;
