@@ -32,7 +32,7 @@ cargo xtask long fuzz [--seconds N] [--only TARGET] [--again] [--no-table]
                      fuzz every decoder of foreign bytes (600 s each), count into docs/reliability.md
 cargo xtask long mutants [--count N] [--seed N] [--only SAMPLE]
                      change the code at random places (200 a sample), count into docs/reliability.md what the tests catch
-cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard]
+cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard|decided|bisect]
                      make the table of truth of docs/statistics.md again (2,000 experiments a cell)";
 
 fn main() -> ExitCode {

@@ -25,6 +25,7 @@ use crate::laboratory::study::StudyArgs;
 use crate::laboratory::vm::{LaunchArgs, TerminalArgs, VmArgs};
 use crate::laboratory::workload::WorkloadArgs;
 use crate::measure::bench::BenchArgs;
+use crate::measure::bisect::BisectArgs;
 use crate::measure::reproduce::ReproduceArgs;
 use crate::measure::run::RunArgs;
 use crate::measure::watch::WatchArgs;
@@ -42,6 +43,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<BenchArgs>("bench", Measure),
     VerbEntry::new::<WatchArgs>("watch", Measure),
     VerbEntry::new::<ReproduceArgs>("reproduce", Measure),
+    VerbEntry::new::<BisectArgs>("bisect", Measure),
     VerbEntry::new::<CompareArgs>("compare", See),
     VerbEntry::new::<ReportArgs>("report", See),
     VerbEntry::new::<PlotArgs>("plot", See),
@@ -166,6 +168,7 @@ const WITH_SHORT: &[&str] = &["compare"];
 
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[
+    "bisect",
     "report",
     "export",
     "show --output",

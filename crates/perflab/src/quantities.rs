@@ -15,6 +15,11 @@ pub fn parse_margin(text: &str) -> Result<Ratio, QuantityError> {
     Ratio::parse_within(text, 0.0..1.0)
 }
 
+/// The error of a whole search: above 0 % and below 50 %.
+pub fn parse_error(text: &str) -> Result<Ratio, QuantityError> {
+    Ratio::parse_within(text, (Excluded(0.0), Excluded(0.5)))
+}
+
 /// How many iterations: at least one.
 pub fn parse_iterations(text: &str) -> Result<u32, String> {
     match text.parse() {
@@ -69,6 +74,7 @@ mod tests {
             assert!(matches!(parse("0.6"), Err(QuantityError::NoUnit { .. })));
         }
         assert!(parse_confidence("50%").is_err() && parse_confidence("100%").is_err());
+        assert!(parse_error("5%").is_ok() && parse_error("0%").is_err() && parse_error("50%").is_err());
         assert!(parse_margin("0%").is_ok() && parse_goal("0%").is_err() && parse_slowdown("0%").is_err());
         assert_eq!(parse_block_size("4KiB").ok(), Some(Bytes(4096)));
         assert!(parse_block_size("3KiB").is_err() && parse_block_size("4096").is_err());

@@ -8,8 +8,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bisection::StepEstimate;
-
 /// The most commits of a block: all orders of them are looked at.
 pub const MOST_IN_BLOCK: usize = 4;
 
@@ -18,6 +16,24 @@ const CLIP: f64 = 2.0;
 
 /// The share of the evidence that is not staked: one block takes away no more than this leaves.
 const NOT_STAKED: f64 = 0.05;
+
+/// The size of the step from good to bad, and of the noise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepEstimate {
+    /// How much larger bad values are, in units of the values.
+    pub step: f64,
+    /// The standard deviation of a value within its block.
+    pub noise: f64,
+    /// Differences that the step is known from.
+    pub pairs: usize,
+}
+
+impl StepEstimate {
+    /// The step in standard errors of its estimate.
+    pub fn significance(&self) -> f64 {
+        self.step / (self.noise * (2.0 / self.pairs as f64).sqrt())
+    }
+}
 
 /// Commits that were measured once each in drawn order, and their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

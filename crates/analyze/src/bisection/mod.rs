@@ -21,9 +21,8 @@ mod noise_estimate;
 mod step_choice;
 mod walk;
 
-pub use block_evidence::MeasuredBlock;
+pub use block_evidence::{MeasuredBlock, StepEstimate};
 pub use candidates::CulpritCandidates;
-pub use noise_estimate::StepEstimate;
 pub use step_choice::BisectionCosts;
 pub use walk::{
     Bisection, BisectionEnd, BisectionError, BisectionOptions, BisectionPurpose, BisectionStep, BlameRange,

@@ -2,7 +2,7 @@
 
 use perflab_stats::{median, robust_sd};
 
-use crate::bisection::{CulpritCandidates, MeasuredBlock};
+use crate::bisection::{CulpritCandidates, MeasuredBlock, StepEstimate};
 
 /// Two commits are taken for equal, or for a step apart, from this probability on.
 const SURE: f64 = 0.95;
@@ -13,55 +13,37 @@ const FARTHEST: f64 = 3.0;
 /// A noise that is not seen, as with a clock's ticks, is taken for this share of the step.
 const LEAST_NOISE: f64 = 0.02;
 
-/// The size of the step from good to bad, and of the noise.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StepEstimate {
-    /// How much larger bad values are, in units of the values.
-    pub step: f64,
-    /// The standard deviation of a value within its block.
-    pub noise: f64,
-    /// Differences that the step is known from.
-    pub pairs: usize,
-}
-
-impl StepEstimate {
-    /// Of all blocks, by who is the culprit most likely. `None` before there are two differences of the ends.
-    pub fn of_blocks(blocks: &[MeasuredBlock], candidates: &CulpritCandidates) -> Option<Self> {
-        let (mut steps, mut equals) = (Vec::new(), Vec::new());
-        for block in blocks {
-            let pairs = block.commits.windows(2).zip(block.values.windows(2));
-            for (commits, values) in pairs {
-                let ([first, second], [before, behind]) = (commits, values) else { continue };
-                let between = candidates.probability_between(*first, *second);
-                let is_ends = *first == 0 && *second == candidates.bad();
-                if is_ends || between > SURE {
-                    steps.push(behind - before);
-                } else if between < 1.0 - SURE {
-                    equals.push(behind - before);
-                }
-            }
-            // Both ends with something between them.
-            if let ([0, .., last], [good, .., bad]) = (&*block.commits, &*block.values)
-                && block.commits.len() > 2
-                && *last == candidates.bad()
-            {
-                steps.push(bad - good);
+/// The step and the noise of all blocks, by who is the culprit most likely. `None` before there are two differences of the ends.
+pub fn estimate_step(blocks: &[MeasuredBlock], candidates: &CulpritCandidates) -> Option<StepEstimate> {
+    let (mut steps, mut equals) = (Vec::new(), Vec::new());
+    for block in blocks {
+        let pairs = block.commits.windows(2).zip(block.values.windows(2));
+        for (commits, values) in pairs {
+            let ([first, second], [before, behind]) = (commits, values) else { continue };
+            let between = candidates.probability_between(*first, *second);
+            let is_ends = *first == 0 && *second == candidates.bad();
+            if is_ends || between > SURE {
+                steps.push(behind - before);
+            } else if between < 1.0 - SURE {
+                equals.push(behind - before);
             }
         }
-        if steps.len() < 2 {
-            return None;
+        // Both ends with something between them.
+        if let ([0, .., last], [good, .., bad]) = (&*block.commits, &*block.values)
+            && block.commits.len() > 2
+            && *last == candidates.bad()
+        {
+            steps.push(bad - good);
         }
-        let step = robust_mean(&steps);
-        let deviations: Vec<f64> = steps.iter().map(|one| one - step).chain(equals).collect();
-        let noise = robust_spread(&deviations, steps.len()) / std::f64::consts::SQRT_2;
-        let least = (LEAST_NOISE * step.abs()).max(f64::MIN_POSITIVE.sqrt());
-        Some(StepEstimate { step, noise: noise.max(least), pairs: steps.len() })
     }
-
-    /// The step in standard errors of its estimate.
-    pub fn significance(&self) -> f64 {
-        self.step / (self.noise * (2.0 / self.pairs as f64).sqrt())
+    if steps.len() < 2 {
+        return None;
     }
+    let step = robust_mean(&steps);
+    let deviations: Vec<f64> = steps.iter().map(|one| one - step).chain(equals).collect();
+    let noise = robust_spread(&deviations, steps.len()) / std::f64::consts::SQRT_2;
+    let least = (LEAST_NOISE * step.abs()).max(f64::MIN_POSITIVE.sqrt());
+    Some(StepEstimate { step, noise: noise.max(least), pairs: steps.len() })
 }
 
 /// The mean, far values counting as less far ones.
@@ -91,16 +73,16 @@ mod tests {
         let ends =
             |difference: f64| MeasuredBlock { commits: vec![0, 10], values: vec![1.0, 1.0 + difference] };
         let blocks = [1.9, 2.1, 2.0, 1.8, 2.2, 2.0, 50.0].map(ends);
-        let found = StepEstimate::of_blocks(&blocks, &candidates).unwrap();
+        let found = estimate_step(&blocks, &candidates).unwrap();
         assert!((found.step - 2.0).abs() < 0.2 && found.noise < 0.5, "{found:?}");
         assert_eq!(found.pairs, 7);
-        assert_eq!(StepEstimate::of_blocks(&blocks[..1], &candidates), None);
+        assert_eq!(estimate_step(&blocks[..1], &candidates), None);
     }
 
     #[test]
     fn values_without_noise_are_still_bet_on() {
         let blocks = [0, 1].map(|_| MeasuredBlock { commits: vec![0, 3], values: vec![1.0, 2.0] });
-        let found = StepEstimate::of_blocks(&blocks, &CulpritCandidates::new(3)).unwrap();
+        let found = estimate_step(&blocks, &CulpritCandidates::new(3)).unwrap();
         assert_eq!(found.noise, LEAST_NOISE);
     }
 }

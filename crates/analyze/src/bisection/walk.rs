@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_stats::{IntervalEstimate, ShiftSequence};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bisection::block_evidence::MOST_IN_BLOCK;
+use crate::bisection::noise_estimate::estimate_step;
 use crate::bisection::step_choice::StepQuestion;
 use crate::bisection::{BisectionCosts, CulpritCandidates, MeasuredBlock, StepEstimate};
 
@@ -25,7 +27,7 @@ const STRICTER: f64 = 10.0;
 const MOST_RETURNS: usize = 2;
 
 /// Blocks of a confirmation: the fewest that an interval of 95 % takes, and the most.
-const CONFIRMATION_BLOCKS: (usize, usize) = (8, 200);
+const CONFIRMATION_BLOCKS: (usize, usize) = (8, 100);
 
 /// What bounds a walk.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,8 +55,16 @@ pub enum BisectionError {
     UnusableOptions,
 }
 
+impl Classify for BisectionError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            BisectionError::UnusableBlock | BisectionError::UnusableOptions => ErrorClass::Unexpected,
+        }
+    }
+}
+
 /// Why commits are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BisectionPurpose {
     /// Whether good and bad differ, and by how much.
@@ -208,6 +218,11 @@ impl Bisection {
         self.options.costs = costs;
     }
 
+    /// A change of the ends that is smaller is none; in units of the values, which may be known only with the first ones.
+    pub fn set_margin(&mut self, margin: f64) {
+        self.options.margin = margin;
+    }
+
     /// A commit that is built.
     pub fn mark_built(&mut self, commit: usize) {
         self.built.insert(commit);
@@ -246,7 +261,7 @@ impl Bisection {
             }
             self.blocks.push(block.clone());
         }
-        self.known = StepEstimate::of_blocks(&self.blocks, &self.candidates);
+        self.known = estimate_step(&self.blocks, &self.candidates);
         self.draw_conclusions();
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Verbs that measure: a study, or a command made into one.
 
 pub mod bench;
+pub mod bisect;
+pub mod bisection;
 pub mod command_study;
 pub mod command_words;
 pub(crate) mod event_consumers;

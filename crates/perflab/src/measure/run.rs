@@ -323,7 +323,7 @@ fn get_missing_kernels(context: &App, manifest: &Manifest) -> Result<(), Failure
 }
 
 /// Has what runs ended should this process be killed.
-fn start_execution_guard() -> Option<ExecutionGuard> {
+pub fn start_execution_guard() -> Option<ExecutionGuard> {
     let command = std::env::current_exe().map(|own| {
         let mut command = Command::new(own);
         command.arg("execution-guard");

@@ -21,6 +21,7 @@ use perflab_present::report::{SECTIONS, render_report};
 use crate::app::{self, App};
 use crate::failure::{Exit, Failure, UsageError};
 use crate::laboratory::noise::FACTOR as NOISE;
+use crate::measure::bisection::commit_runs::LABEL as BISECTION;
 use crate::output_path::OutputPath;
 use crate::quantities::parse_margin;
 use crate::see::confirmation::{CONFIRMATION, ConfirmedSides, confirm_alarms};
@@ -338,14 +339,16 @@ pub struct HistorySelection {
 
 impl HistorySelection {
     /// Whether a run takes part: one that is still recorded does not. A study is named by its title, its file, or that without
-    /// folder and ending. Runs that measure old and new, or one thing twice, are no part of a series unless their label is asked for.
+    /// folder and ending. Runs that measure old and new, one thing twice, or commits that are bisected, are no part of a series unless their label is asked for.
     fn includes_run(&self, run: &RunSummary) -> bool {
         let file = run.study_file.as_str();
         let base = file.rsplit('/').next().unwrap_or(file);
         let names = [run.title.as_str(), file, base, base.trim_end_matches(".toml")];
         run.status != RunStatus::Running
             && match (&self.label, run.label.as_deref()) {
-                (None, own) => own != Some(CONFIRMATION) && own != Some(NOISE),
+                (None, own) => {
+                    own.is_none_or(|own| own != CONFIRMATION && own != NOISE && !own.starts_with(BISECTION))
+                }
                 (Some(label), own) => own == Some(label.as_str()),
             }
             && self.study.as_deref().is_none_or(|study| names.contains(&study))

@@ -9,6 +9,7 @@ use crate::laboratory::Sandbox;
 
 /// Verbs that print no result of their own, or that another test runs where there is what they need.
 const TESTED_ELSEWHERE: &[(&str, &str)] = &[
+    ("bisect", "its own tests ask for its JSON"),
     ("vm boot", "prints what the command prints"),
     ("vm shell", "is a shell"),
     ("vm stop", "needs a guest"),

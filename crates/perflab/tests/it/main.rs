@@ -7,6 +7,7 @@ mod bad_input;
 mod bad_values;
 mod bench;
 mod beside;
+mod bisect;
 mod caches;
 mod channels;
 mod circles;
