@@ -6,12 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::kernel::{KernelError, KernelImage};
+use crate::kernel::{KernelError, KernelImage, SourceIdentity};
 use crate::kernel_build::KernelOrder;
 use crate::kernel_cache::{cached_kernel, list_cached_kernels};
 use crate::kernel_package::fetch_package;
 use crate::kernel_recipe::{KernelRecipe, KernelRecipes, KernelSource, SourceOrigin};
-use crate::kernel_sources::list_revisions;
+use crate::kernel_sources::{identify_sources, list_revisions};
 use crate::kernel_step::KernelListener;
 
 /// A recipe, and which sources it is meant for.
@@ -102,6 +102,14 @@ impl KernelRequest {
             (None, _, None) => return Err(KernelError::NeedsTree { recipe: self.recipe.name.clone() }),
         };
         Ok(Some(origin))
+    }
+
+    /// What its sources are; nothing where only getting them tells, or of a package.
+    ///
+    /// # Errors
+    /// The tree or the revision is not there.
+    pub fn sources(&self, tell: &mut KernelListener<'_>) -> Result<Option<SourceIdentity>, KernelError> {
+        self.origin()?.map_or(Ok(None), |origin| identify_sources(&origin, tell))
     }
 
     /// The kernel, where the cache has it.

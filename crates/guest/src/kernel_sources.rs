@@ -194,10 +194,21 @@ impl BorrowedRepository {
             }
             command
         };
-        run_command(with_arguments(git(), &["add", "-A", "."]), None)?;
+        let head = git_objects(&whole).and_then(|_| resolve_revision(&whole, "HEAD").ok());
+        match &head {
+            // What is tracked counts, ignored or not; what is not tracked counts unless it is ignored.
+            Some(head) => {
+                run_command(with_arguments(git(), &["read-tree", "-m", &head.id]), None)?;
+                run_command(with_arguments(git(), &["add", "-A", "."]), None)?;
+            }
+            // Distributions ship sources whose list of what to ignore is everything.
+            None => {
+                let all = ["add", "-A", "-f", "--", ".", ":!*.o", ":!*.a", ":!*.ko", ":!*.cmd", ":!vmlinux*"];
+                run_command(with_arguments(git(), &all), None)?;
+            }
+        }
         let tree = run_command(with_arguments(git(), &["write-tree"]), None)?.trim().to_owned();
         let commit = run_command(with_arguments(git(), &["commit-tree", "-m", "as it is", &tree]), None)?;
-        let head = git_objects(folder).and_then(|_| resolve_revision(folder, "HEAD").ok());
         let place = folder.display().to_string();
         let identity = match head {
             Some(head) => SourceIdentity { changed: head.id != tree, id: tree, place, ..head },

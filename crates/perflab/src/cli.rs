@@ -26,6 +26,7 @@ use crate::laboratory::vm::{LaunchArgs, TerminalArgs, VmArgs};
 use crate::laboratory::workload::WorkloadArgs;
 use crate::measure::bench::BenchArgs;
 use crate::measure::bisect::BisectArgs;
+use crate::measure::patch::PatchArgs;
 use crate::measure::reproduce::ReproduceArgs;
 use crate::measure::run::RunArgs;
 use crate::measure::watch::WatchArgs;
@@ -42,6 +43,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<RunArgs>("run", Measure),
     VerbEntry::new::<BenchArgs>("bench", Measure),
     VerbEntry::new::<WatchArgs>("watch", Measure),
+    VerbEntry::new::<PatchArgs>("patch", Measure),
     VerbEntry::new::<ReproduceArgs>("reproduce", Measure),
     VerbEntry::new::<BisectArgs>("bisect", Measure),
     VerbEntry::new::<CompareArgs>("compare", See),

@@ -6,6 +6,7 @@ pub mod bisection;
 pub mod command_study;
 pub mod command_words;
 pub(crate) mod event_consumers;
+pub mod patch;
 pub(crate) mod progress;
 pub mod reproduce;
 pub mod run;

@@ -59,11 +59,20 @@ pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> Result<(), 
         context.print_conclusion(&line)?;
     }
     context.note(format!("run: {} in {}", run.short_id(), context.archive_path().display()));
-    if !no_report {
-        let path = default_page_path(context, run, ".html")?;
-        write_report(&path, &data)?;
-        context.note(format!("report: {path}"));
-    }
+    if no_report { Ok(()) } else { write_page(context, run, &data) }
+}
+
+/// Writes the page of one run where pages go, and says where.
+pub fn write_run_report(context: &App, run: &RunDir) -> Result<(), Failure> {
+    let side = ComparisonSide { name: run.short_id().to_owned(), runs: vec![run.read_record()?] };
+    let comparisons = compare_by_every_factor(&context.archive()?, &side)?;
+    write_page(context, run, &report_data(std::slice::from_ref(run), comparisons)?)
+}
+
+fn write_page(context: &App, run: &RunDir, data: &ReportData) -> Result<(), Failure> {
+    let path = default_page_path(context, run, ".html")?;
+    write_report(&path, data)?;
+    context.note(format!("report: {path}"));
     Ok(())
 }
 

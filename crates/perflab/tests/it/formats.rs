@@ -14,6 +14,7 @@ const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("vm shell", "is a shell"),
     ("vm stop", "needs a guest"),
     ("kernel fetch", "needs the network"),
+    ("patch", "needs a tree and guests; its own test has them"),
     ("kernel build", "its own tests build"),
     ("kernel diff", "tests of kernels compare two"),
     ("slab record", "needs root"),

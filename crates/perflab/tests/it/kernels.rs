@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::interrupted::wait_for_condition;
 use crate::laboratory::{CommandOutput, Sandbox};
+use crate::vm::GuestSandbox;
 
 /// Takes the same arguments as Linux's, and compiles two files out of tree.
 const MAKEFILE: &str = r#"
@@ -46,6 +47,8 @@ impl Trees {
         }
         trees.write("tree/Makefile", MAKEFILE);
         trees.write("tree/Kbuild", "");
+        // As Debian's sources have it: what is tracked is built all the same.
+        trees.write("tree/.gitignore", "/*\n");
         trees.write("tree/mm/Makefile", "");
         trees.write("tree/mm/slub.c", "int slub(void)\n{\n\treturn 1;\n}\n");
         trees.write("tree/fs/file.c", "int file(void)\n{\n\treturn 1;\n}\n");
@@ -82,7 +85,7 @@ impl Trees {
 
     /// Commits the tree as it is, under a tag.
     fn commit(&self, tag: &str) {
-        self.git(&["add", "-A"]);
+        self.git(&["add", "-A", "-f"]);
         self.git(&["commit", "-qm", &format!("as {tag} has it")]);
         self.git(&["tag", tag]);
     }
@@ -275,4 +278,62 @@ fn two_builds_at_once_compile_once_and_a_killed_one_is_gone_on_with() {
     let kernels = fs::read_dir(trees.path("cache/kernels")).unwrap().map(|entry| entry.unwrap().file_name());
     let kept: Vec<_> = kernels.filter(|name| name.to_string_lossy().contains('@')).collect();
     assert_eq!(kept.len(), 1, "{kept:?}");
+}
+
+/// The tree's makefile puts a distribution's kernel where it would compile one: what is tried is the way from two revisions to
+/// guests that boot them, and to a text.
+#[test]
+fn a_patch_is_measured_from_its_tree_to_a_text_for_the_list() {
+    let test = "a_patch_is_measured_from_its_tree_to_a_text_for_the_list";
+    let Some(guests) = GuestSandbox::new(test) else { return };
+    let trees = Trees::new();
+    let cloud = perflab_guest::find_kernel("debian-cloud", None).unwrap();
+    let makefile = MAKEFILE.split("\t@mkdir -p $(O)/arch").next().unwrap().to_owned()
+        + "\t@mkdir -p $(O)/arch/x86/boot; cp $(CLOUD_IMAGE) $(O)/arch/x86/boot/bzImage; cat $^ > $(O)/vmlinux; echo > $(O)/System.map\n"
+        + "modules:\nmodules_install:\n\t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules; cp -r $(CLOUD_MODULES) $(INSTALL_MOD_PATH)/lib/modules\n"
+        + &MAKEFILE[MAKEFILE.find("$(O)/%.o:").unwrap()..];
+    trees.write("tree/Makefile", &makefile);
+    trees.git(&["init", "-q"]);
+    trees.commit("v1");
+    let recipe = trees.write_recipe("mine", "options = [\"CONFIG_VIRTIO_CONSOLE=m\"]");
+    let tree = trees.path("tree").display().to_string();
+    let study = trees.laboratory.write_study(
+        "s.toml",
+        "run = { iterations = 1, warmup = 0 }\n[workload.memory-bandwidth]\nparameters = { size = \"1MiB\" }\n\
+         [target.guest]\nkind = \"vm\"\nkernel = \"debian-cloud\"\nroot = \"bare\"\nmemory = \"512MiB\"\n",
+    );
+    let patch = |more: &[&str]| {
+        let words = ["patch", &tree, "--study", &study, "--recipe", &recipe, "--no-report"];
+        let mut command = trees.command(&[&words[..], more].concat());
+        command.env("XDG_RUNTIME_DIR", guests.home()).env("CLOUD_IMAGE", &cloud.image);
+        let output = command.env("CLOUD_MODULES", cloud.modules.as_ref().unwrap()).output().unwrap();
+        crate::laboratory::to_command_output(output)
+    };
+    // One commit, and nothing changed.
+    let refused = patch(&[]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    let refused = patch(&["--base", "HEAD"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    trees.write("tree/mm/slub.c", "int slub(void)\n{\n\treturn 2;\n}\n");
+    let mail = trees.path("mail.txt");
+    let measured = patch(&["--boots", "2", "--format", "json", "--mail", &mail.display().to_string()]);
+    assert_eq!(measured.code, Some(0), "{}", measured.err);
+    let compared: Value = serde_json::from_str(&measured.out).unwrap();
+    let compared = compared.as_array().map_or(&compared, |all| &all[0]);
+    assert_eq!((&compared["by"], &compared["baseline"]), (&"kernel".into(), &"base".into()));
+    assert!(!compared["rows"].as_array().unwrap().is_empty());
+    // The text names the commit that both stand on, and fits into a mail.
+    let text = fs::read_to_string(mail).unwrap();
+    let head = trees.git(&["rev-parse", "--short=12", "HEAD"]);
+    assert_eq!(text.matches(&head).count(), 2, "{text}");
+    let longest = text.lines().map(|line| line.chars().count()).max();
+    assert!(longest <= Some(72 + study.len()), "{text}");
+    let run: Value =
+        serde_json::from_slice(&fs::read(trees.laboratory.only_run().join("run.json")).unwrap()).unwrap();
+    let facts = |variant: usize| &run["variants"][variant]["targets"][0]["facts"];
+    let commits: std::collections::BTreeSet<&str> =
+        (0..2).map(|variant| facts(variant)["kernel.commit"]["value"].as_str().unwrap()).collect();
+    let commit = trees.git(&["rev-parse", "HEAD"]);
+    assert_eq!(commits.into_iter().collect::<Vec<_>>(), [commit.as_str(), &format!("{commit}+")]);
+    guests.assert_nothing_is_left();
 }
