@@ -75,6 +75,8 @@ mod io_coverage;
 mod io_published;
 mod io_stacked;
 mod io_use;
+mod kernel_log;
+mod kernel_log_rows;
 pub mod lkp;
 mod machine_activity;
 pub mod method_description;
@@ -135,6 +137,10 @@ pub use io_use::{
     DirectoryUse, DiskRegion, FileIoUse, IoInterval, reads_by_directory, reads_by_file, reads_over_disk,
     reads_over_time,
 };
+pub use kernel_log::{
+    KernelLogPart, KernelLogsOfRuns, compare_kernel_logs, compare_kernel_logs_of_levels, kernel_troubles,
+};
+pub use kernel_log_rows::{KernelLogComparison, KernelLogCount, KernelLogRow};
 pub use machine_activity::{MachineActivity, machine_activity};
 pub use method_description::MethodDescription;
 pub use monitor_lines::{

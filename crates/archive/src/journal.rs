@@ -185,6 +185,8 @@ pub struct JournalReader {
     reader: Box<dyn BufRead + Send>,
     line: Vec<u8>,
     only: Option<&'static [&'static str]>,
+    /// What the head of a selected line has in it.
+    only_with: Option<Vec<u8>>,
     damaged: u64,
 }
 
@@ -196,12 +198,20 @@ impl JournalReader {
 
     /// Reads lines from anywhere; `path` is for messages.
     pub fn from_reader(path: &Path, reader: Box<dyn BufRead + Send>) -> Self {
-        JournalReader { path: path.into(), reader, line: Vec::new(), only: None, damaged: 0 }
+        JournalReader { path: path.into(), reader, line: Vec::new(), only: None, only_with: None, damaged: 0 }
     }
 
     /// Leaves out all events but those of these kinds, without parsing them.
     pub(crate) fn select_kinds(self, kinds: &'static [&'static str]) -> Self {
         JournalReader { only: Some(kinds), ..self }
+    }
+
+    /// Leaves out all outputs but those of one name, most of them without parsing them. Names that JSON escapes are looked for by
+    /// whoever reads.
+    fn select_outputs_of(self, name: &str) -> Self {
+        let is_plain = name.bytes().all(|c| c.is_ascii_alphanumeric() || b" -_.".contains(&c));
+        let only_with = is_plain.then(|| format!("\"name\":\"{name}\"").into_bytes());
+        JournalReader { only_with, ..self.select_kinds(&[kind::OUTPUT]) }
     }
 
     /// Lines so far that were left out because they are torn or damaged.
@@ -253,7 +263,12 @@ impl JournalReader {
 
     fn is_selected(&self) -> bool {
         let Some(kinds) = self.only else { return true };
+        let has = |text: &Vec<u8>| {
+            let head = self.line.get(..self.line.len().min(NAMED_WITHIN)).unwrap_or_default();
+            head.windows(text.len()).any(|window| window == text.as_slice())
+        };
         event_kind(&self.line).is_none_or(|kind| kinds.contains(&kind))
+            && self.only_with.as_ref().is_none_or(has)
     }
 }
 
@@ -268,6 +283,9 @@ impl Iterator for JournalReader {
         next
     }
 }
+
+/// The name of an output is among so many bytes of its line: only its text behind that is long.
+const NAMED_WITHIN: usize = 512;
 
 /// The kind of event in a line that this crate wrote; `None` where only parsing can tell.
 pub(crate) fn event_kind(line: &[u8]) -> Option<&str> {
@@ -332,7 +350,7 @@ pub(crate) fn list_outputs(
     name: &str,
 ) -> Result<Vec<StoredOutput>, crate::error::ArchiveError> {
     let mut found = Vec::new();
-    for event in events.select_kinds(&[kind::OUTPUT]) {
+    for event in events.select_outputs_of(name) {
         let RunEvent { target, what, .. } = event?;
         if let RunEventKind::Output { slot, name: by, text } = what
             && by == name

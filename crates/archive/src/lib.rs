@@ -77,4 +77,4 @@ pub use retention::{PrunedRuns, RetentionPolicy};
 pub use run_dir::RunDir;
 pub use run_id::new_run_id;
 pub use run_summary::RunSummary;
-pub use stored_run::StoredRun;
+pub use stored_run::{StoredRun, TARGET_OUTPUT};

@@ -11,7 +11,7 @@ use crate::error::ArchiveError;
 use crate::run_dir::RunDir;
 
 /// The log in which targets' output beside their streams is kept.
-const TARGET_OUTPUT: &str = "agent";
+pub const TARGET_OUTPUT: &str = "agent";
 
 /// A run's directory with its record; the other parts are read when they are asked for.
 #[derive(Debug)]

@@ -123,7 +123,13 @@ impl<'a> SlotExecutor<'a> {
         let scope = plan::expression_scope(&manifest.study, &manifest.facts)
             .map_err(|problem| ConductError::Refused(vec![preflight::refusal_of_value(&problem.message)]))?;
         let is_kept = manifest.study.kernel_log;
-        let kernel_log = is_kept.then(|| KernelLog::open_at_end(&host.root).ok()).flatten();
+        let kernel_log = is_kept.then(|| KernelLog::open_at_end(&host.root)).transpose();
+        let kernel_log = kernel_log.or_else(|error| {
+            // Whoever compares must know that what is missing may have been printed.
+            let text = format!("{}: {error}]\n", RunEventKind::KERNEL_LOG_UNREAD);
+            stream.send(RunEventKind::Output { slot: None, name: RunEventKind::KERNEL_LOG.into(), text })?;
+            Ok::<_, ConductError>(None)
+        })?;
         Ok(SlotExecutor {
             host,
             manifest,

@@ -29,6 +29,9 @@ pub struct RunEvent {
 impl RunEventKind {
     /// What the lines of the kernel's log are called among what was printed during a run.
     pub const KERNEL_LOG: &str = "kernel log";
+
+    /// How an output of that name begins that only says that the log cannot be read.
+    pub const KERNEL_LOG_UNREAD: &str = "[perflab: the kernel's log cannot be read";
 }
 
 impl RunEvent {

@@ -7,11 +7,12 @@ use std::thread;
 
 use perflab_analyze::monitor_metric::{kernel_averages, monitor_readings, summarise_monitor};
 use perflab_analyze::{
-    AnalysisOptions, AnalyzeError, CaseCondition, Comparison, ComparisonSide, MethodDescription, VerdictRow,
+    AnalysisOptions, AnalyzeError, CaseCondition, Comparison, ComparisonSide, KernelLogPart,
+    KernelLogsOfRuns, MethodDescription, VerdictRow, compare_kernel_logs, compare_kernel_logs_of_levels,
 };
 use perflab_archive::run_id::shortest_prefixes;
-use perflab_archive::{Archive, ArchiveError, RunDir};
-use perflab_model::RunRecord;
+use perflab_archive::{Archive, ArchiveError, RunDir, StoredOutput, TARGET_OUTPUT};
+use perflab_model::{RunEventKind, RunRecord, RunStatus, fact_table};
 
 use crate::failure::{Failure, UsageError};
 
@@ -128,6 +129,40 @@ fn other_runs_of_study(archive: &Archive, sides: &[ComparisonSide]) -> Vec<RunRe
 fn side_name(selector: &str, runs: &[RunRecord]) -> String {
     let label = runs.first().filter(|_| runs.len() == 1).and_then(|run| run.manifest.label.clone());
     label.unwrap_or_else(|| selector.to_owned())
+}
+
+/// What kernels printed during runs, where that was kept; consoles where an iteration failed, which may be of a kernel's end.
+pub fn read_kernel_logs(runs: &[RunDir]) -> Result<KernelLogsOfRuns, Failure> {
+    let mut logs = KernelLogsOfRuns::new();
+    for run in runs {
+        let manifest = run.manifest()?;
+        if !manifest.study.kernel_log || manifest.facts.value(&fact_table::IMPORT_KIND).is_some() {
+            continue;
+        }
+        let part = |is_console: bool| {
+            move |output: StoredOutput| KernelLogPart { slot: output.slot, text: output.text, is_console }
+        };
+        let mut parts: Vec<KernelLogPart> =
+            run.list_outputs(RunEventKind::KERNEL_LOG)?.into_iter().map(part(false)).collect();
+        if manifest.status != RunStatus::Finished {
+            parts.extend(run.list_outputs(TARGET_OUTPUT)?.into_iter().map(part(true)));
+        }
+        logs.insert(manifest.id, parts);
+    }
+    Ok(logs)
+}
+
+/// Adds what kernels printed to a comparison of sides, or of levels within one.
+pub fn add_kernel_log(comparison: &mut Comparison, sides: &[ComparisonSide], logs: &KernelLogsOfRuns) {
+    comparison.kernel_log = match (&comparison.by, sides) {
+        (Some(factor), [side]) => {
+            let levels: Vec<String> =
+                std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect();
+            compare_kernel_logs_of_levels(side, factor, &levels, logs)
+        }
+        (Some(_), _) => None,
+        (None, sides) => compare_kernel_logs(sides, logs),
+    };
 }
 
 /// The factors of which the runs of a side have several levels, sorted.

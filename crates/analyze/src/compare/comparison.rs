@@ -18,6 +18,7 @@ use crate::compare::compared_part::PartComparison;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::failures::{FailureComparison, VerdictBasis};
 use crate::compare::run_differences::FactDifference;
+use crate::kernel_log_rows::KernelLogComparison;
 use crate::method_description::MethodDescription;
 
 /// Version of the shape of [`Comparison`] as JSON; it goes up when an old reader would misread it.
@@ -50,6 +51,9 @@ pub struct Comparison {
     /// How the numbers came about; who writes JSON adds them as sentences.
     #[serde(skip)]
     pub notes: Vec<MethodDescription>,
+    /// What the kernel printed, where runs kept that; whoever reads runs adds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_log: Option<KernelLogComparison>,
     /// Whether metrics were chosen by name or kind: a table then folds none of them away.
     #[serde(skip)]
     pub chosen: bool,

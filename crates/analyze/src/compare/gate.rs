@@ -3,12 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use perflab_formats::kernel::kernel_log::KernelTrouble;
 use perflab_model::Ratio;
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::named::Named;
 
 use crate::compare::comparison::{Comparison, Verdict, VerdictRow};
 use crate::compare::diagnostic::RowFlag;
 use crate::compare::failures::VerdictBasis;
+use crate::kernel_log_rows::KernelLogRow;
 
 /// What is not acceptable: any of its rules.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,12 +32,13 @@ struct GateRule {
 enum GateTerm {
     Verdict(Verdict),
     Missing,
+    KernelLog(Option<KernelTrouble>),
 }
 
 /// A text that is no gate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a condition: {reason}; write for example worse, worse:2%, unclear or worse:2%,missing"
+    "`{text}` is not a condition: {reason}; write for example worse, worse:2%, unclear, kernel-log:any or worse:2%,missing"
 )]
 pub struct GateParseError {
     text: String,
@@ -70,6 +74,11 @@ impl FromStr for Gate {
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, rule) in self.rules.iter().enumerate() {
+            if let GateTerm::KernelLog(kind) = rule.term {
+                let comma = if index > 0 { "," } else { "" };
+                write!(f, "{comma}{KERNEL_LOG}{}", kind.map_or(ANY, KernelTrouble::name))?;
+                continue;
+            }
             let term = GATE_TERMS.iter().find(|(_, term)| *term == rule.term).map_or("", |(word, _)| *word);
             write!(f, "{}{term}", if index > 0 { "," } else { "" })?;
             if rule.beyond > 0.0 {
@@ -84,12 +93,27 @@ fn parse_limit(text: &str) -> Result<f64, String> {
     Ratio::parse(text).map(|limit| limit.0).map_err(|error| error.to_string())
 }
 
+/// How conditions about the kernel's log begin.
+const KERNEL_LOG: &str = "kernel-log:";
+
+/// Any kind of trouble.
+const ANY: &str = "any";
+
 impl GateRule {
     fn parse(text: &str) -> Result<Self, String> {
+        if let Some(kind) = text.strip_prefix(KERNEL_LOG) {
+            let found = if kind == ANY { Some(None) } else { KernelTrouble::from_name(kind).map(Some) };
+            let kinds =
+                || KernelTrouble::NAMES.iter().map(|(_, name, _)| *name).collect::<Vec<_>>().join(", ");
+            let term = found
+                .ok_or_else(|| format!("`{kind}` is no trouble of the kernel's log: any, {}", kinds()))?;
+            return Ok(GateRule { term: GateTerm::KernelLog(term), beyond: 0.0 });
+        }
         let (word, limit) = text.split_once(':').map_or((text, None), |(word, limit)| (word, Some(limit)));
         let found = GATE_TERMS.iter().find(|(known, _)| *known == word.trim());
         let Some((_, what)) = found else {
-            let words: Vec<&str> = GATE_TERMS.iter().map(|(word, _)| *word).collect();
+            let words: Vec<&str> =
+                GATE_TERMS.iter().map(|(word, _)| *word).chain(["kernel-log:KIND"]).collect();
             return Err(format!("`{}` is none of {}", word.trim(), words.join(", ")));
         };
         let changes = matches!(what, GateTerm::Verdict(Verdict::Better | Verdict::Worse));
@@ -102,6 +126,7 @@ impl GateRule {
 
     fn matches_row(&self, row: &VerdictRow, counts_differing: bool) -> bool {
         match self.term {
+            GateTerm::KernelLog(_) => false,
             GateTerm::Missing => row.flags.contains(&RowFlag::OneSided),
             GateTerm::Verdict(verdict) => {
                 // A change from a baseline of zero has no relative size, and is beyond any; so are failures and tails.
@@ -129,6 +154,28 @@ impl Gate {
         Gate { rules: vec![GateRule { term, beyond: 0.0 }], counts_differing: false }
     }
 
+    /// Whether any of its conditions is about rows, which then need verdicts.
+    #[must_use]
+    pub fn judges_rows(&self) -> bool {
+        self.counts_differing || self.rules.iter().any(|rule| !matches!(rule.term, GateTerm::KernelLog(_)))
+    }
+
+    /// Whether any of its conditions is about the kernel's log.
+    #[must_use]
+    pub fn reads_kernel_log(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule.term, GateTerm::KernelLog(_)))
+    }
+
+    /// Whether it does not accept a kind of trouble.
+    #[must_use]
+    pub fn refuses_trouble(&self, trouble: KernelTrouble) -> bool {
+        let is_hit = |rule: &GateRule| match rule.term {
+            GateTerm::KernelLog(kind) => kind.is_none_or(|kind| kind == trouble),
+            _ => false,
+        };
+        self.rules.iter().any(is_hit)
+    }
+
     /// The gate, for which what differs between two single runs is better or worse, whichever way it goes.
     #[must_use]
     pub fn counting_differing(self) -> Self {
@@ -137,6 +184,15 @@ impl Gate {
 }
 
 impl Comparison {
+    /// The kinds of trouble in the kernel's log that a gate does not accept: those that a candidate has, and not the baseline.
+    #[must_use]
+    pub fn kernel_log_violations(&self, gate: &Gate) -> Vec<&KernelLogRow> {
+        let troubles = self.kernel_log.iter().flat_map(|found| &found.troubles);
+        let is_refused =
+            |row: &&KernelLogRow| row.is_new() && row.trouble.is_some_and(|kind| gate.refuses_trouble(kind));
+        troubles.filter(is_refused).collect()
+    }
+
     /// The rows that a gate does not accept. Where the comparison has primary metrics, only they decide.
     #[must_use]
     pub fn violations(&self, gate: &Gate) -> Vec<&VerdictRow> {

@@ -142,6 +142,7 @@ fn conclude_comparison(
         rows: drafts.into_iter().map(|draft| draft.row).collect(),
         warnings,
         facts: Vec::new(),
+        kernel_log: None,
         chosen: !options.metrics.is_empty(),
     })
 }

@@ -234,7 +234,9 @@ fn level_options(level: &ShareLevelData<'_>, options: &CategoryShareOptions) -> 
 }
 
 fn without_empty_rows(mut level: ShareLevel) -> ShareLevel {
-    level.shares.rows.retain(|row| row.category.is_none() || has_samples(row));
+    let is_kept = |row: &CategoryShareRow| row.category.is_none() || has_samples(row);
+    level.shares.rows.retain(is_kept);
+    level.shares.together.retain(is_kept);
     level
 }
 
@@ -248,7 +250,7 @@ fn row_key(row: &CategoryShareRow) -> RowKey {
 
 /// The rows that any level has samples in, in the order of the rules.
 fn row_keys(levels: &[ShareLevel]) -> IndexSet<RowKey> {
-    let rows = || levels.iter().flat_map(|level| &level.shares.rows);
+    let rows = || levels.iter().flat_map(|level| level.shares.all_rows());
     let used: IndexSet<RowKey> =
         rows().filter(|row| row.category.is_none() || has_samples(row)).map(row_key).collect();
     rows().map(row_key).collect::<IndexSet<_>>().into_iter().filter(|key| used.contains(key)).collect()
@@ -342,7 +344,7 @@ fn compared_row(
     comparison: Option<&Comparison>,
 ) -> Option<ComparedShareRow> {
     let found = |level: &ShareLevel| {
-        let row = level.shares.rows.iter().find(|row| row_key(row) == *key)?;
+        let row = level.shares.all_rows().find(|row| row_key(row) == *key)?;
         measure.estimate(row).map(|(share, unit)| (share, unit.to_owned()))
     };
     let found: Vec<Option<(ShareEstimate, String)>> = levels.iter().map(found).collect();

@@ -99,8 +99,10 @@ pub struct CategoryShares {
     pub iterations: usize,
     /// what intervals are over
     pub repetitions: RepetitionCount,
-    /// operations and their categories
+    /// operations and their categories; all operations together first, where they are few
     pub rows: Vec<CategoryShareRow>,
+    /// the categories of all operations together
+    pub together: Vec<CategoryShareRow>,
     /// operations' samples that end in such a function: name and share of the operations' samples
     pub leaves: Vec<(String, ShareEstimate)>,
     /// what is next to the operations: name, share of all samples, inclusive
@@ -144,6 +146,7 @@ pub fn category_shares(
     coverage.undecided = saturating_sum(tallies.iter().map(|tally| tally.undecided));
     let recognised = saturating_sum(tallies.iter().map(|tally| sum_cells(tally, |_| true).samples));
     coverage.by_name = recognised.saturating_sub(coverage.by_window);
+    let (together, rows) = share_rows(&tallied, rules, options, unit);
     let mut variants: Vec<&str> = found.iter().filter_map(|verdicts| verdicts.variant.as_deref()).collect();
     variants.dedup();
     CategoryShares {
@@ -152,11 +155,20 @@ pub fn category_shares(
         all: sum_amounts(tallies.iter().map(|tally| tally.all)),
         iterations: tallies.len(),
         repetitions: tallied.units.count(),
-        rows: share_rows(&tallied, rules, options, unit),
+        rows,
+        together,
         leaves: leaf_shares(&tallied, rules),
         beside: beside_shares(&tallied, rules),
         coverage,
         unmatched: unmatched_patterns(runs, rules),
+    }
+}
+
+impl CategoryShares {
+    /// All rows, each operation with its categories behind it.
+    pub fn all_rows(&self) -> impl Iterator<Item = &CategoryShareRow> {
+        let (first, others) = self.rows.split_at(usize::from(!self.together.is_empty()).min(self.rows.len()));
+        first.iter().chain(&self.together).chain(others)
     }
 }
 
@@ -172,7 +184,8 @@ pub(crate) fn iteration_shares(
         let slot = piece.summary.slot;
         let alone = [ProfiledRun { slots: Some(vec![slot]), ..run.clone() }];
         let tallied = TalliedIterations::new(&alone, &found, rules, &options);
-        (slot, share_rows(&tallied, rules, &options, piece.summary.unit.0.as_str()))
+        let (together, rows) = share_rows(&tallied, rules, &options, piece.summary.unit.0.as_str());
+        (slot, rows.into_iter().chain(together).collect())
     };
     run.pieces().map(of_piece).collect()
 }
@@ -285,13 +298,14 @@ fn sum_cells(tally: &CategoryTally, requested: impl Fn(&(u8, u8)) -> bool) -> Pr
     sum_amounts(tally.cells.iter().filter(|(cell, _)| requested(cell)).map(|(_, amount)| *amount))
 }
 
-/// A row each for all operations together and each of them, and for each of its categories that has samples.
+/// A row each for all operations together and each of them, and for each of its categories that has samples; in front, those of the
+/// categories of all together.
 fn share_rows(
     tallied: &TalliedIterations,
     rules: &CategoryRules,
     options: &CategoryShareOptions,
     unit: &str,
-) -> Vec<CategoryShareRow> {
+) -> (Vec<CategoryShareRow>, Vec<CategoryShareRow>) {
     let tallies = &tallied.tallies;
     let operations: Vec<(u8, &str)> =
         (0..).zip(rules.operations.iter().map(|one| one.name.as_str())).collect();
@@ -300,24 +314,28 @@ fn share_rows(
         tallies.iter().any(|tally| tally.cells.keys().any(|(operation, _)| *operation == UNRECOGNISED));
     let all_of = operations.into_iter().chain(unrecognised.then_some((UNRECOGNISED, "unrecognised")));
     let mut groups: Vec<(Option<u8>, &str)> = all_of.map(|(at, name)| (Some(at), name)).collect();
-    if (2..4).contains(&rules.operations.len()) {
+    if rules.operations.len() < 4 {
         groups.insert(0, (None, &together));
     }
-    let mut rows = Vec::new();
+    let (mut of_all_together, mut rows) = (Vec::new(), Vec::new());
     for (operation, name) in groups {
         let within = move |cell: &(u8, u8)| operation.is_none_or(|operation| cell.0 == operation);
         rows.push(share_row(tallied, (name, None), (&within, &within), options, unit));
-        for (category, named) in (0..).zip(&rules.categories) {
+        // One operation alone has its categories below itself.
+        let categories =
+            if operation.is_none() && rules.operations.len() < 2 { &[][..] } else { &rules.categories };
+        for (category, named) in (0..).zip(categories) {
             let of = move |cell: &(u8, u8)| within(cell) && cell.1 == category;
             let mut row = share_row(tallied, (name, Some(named.name.clone())), (&of, &within), options, unit);
             let touching = tallies.iter().flat_map(|tally| tally.touching.iter());
             let touching = saturating_sum(touching.filter(|(cell, _)| of(cell)).map(|(_, count)| *count));
             let base = saturating_sum(tallies.iter().map(|tally| sum_cells(tally, within).samples));
             row.touching = (touching > 0).then(|| touching as f64 / base.max(1) as f64);
-            rows.extend((options.empty_rows || row.amount.samples > 0 || touching > 0).then_some(row));
+            let of_group = if operation.is_none() { &mut of_all_together } else { &mut rows };
+            of_group.extend((options.empty_rows || row.amount.samples > 0 || touching > 0).then_some(row));
         }
     }
-    rows
+    (of_all_together, rows)
 }
 
 type CellChoice<'a> = &'a dyn Fn(&(u8, u8)) -> bool;

@@ -434,11 +434,7 @@ pub fn print_shares(context: &App, args: &FlameSharesArgs) -> Result<Exit, Failu
             _ => print_compared_shares(context, args, &group, &rules)?,
         });
     }
-    match &documents[..] {
-        [] => {}
-        [only] => context.print_json(only)?,
-        _ => context.print_json(&documents)?,
-    }
+    documents.iter().try_for_each(|document| context.print_json(document))?;
     Ok(Exit::Fine)
 }
 

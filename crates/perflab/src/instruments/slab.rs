@@ -368,6 +368,7 @@ impl SlabRuns {
 
 /// Slab bytes of two runs, of two groups of repetitions, or of the levels of a factor, cache by cache.
 pub fn compare_slab_bytes(context: &App, args: &SlabCompareArgs) -> Result<Exit, Failure> {
+    args.gate.refuse_kernel_log("slab compare")?;
     let archive = context.archive()?;
     let read = crate::selection::named_runs_or_latest(&args.runs)
         .iter()

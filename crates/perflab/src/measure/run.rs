@@ -6,6 +6,8 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 
 use clap::Args;
+use perflab_analyze::compare::gate::GateParseError;
+use perflab_analyze::{Gate, KernelLogPart, KernelLogRow, kernel_troubles};
 use perflab_archive::RunDir;
 use perflab_conduct::execution_records::end_abandoned_executions;
 use perflab_conduct::{
@@ -17,7 +19,7 @@ use perflab_model::StopRequest;
 use perflab_model::fact_table;
 use perflab_model::quantity::format_quantity;
 use perflab_model::study::{StoppingRule, TargetKind, TomlSource};
-use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunPlan, RunStatus, Study};
+use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunEventKind, RunPlan, RunStatus, Study};
 use perflab_observe::Root;
 use perflab_settings::setting_problems;
 use perflab_workload::{Catalogue, ExecutionGuard};
@@ -52,7 +54,51 @@ pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
     if status != RunStatus::Stopped {
         concluded?;
     }
-    Ok(exit_of_run(context, status, &run))
+    match exit_of_run(context, status, &run) {
+        Exit::Fine => exit_for_kernel_log(args, &run),
+        failed => Ok(failed),
+    }
+}
+
+/// Fails a run whose kernels had trouble that --fail-if names.
+fn exit_for_kernel_log(args: &RunArgs, run: &RunDir) -> Result<Exit, Failure> {
+    let Some(gate) = &args.fail_if else { return Ok(Exit::Fine) };
+    let (record, mut logs) =
+        (run.read_record()?, crate::selection::read_kernel_logs(std::slice::from_ref(run))?);
+    let parts = logs.remove(run.id());
+    let is_unread = |part: &KernelLogPart| part.text.starts_with(RunEventKind::KERNEL_LOG_UNREAD);
+    let troubles = kernel_troubles(&record, parts.as_deref().unwrap_or_default());
+    let refused = |row: &&KernelLogRow| row.trouble.is_some_and(|trouble| gate.refuses_trouble(trouble));
+    let found: Vec<&KernelLogRow> = troubles.iter().filter(refused).collect();
+    for row in &found {
+        let count = row.sides.first().copied().unwrap_or_default();
+        let kind = row.trouble.map(|trouble| trouble.to_string()).unwrap_or_default();
+        let (iterations, of, elsewhere) = (count.iterations, count.of, count.elsewhere);
+        stderr_line!(
+            "perflab: --fail-if {gate}: {kind} in {iterations} of {of} measured iterations and {elsewhere} times between them: {}",
+            row.line
+        );
+    }
+    if !found.is_empty() {
+        return Ok(Exit::Regression);
+    }
+    if parts.is_none_or(|parts| parts.iter().any(is_unread)) {
+        stderr_line!("perflab: --fail-if {gate}: the kernel's log was not kept, or could not be read");
+        return Ok(Exit::NothingJudged);
+    }
+    Ok(Exit::Fine)
+}
+
+/// A condition about the kernel's log: a run by itself has no verdict that another could decide.
+fn parse_kernel_log_gate(text: &str) -> Result<Gate, String> {
+    let gate: Gate = text.parse().map_err(|error: GateParseError| error.to_string())?;
+    match gate.judges_rows() {
+        false => Ok(gate),
+        true => {
+            Err("a run fails by kernel-log:KIND only; verdicts are those of `perflab compare --fail-if`"
+                .into())
+        }
+    }
 }
 
 /// Installs what a study needs, and runs nothing.
@@ -434,6 +480,9 @@ pub struct RunArgs {
     /// Write no report
     #[arg(long)]
     pub no_report: bool,
+    /// Exit with code 5 if the kernel's log tells of this: `kernel-log:warning`, `kernel-log:bug`, `kernel-log:any`
+    #[arg(long, value_name = "CONDITION", value_parser = parse_kernel_log_gate, conflicts_with = "no_monitors")]
+    pub fail_if: Option<Gate>,
 }
 
 impl RunArgs {

@@ -2,8 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use perflab_analyze::{
-    AnalysisOptions, CaseCondition, Comparison, ComparisonSide, RowOrder, SampleStatistic, benchstat,
-    compare_levels, compare_sides, estimate_interactions, lkp, mmtests, recap_comparison,
+    AnalysisOptions, CaseCondition, Comparison, ComparisonSide, Gate, KernelLogsOfRuns, RowOrder,
+    SampleStatistic, benchstat, compare_levels, compare_sides, estimate_interactions, lkp, mmtests,
+    recap_comparison,
 };
 use perflab_present::comparison::{self, OutputFormat};
 
@@ -22,16 +23,25 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
     refuse_ineffective_options(args, context.format)?;
     let named = NamedRuns::resolve(context, &args.runs)?;
     let args = &with_named_runs(args, &named);
+    if args.monitor.is_some() {
+        args.gate.refuse_kernel_log("--monitor")?;
+    }
     let args = &with_versus_as_factor(context, args)?;
     let gate = args.gate.gate();
     let gate = gate.as_ref();
     if args.all_studies {
+        args.gate.refuse_kernel_log("--all-studies")?;
         return compare_all_studies(context, args);
     }
     if let [first, second] = &args.by[..] {
         return compare_two_factors(context, args, [first, second]);
     }
     let (mut comparison, sides) = build_comparison(context, args)?;
+    let has_own_table = args.style == ComparisonStyle::Perflab && !args.ratio && args.stat.is_empty();
+    let reads_log = gate.is_some_and(Gate::reads_kernel_log);
+    if args.monitor.is_none() && (has_own_table || reads_log) {
+        selection::add_kernel_log(&mut comparison, &sides, &compared_kernel_logs(context, args)?);
+    }
     args.sort.into_iter().for_each(|order| comparison.sort_rows(order));
     comparison.notes.extend(
         args.monitor.as_deref().and_then(|name| crate::selection::missing_averages_note(name, &comparison)),
@@ -40,14 +50,20 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
     if args.style == ComparisonStyle::Perflab && args.monitor.is_none() {
         side_fairness_lines(&sides).iter().for_each(|line| context.note(line));
     }
-    let found = gate.map(|gate| comparison.violations(gate).len()).unwrap_or_default();
+    let found =
+        gate.map(|gate| comparison.violations(gate).len() + comparison.kernel_log_violations(gate).len());
+    let found = found.unwrap_or_default();
     if let Some(gate) = gate.filter(|_| found > 0) {
         stderr_line!("perflab: --fail-if {gate}: {found} found");
     }
     args.gate.note_uncounted(context, &comparison);
     let unjudged = comparison.rows.iter().filter(|row| row.verdict_word() == "withheld").count();
     Ok(match found {
-        0 if gate.is_some() && unjudged > 0 => {
+        0 if reads_log && comparison.kernel_log.as_ref().is_none_or(|log| !log.unread.is_empty()) => {
+            stderr_line!("perflab: --fail-if: the kernel's log of a side was not kept, or could not be read");
+            Exit::NothingJudged
+        }
+        0 if gate.is_some_and(Gate::judges_rows) && unjudged > 0 => {
             stderr_line!(
                 "perflab: --fail-if: {unjudged} rows have no verdict: the sides did different things under one name (--across judges them)"
             );
@@ -56,6 +72,17 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
         0 => Exit::Fine,
         _ => Exit::Regression,
     })
+}
+
+/// What kernels printed during all runs that are named.
+fn compared_kernel_logs(context: &App, args: &CompareArgs) -> Result<KernelLogsOfRuns, Failure> {
+    let archive = context.archive()?;
+    let mut runs = Vec::new();
+    let named = if args.by.is_empty() { selectors_baseline_first(args) } else { args.runs.clone() };
+    for name in selection::named_runs_or_latest(&named) {
+        runs.extend(archive.find_runs(&name)?);
+    }
+    selection::read_kernel_logs(&runs)
 }
 
 /// The arguments with files of other tools replaced by the runs that they became.

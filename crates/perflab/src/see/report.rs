@@ -33,7 +33,12 @@ pub fn report_runs(context: &App, args: &ReportArgs) -> Result<Exit, Failure> {
         (None, Some(run)) => default_page_path(context, run, ".html")?,
         (None, None) => OutputPath::File("perflab-report.html".into()),
     };
-    write_report(&path, &report_data(&runs, compare_report_sides(&archive, &sides)?)?)?;
+    let mut comparisons = compare_report_sides(&archive, &sides)?;
+    let logs = crate::selection::read_kernel_logs(&runs)?;
+    for comparison in &mut comparisons {
+        crate::selection::add_kernel_log(comparison, &sides, &logs);
+    }
+    write_report(&path, &report_data(&runs, comparisons)?)?;
     note_written_file(context, "report", &path)?;
     Ok(Exit::Fine)
 }
@@ -41,7 +46,11 @@ pub fn report_runs(context: &App, args: &ReportArgs) -> Result<Exit, Failure> {
 /// After a run: the comparison of each factor on stdout, the report's name on stderr.
 pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> Result<(), Failure> {
     let side = ComparisonSide { name: run.short_id().to_owned(), runs: vec![run.read_record()?] };
-    let comparisons = compare_by_every_factor(&context.archive()?, &side)?;
+    let mut comparisons = compare_by_every_factor(&context.archive()?, &side)?;
+    let logs = crate::selection::read_kernel_logs(std::slice::from_ref(run))?;
+    for comparison in &mut comparisons {
+        crate::selection::add_kernel_log(comparison, std::slice::from_ref(&side), &logs);
+    }
     if comparisons.is_empty() {
         crate::see::show::print_run_overview(context, run)?;
     } else {

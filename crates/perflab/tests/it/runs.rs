@@ -142,6 +142,77 @@ fn the_index_is_checked_and_made_anew() {
     assert_eq!(laboratory.run(&["index", "--check", "--rebuild"]).code, Some(2));
 }
 
+/// The kernel says who dropped its caches; a line that it prints at one level of a factor only stands below the verdicts. A process that
+/// is killed for its memory is trouble.
+#[test]
+fn what_the_kernel_prints_on_one_side_only_is_compared_and_can_fail_root() {
+    let kill = "root=/sys/fs/cgroup/memory; limit=memory.limit_in_bytes; [ -d $root ] || { root=/sys/fs/cgroup; limit=memory.max; \
+                echo +memory > $root/cgroup.subtree_control; }; own=$root/perflab-test-$$; mkdir $own; echo 16M > $own/$limit; \
+                sh -c \"echo \\$\\$ > $own/cgroup.procs; exec dd if=/dev/zero of=/dev/null bs=100M count=1\" 2> /dev/null; rmdir $own";
+    let can_kill = is_root() && {
+        let script = format!("({kill}) 2> /dev/null; dmesg | tail -n 5 | grep -q 'Killed process'");
+        std::process::Command::new("sh").args(["-c", &script]).status().is_ok_and(|status| status.success())
+    };
+    if !can_kill {
+        return skip_test(
+            "what_the_kernel_prints_on_one_side_only",
+            "needs root, memory cgroups and the kernel's log",
+        );
+    }
+    let laboratory = Sandbox::new();
+    let command = serde_json::json!(format!("[ $KILL = no ] || {{ {kill}; }}; true"));
+    let text = format!(
+        "[run]\niterations = 3\nwarmup = 0\n[workload.w]\ncommand = {command}\n[factor.kill]\nkind = \"environment\"\nkey = \"KILL\"\n\
+         levels = [\"no\", \"yes\"]\n"
+    );
+    let study = laboratory.write_study("s.toml", &text);
+    let run = |condition: &str| {
+        laboratory
+            .run(&["run", &study, "--no-report", "--quiet", "--label", condition, "--fail-if", condition])
+            .code
+    };
+    assert_eq!(run("kernel-log:out-of-memory"), Some(5));
+    let found = laboratory.run_json(&["compare", "kernel-log:out-of-memory", "--by", "kill"]);
+    let log = &found["kernel_log"];
+    let trouble = log["troubles"].as_array().unwrap();
+    let of_ours = trouble.iter().find(|row| row["trouble"] == "out-of-memory").unwrap();
+    let counts =
+        [0, 1].map(|side: usize| (&of_ours["sides"][side]["iterations"], &of_ours["sides"][side]["of"]));
+    assert_eq!(counts, [(&0.into(), &3.into()), (&3.into(), &3.into())], "{log}");
+    let is_killed = |row: &serde_json::Value| {
+        row["line"]
+            .as_str()
+            .unwrap()
+            .starts_with("Memory cgroup out of memory: Killed process N (dd) total-vm:NkB")
+    };
+    assert!(log["lines"].as_array().unwrap().iter().any(is_killed), "{log}");
+    let compare = |condition: &str| {
+        let args = ["compare", "kernel-log:out-of-memory", "--by", "kill", "--fail-if", condition];
+        laboratory.run(&args).code
+    };
+    assert_eq!((compare("kernel-log:any"), compare("kernel-log:machine-check")), (Some(5), Some(0)));
+    let reversed = [
+        "compare",
+        "kernel-log:out-of-memory",
+        "--by",
+        "kill",
+        "--baseline",
+        "yes",
+        "--fail-if",
+        "kernel-log:any",
+    ];
+    assert_eq!(laboratory.run(&reversed).code, Some(0), "what the baseline has is not new");
+    assert_eq!(laboratory.run(&["run", &study, "--fail-if", "worse"]).code, Some(2));
+    assert_eq!(laboratory.run(&["run", &study, "--fail-if", "kernel-log:nothing"]).code, Some(2));
+    // What was not kept cannot be judged.
+    let text = format!("kernel-log = false\n{text}");
+    let study = laboratory.write_study("without.toml", &text);
+    let without =
+        ["run", &study, "--no-report", "--quiet", "--label", "without", "--fail-if", "kernel-log:any"];
+    assert_eq!(laboratory.run(&without).code, Some(7));
+    assert_eq!(laboratory.run(&["compare", "without", "--fail-if", "kernel-log:any"]).code, Some(7));
+}
+
 /// The kernel says who dropped its caches.
 #[test]
 fn the_lines_of_the_kernels_log_are_shown_with_their_iterations_root() {

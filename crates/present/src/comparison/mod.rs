@@ -16,6 +16,7 @@ pub(crate) mod benchstat;
 pub(crate) mod document;
 pub(crate) mod grids;
 pub(crate) mod interval_axis;
+mod kernel_log_table;
 pub(crate) mod lkp;
 pub mod mail;
 pub mod mmtests;

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use perflab_analyze::{Comparison, IntervalMeaning, RowFlag, VerdictRow};
 
 use crate::comparison::answer::comparison_answers;
+use crate::comparison::kernel_log_table::KernelLogTable;
 use crate::comparison::shift_chart::{MOST_SHIFT_CHARTS, shift_charts};
 use crate::comparison::verdict_table::{VerdictTable, comparison_heading};
 use crate::diagnostics::{
@@ -50,6 +51,7 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
             });
         }
         blocks.extend(shift_block(comparison));
+        blocks.extend(kernel_log_blocks(comparison));
         blocks.extend(footnotes_block(comparison));
         for (headline, advice, details) in diagnostic_findings(comparison) {
             if shown.insert((headline.clone(), details.clone())) {
@@ -66,6 +68,15 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
         }
     }
     Ok(blocks)
+}
+
+/// What kernels printed on one side only.
+fn kernel_log_blocks(comparison: &Comparison) -> Vec<SectionBlock> {
+    let Some(table) = KernelLogTable::new(comparison) else { return Vec::new() };
+    let notes = table.notes.iter().map(|note| SectionBlock::Hint(format_sentence(note))).collect::<Vec<_>>();
+    let heading = SectionBlock::Heading(format_sentence(&table.heading));
+    let grid = SectionBlock::Grid { caption: table.heading, grid: table.grid };
+    [heading, grid].into_iter().chain(notes).collect()
 }
 
 /// How far each decile moved, row by row.

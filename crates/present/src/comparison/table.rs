@@ -10,6 +10,7 @@ use perflab_analyze::{ChangeScale, Comparison, FailureCount, SideSummary, Verdic
 use crate::comparison::answer::answer_lines;
 use crate::comparison::document::ComparisonDocument;
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
+use crate::comparison::kernel_log_table::KernelLogTable;
 use crate::comparison::mail::short_lines;
 use crate::comparison::row_text::{
     NOTHING, RowText, change_title, comparison_headline, count_verdicts, layout_text, shorten_name,
@@ -103,6 +104,22 @@ fn comparison_table(comparison: &Comparison, width: Option<usize>, on: bool) -> 
     }
     lines.extend(wrap_text(&count_verdicts(comparison), text_width, "", "  "));
     lines.extend(layout_lines(comparison).iter().flat_map(|line| wrap_text(line, text_width, "", "  ")));
+    lines.extend(kernel_log_lines(comparison, text_width, on));
+    lines
+}
+
+/// What kernels printed on one side only.
+fn kernel_log_lines(comparison: &Comparison, text_width: usize, on: bool) -> Vec<String> {
+    let Some(table) = KernelLogTable::new(comparison) else { return Vec::new() };
+    let mut lines = vec![String::new()];
+    lines.extend(wrap_text(&table.heading, text_width, "", "  "));
+    lines.push(String::new());
+    // A table for people has no number that cannot be written.
+    let grid = table.grid.render(OutputFormat::Table, None, on).unwrap_or_default();
+    lines.extend(grid.lines().map(|line| format!("  {line}")));
+    lines.push(String::new());
+    let notes = table.notes.iter().flat_map(|note| wrap_text(note, text_width, "", "  "));
+    lines.extend(notes.map(|line| dim_text(&line, on)));
     lines
 }
 
@@ -166,6 +183,11 @@ fn comparison_markdown(comparison: &Comparison) -> Result<String, GridError> {
         text += &format!("### {subject}\n\n{table}\n");
     }
     text += &format!("{}\n", count_verdicts(comparison));
+    if let Some(table) = KernelLogTable::new(comparison) {
+        let rows = table.grid.render(OutputFormat::Markdown, None, false)?;
+        text += &format!("\n### {}\n\n{rows}\n", grid::escape_markdown(&table.heading));
+        text.extend(table.notes.iter().map(|note| format!("_{}_\n\n", grid::escape_markdown(note))));
+    }
     let notes = diagnostics::flag_footnotes(std::slice::from_ref(comparison));
     let notes: Vec<String> = notes.iter().map(|(letter, meaning)| format!("{letter}: {meaning}")).collect();
     if !notes.is_empty() {

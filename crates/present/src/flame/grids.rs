@@ -14,7 +14,7 @@ pub fn share_grid(shares: &CategoryShares) -> Grid {
     let numbers =
         ["samples", "of all", "of the operation", "touching it", "per operation"].map(GridColumn::right);
     let mut grid = Grid::new(["operation", "category"].map(GridColumn::left).into_iter().chain(numbers));
-    for row in &shares.rows {
+    for row in shares.all_rows() {
         let touching = row.touching.map(|value| ShareEstimate { value: Some(value), interval: None });
         grid.add_row([
             row.operation.as_str().into(),
