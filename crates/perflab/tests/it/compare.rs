@@ -169,7 +169,7 @@ fn fail_if_ends_with_five_and_only_then() {
     let said = laboratory.run(&["compare", "before", "after", "--fail-if", "wors"]);
     assert_eq!(said.code, Some(2));
     insta::assert_snapshot!(said.stable_err(), @r#"
-error: invalid value 'wors' for '--fail-if <VERDICT[:CHANGE]>': `wors` is not a condition: `wors` is none of better, worse, same, unclear, missing; write for example worse, worse:2%, unclear or worse:2%,missing
+error: invalid value 'wors' for '--fail-if <VERDICT[:CHANGE]>': `wors` is not a condition: `wors` is none of better, worse, same, unclear, missing, kernel-log:KIND; write for example worse, worse:2%, unclear, kernel-log:any or worse:2%,missing
 
 For more information, try '--help'.
 "#);
