@@ -145,10 +145,12 @@ fn window_bounds(rules: &CategoryRules, anchors: &[SymbolAnchor]) -> Result<(i64
     Ok((*low, *high))
 }
 
+/// By the kernel's symbol table; where that is not known, by the functions that were seen. A run's profiles share their functions, of
+/// whatever kernel each was.
 fn kernel_variant(profile: &Profile, rules: &CategoryRules, anchors: &[SymbolAnchor]) -> Option<String> {
-    let has = |name: &str| {
-        anchors.iter().any(|anchor| anchor.name == name)
-            || profile.frames.iter().any(|frame| frame.name == name)
+    let has = |name: &str| match anchors {
+        [] => profile.frames.iter().any(|frame| frame.name == name),
+        known => known.iter().any(|anchor| anchor.name == name),
     };
     rules.variants.iter().find(|(_, function)| has(function)).map(|(name, _)| name.clone())
 }

@@ -225,6 +225,24 @@ pub struct FlameDiffArgs {
     pub output: Option<OutputPath>,
 }
 
+impl FlameDiffArgs {
+    /// The levels of a factor of one run, as a table.
+    pub fn of_factor(run: &str, factor: &str) -> Self {
+        FlameDiffArgs {
+            runs: vec![run.to_owned()],
+            by: Some(factor.to_owned()),
+            baseline: None,
+            versus: Vec::new(),
+            case: None,
+            own: false,
+            top: 25,
+            by_command: false,
+            rules: "slab".into(),
+            output: None,
+        }
+    }
+}
+
 /// `perflab flame html`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\

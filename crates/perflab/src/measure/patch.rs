@@ -18,6 +18,7 @@ use perflab_present::comparison::{
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
+use crate::instruments::flame::{FlameDiffArgs, compare_profiles};
 use crate::measure::command_words::quote_toml;
 use crate::measure::run::{self, RunArgs};
 use crate::output_path::OutputPath;
@@ -209,6 +210,14 @@ fn conclude_patch(
         if is_shown {
             args.mail.write(format!("\n{text}").as_bytes())?;
         }
+    }
+    // Where stacks were sampled: which functions moved.
+    if manifest.study.profile.is_some()
+        && status == RunStatus::Finished
+        && context.format == OutputFormat::Table
+    {
+        context.print_text("\n")?;
+        compare_profiles(context, &FlameDiffArgs::of_factor(found.id(), FACTOR))?;
     }
     context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
     if !args.no_report {

@@ -1,15 +1,20 @@
 //! The section Flame graph: the call stacks of all runs over one tree, in the viewer.
 
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
 use perflab_analyze::flame::{
-    CallTreeOptions, CategoryRules, JoinedProfiles, ProfiledRun, SharedCommands, join_profiles,
+    CallTreeOptions, CategoryRules, CategoryShareOptions, ComparedShareRow, JoinedProfiles, ProfiledRun,
+    ShareLevelData, SharedCommands, compare_categories, join_profiles,
 };
 use perflab_model::{Manifest, Profile, RunData};
 
+use crate::flame::compared_shares::{compared_share_grid, compared_share_sentences};
 use crate::flame::viewer::{FlameCategories, FlameViewerData, flame_viewer_data};
 use crate::packed_column::embed_json;
 use crate::run_viewer::run_display_name;
 use crate::section::{
-    ReportData, Section, SectionBlock, SectionError, SectionViewer, ViewerData, no_conclusions,
+    ReportData, Section, SectionBlock, SectionError, SectionViewer, ViewerData, fold_parts, no_conclusions,
 };
 
 /// Where the time goes.
@@ -29,7 +34,49 @@ fn flame_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
     }
     share_commands(&mut sides);
     let rules = CategoryRules::load_shipped(REPORT_RULES).transpose()?;
-    Ok(vec![SectionBlock::Viewer(flame_viewer(&draw_sides(&sides, rules.as_ref()))?)])
+    let mut blocks = vec![SectionBlock::Viewer(flame_viewer(&draw_sides(&sides, rules.as_ref()))?)];
+    if let ([run], Some(rules)) = (&data.runs[..], &rules) {
+        blocks.extend(share_blocks(run.as_ref(), rules)?);
+    }
+    Ok(blocks)
+}
+
+/// What share of the samples each category of the table has at the levels of the run's first factor, case by case.
+fn share_blocks(run: &dyn RunData, rules: &CategoryRules) -> Result<Vec<SectionBlock>, SectionError> {
+    let (record, profiled) = (run.record(), run.profiled_cases()?);
+    let plan = &record.manifest.plan;
+    let Some((factor, _)) = plan.factors.iter().find(|(_, levels)| levels.len() > 1) else {
+        return Ok(Vec::new());
+    };
+    let mut groups: IndexMap<String, Vec<(&str, u32, Profile)>> = IndexMap::new();
+    for (number, case) in profiled.iter().filter_map(|number| Some((*number, plan.case(*number)?))) {
+        let Some(level) = case.levels.get(factor) else { continue };
+        let mut others = case.clone();
+        others.levels.shift_remove(factor);
+        groups.entry(others.label()).or_default().push((level, number, run.profile(number)?));
+    }
+    let mut parts = Vec::new();
+    for (label, mut profiles) in groups.into_iter().filter(|(_, profiles)| profiles.len() > 1) {
+        let order = |level: &str| plan.factors[factor].iter().position(|known| known == level);
+        profiles.sort_by_key(|(level, ..)| order(level));
+        let level = |(name, number, profile)| ShareLevelData {
+            name: str::to_owned(name),
+            runs: vec![(record, number, ProfiledRun::from_manifest(profile, &record.manifest))],
+            kernels: Vec::new(),
+            counts: BTreeMap::new(),
+        };
+        let levels: Vec<ShareLevelData<'_>> =
+            profiles.iter().map(|(name, number, profile)| level((*name, *number, profile))).collect();
+        let compared = compare_categories(Some(factor), &levels, rules, &CategoryShareOptions::default());
+        // A level without a sample has no shares.
+        let shares = |row: &ComparedShareRow| row.levels.iter().any(|level| level.value > Some(0.0));
+        let Some(found) = compared.ok().filter(|found| found.rows.iter().any(shares)) else { continue };
+        let caption = format!("{label}: shares by {factor}, and differences in points");
+        let mut blocks = vec![SectionBlock::Grid { caption, grid: compared_share_grid(&found) }];
+        blocks.extend(compared_share_sentences(&found).into_iter().map(SectionBlock::Hint));
+        parts.push((Some(format!("The allocator's share: {label}")), blocks));
+    }
+    Ok(fold_parts("cases", parts))
 }
 
 /// A side for each case of a run that was profiled.
