@@ -224,8 +224,15 @@ impl TalliedIterations {
         let counts: Vec<(u64, u64)> = self.tallies.iter().map(of).collect();
         let part = saturating_sum(counts.iter().map(|(part, all)| if *all > 0 { *part } else { 0 }));
         let all = saturating_sum(counts.iter().map(|(_, all)| *all));
-        let share = |(part, all): &(u64, u64)| (*all > 0).then(|| *part as f64 / *all as f64);
-        let each = self.units.summarise(&counts.iter().map(share).collect::<Vec<_>>());
+        // Of a boot, all samples together: in a median of its iterations, what is rare would be nothing.
+        let mut by_unit: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+        for (unit, (part, all)) in
+            self.units.of_iterations().iter().zip(&counts).filter(|(_, (_, all))| *all > 0)
+        {
+            let sum = by_unit.entry(*unit).or_default();
+            *sum = (sum.0.saturating_add(*part), sum.1.saturating_add(*all));
+        }
+        let each: Vec<f64> = by_unit.values().map(|(part, all)| *part as f64 / *all as f64).collect();
         let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
         ShareEstimate { value: (all > 0).then(|| part as f64 / all as f64), interval }
     }
