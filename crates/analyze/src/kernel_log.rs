@@ -78,6 +78,9 @@ struct KernelLogTally {
     troubles: BTreeMap<KernelTrouble, LineTally>,
 }
 
+/// How the line begins with which a kernel ends.
+const PANIC: &str = "Kernel panic";
+
 #[derive(Default)]
 struct LineTally {
     level: Option<u8>,
@@ -126,18 +129,28 @@ impl KernelLogTally {
             let iteration =
                 part.slot.filter(|slot| is_measured(*slot)).map(|slot| (manifest.id.clone(), slot));
             for (level, text) in part.text.lines().filter_map(split_printed_line) {
-                let trouble = KernelTrouble::find(text);
-                if part.is_console && trouble.is_none() {
+                if part.is_console && KernelTrouble::find(text).is_none() {
                     continue;
                 }
-                let normal = normalise_kernel_line(text);
-                self.read += 1;
-                let of_kind = trouble.map(|trouble| self.troubles.entry(trouble).or_default());
-                let of_line = self.lines.entry(normal.clone()).or_default();
-                for tally in of_kind.into_iter().chain([of_line]) {
-                    tally.add(level, &normal, iteration.clone(), self.read);
-                }
+                self.add_line(level, text, iteration.as_ref());
             }
+        }
+        // A kernel that ends prints on its console, which belongs to no iteration; why the iteration failed does.
+        for failed in run.iterations.iter().filter(|failed| is_measured(failed.slot)) {
+            let reason = failed.outcome.failure_reason().unwrap_or_default();
+            if let Some(line) = reason.find(PANIC).and_then(|at| reason.get(at..)) {
+                self.add_line(None, line, Some(&(manifest.id.clone(), failed.slot)));
+            }
+        }
+    }
+
+    fn add_line(&mut self, level: Option<u8>, text: &str, iteration: Option<&(String, u32)>) {
+        let normal = normalise_kernel_line(text.trim_end());
+        self.read += 1;
+        let of_kind = KernelTrouble::find(text).map(|trouble| self.troubles.entry(trouble).or_default());
+        let of_line = self.lines.entry(normal.clone()).or_default();
+        for tally in of_kind.into_iter().chain([of_line]) {
+            tally.add(level, &normal, iteration.cloned(), self.read);
         }
     }
 }
@@ -260,6 +273,11 @@ mod tests {
         assert_eq!(found.lines.len(), 1);
         let row = &found.troubles[0];
         assert_eq!((row.trouble, row.sides[1].elsewhere), (Some(KernelTrouble::Panic), 1));
+        // The iteration that it ended is known by why it failed.
+        let reason = "the guest's kernel panicked: Kernel panic - not syncing: Oops".to_owned();
+        sides[1].runs[0].iterations[0].outcome = perflab_model::Outcome::Failed { reason };
+        let found = compare_kernel_logs(&sides, &logs).unwrap();
+        assert_eq!((found.lines.len(), found.troubles[0].sides[1].iterations), (1, 1));
         sides[0].runs[0].manifest.study.kernel_log = false;
         assert_eq!(compare_kernel_logs(&sides, &logs).unwrap().unread, ["a"]);
         sides[1].runs[0].manifest.study.kernel_log = false;

@@ -365,6 +365,30 @@ fn a_guest_over_vsock_works_or_is_refused_with_what_is_missing() {
     step.guests.assert_nothing_is_left();
 }
 
+/// Its log can no longer be read, but its console was: the panic is on the side of the level that asked for it.
+#[test]
+fn a_guest_that_panics_at_one_level_is_told_by_the_kernels_log_of_a_comparison() {
+    let Some(guests) = SynchronisedGuests::new("a_guest_that_panics_at_one_level") else { return };
+    let text = "[run]\nwarmup = 0\niterations = 1\norder = \"sequential\"\ntime-limit = \"100s\"\n[workload.w]\n\
+                command = \"[ $END = no ] || echo c > /proc/sysrq-trigger\"\n[target.guest]\nkind = \"vm\"\n\
+                kernel = \"debian-cloud\"\nroot = \"bare\"\nmemory = \"384MiB\"\nprograms = [\"/bin/sh\"]\n\
+                [factor.end]\nkind = \"environment\"\nkey = \"END\"\nlevels = [\"no\", \"yes\"]\n";
+    let study = guests.laboratory.write_study("s.toml", text);
+    let mut command = guests.laboratory.command(&["run", &study, "--no-report", "--quiet"]);
+    let ended = to_command_output(command.env("XDG_RUNTIME_DIR", guests.guests.home()).output().unwrap());
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    let compare = ["compare", "@latest", "--by", "end", "--fail-if", "kernel-log:panic", "--format", "json"];
+    let said = guests.laboratory.run(&compare);
+    assert_eq!(said.code, Some(5), "{}", said.err);
+    let found: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let troubles = found["kernel_log"]["troubles"].as_array().unwrap();
+    let panic = troubles.iter().find(|row| row["trouble"] == "panic").unwrap();
+    assert_eq!(panic["line"], "Kernel panic - not syncing: sysrq triggered crash");
+    let counts = [0, 1].map(|side: usize| panic["sides"][side]["iterations"].as_u64().unwrap());
+    assert_eq!(counts, [0, 1], "{panic}");
+    guests.guests.assert_nothing_is_left();
+}
+
 /// The command line of each guest says which level it was started with.
 #[test]
 fn a_key_of_the_guests_is_a_factor_and_they_are_started_anew_for_it() {
