@@ -54,9 +54,31 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// As `git bisect run` reads it: 0 is good, 1 bad, 125 tells nothing of the commit, and with 128 it stops, because the next
+    /// commit would fail in the same way.
+    pub const fn code_for_git_bisect(self) -> u8 {
+        match self {
+            Exit::Fine => 0,
+            Exit::Regression => 1,
+            Exit::NothingJudged
+            | Exit::Class(ErrorClass::Unexpected | ErrorClass::WorkloadFailed)
+            | Exit::Program(_) => 125,
+            Exit::Class(ErrorClass::Usage | ErrorClass::Environment | ErrorClass::SettingsLeft) => 128,
+        }
+    }
+}
+
+/// Whether `guard --for git-bisect` was typed, whatever else of the command line is wrong: then no code but 1 may mean that the
+/// commit is bad.
+pub fn is_for_git_bisect() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    words.any(|word| word == "guard") && words.any(|word| word == "git-bisect" || word == "--for=git-bisect")
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        exit.code().into()
+        if is_for_git_bisect() { exit.code_for_git_bisect().into() } else { exit.code().into() }
     }
 }
 
@@ -248,7 +270,10 @@ fn problem_report(problems: &Problems, problem: &Problem) -> Report {
 
 /// Prints help or a version where that was asked for, else what is wrong with the command line.
 pub fn print_usage_error(asked: &clap::Error) -> ExitCode {
-    let code = u8::try_from(asked.exit_code()).unwrap_or(2);
+    let code = match u8::try_from(asked.exit_code()).unwrap_or(2) {
+        code if code != 0 && is_for_git_bisect() => Exit::Class(ErrorClass::Usage).code_for_git_bisect(),
+        code => code,
+    };
     match asked.print() {
         Err(error) if !asked.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
             stderr_line!("error: cannot write to standard output: {error}");
@@ -295,5 +320,7 @@ mod tests {
         assert_eq!(classes.map(|class| Exit::Class(class).code()), [1, 2, 3, 4, 6]);
         let others = [Exit::Fine, Exit::Regression, Exit::NothingJudged, Exit::Program(9)];
         assert_eq!(others.map(Exit::code), [0, 5, 7, 9]);
+        assert_eq!(others.map(Exit::code_for_git_bisect), [0, 1, 125, 125]);
+        assert_eq!(classes.map(|class| Exit::Class(class).code_for_git_bisect()), [125, 128, 128, 125, 128]);
     }
 }

@@ -45,7 +45,13 @@ fn main() -> ExitCode {
         Ok(typed) => typed,
         Err(asked) => return crate::failure::print_usage_error(&asked),
     };
-    match run_verb(&typed) {
+    let ended = match failure::is_for_git_bisect() {
+        // The code of a panic would mean that the commit is bad.
+        true => std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_verb(&typed)))
+            .unwrap_or(Ok(Exit::UNEXPECTED)),
+        false => run_verb(&typed),
+    };
+    match ended {
         Ok(exit) => exit.into(),
         Err(failure) => {
             failure.print();

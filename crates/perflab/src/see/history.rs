@@ -10,6 +10,7 @@ use perflab_analyze::{
 };
 use perflab_archive::{Archive, ArchiveEntry, RunDir, RunSummary};
 use perflab_model::Ratio;
+use perflab_model::named::Named;
 use perflab_model::study::StoppingRule;
 use perflab_model::{AcceptedStep, Nanos, RunRecord, RunStatus};
 use perflab_present::ReportData;
@@ -18,7 +19,7 @@ use perflab_present::history::{guard_grid, history_chart, history_runs_grid, ste
 use perflab_present::method_text::{ResultWithNotes, describe_method};
 use perflab_present::report::{SECTIONS, render_report};
 
-use crate::app::{self, App};
+use crate::app::{self, App, named_parser};
 use crate::failure::{Exit, Failure, UsageError};
 use crate::laboratory::noise::FACTOR as NOISE;
 use crate::measure::bisection::commit_runs::LABEL as BISECTION;
@@ -252,8 +253,10 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
             unjudged_reason(&found, &args.of)
         );
     }
+    // For git a commit is good or bad; a run that fell out of its history is neither.
+    let is_undecided = open > 0 || outside > 0 && args.caller.is_some();
     Ok(match alarms {
-        0 if open > 0 => Exit::NothingJudged,
+        0 if is_undecided => Exit::NothingJudged,
         0 if judged.is_empty() && args.accept.is_none() => Exit::NothingJudged,
         0 => Exit::Fine,
         _ => Exit::Regression,
@@ -405,6 +408,24 @@ pub struct GuardArgs {
     /// When enough has been measured for that
     #[arg(long, value_name = "RULE", default_value = "decided", requires = "confirm")]
     pub until: StoppingRule,
+    /// Exit codes as this caller reads them
+    #[arg(long = "for", value_name = "CALLER", value_parser = named_parser::<GuardCaller>())]
+    pub caller: Option<GuardCaller>,
+}
+
+/// Who reads exit codes otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuardCaller {
+    /// `git bisect run`
+    GitBisect,
+}
+
+impl Named for GuardCaller {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[(
+        GuardCaller::GitBisect,
+        "git-bisect",
+        "0 good, 1 bad, 125 not decided or failed, 128 stop: the next commit would fail in the same way",
+    )];
 }
 
 impl GuardArgs {
@@ -442,4 +463,8 @@ Examples:
   perflab guard --study nightly.toml
   perflab guard time --label nightly --margin 2% --report guard.html
   perflab guard --confirm --old './install.sh v1' --new './install.sh v2'
-  perflab guard time --accept 'the new allocator is slower and safer'";
+  perflab guard time --accept 'the new allocator is slower and safer'
+  git bisect run sh -c 'make || exit 125; perflab run s.toml; perflab guard --for git-bisect'
+
+With --for git-bisect nothing but an alarm is code 1, and nothing but a judged run without one code 0.
+`perflab bisect` needs fewer runs, and bounds the error of the whole walk.";
