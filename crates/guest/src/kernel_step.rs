@@ -30,6 +30,20 @@ pub type KernelListener<'a> = dyn FnMut(KernelProgress<'_>) + 'a;
 pub(crate) const DISK_FULL: &str = "the disk is full: a kernel's sources take 1.5 GB and its build 0.3 to 2 GB; \
                                     $PERFLAB_CACHE may name another place";
 
+impl KernelError {
+    /// Whether another revision of the sources may well build: the machine has what a build needs.
+    pub fn is_of_sources(&self) -> bool {
+        match self {
+            KernelError::Compile { .. }
+            | KernelError::Patch { .. }
+            | KernelError::NoSources { .. }
+            | KernelError::LacksOptions { .. } => true,
+            KernelError::Command { hint, .. } => *hint != Some(DISK_FULL),
+            _ => false,
+        }
+    }
+}
+
 /// Runs one command in `folder` to its end; its standard output comes back.
 pub(crate) fn run_step(
     folder: &Path,

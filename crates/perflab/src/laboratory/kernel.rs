@@ -160,7 +160,7 @@ fn make_kernel(context: &App, name: &str, asked: &str) -> Result<Exit, Failure> 
 }
 
 /// Fetches or builds a kernel, with a bar and the time left while it compiles.
-pub fn get_kernel(context: &App, request: &KernelRequest) -> Result<KernelImage, Failure> {
+pub fn get_kernel(context: &App, request: &KernelRequest) -> Result<KernelImage, KernelError> {
     let shown = std::io::stderr().is_terminal() && !context.quiet;
     let target = if shown { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(None, target);
@@ -185,7 +185,7 @@ pub fn get_kernel(context: &App, request: &KernelRequest) -> Result<KernelImage,
         _ => (),
     });
     bar.finish_and_clear();
-    Ok(made?)
+    made
 }
 
 fn bar_style(template: &str) -> ProgressStyle {

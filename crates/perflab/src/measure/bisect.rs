@@ -7,8 +7,10 @@ use clap::Args;
 use perflab_analyze::bisection::{
     Bisection, BisectionCosts, BisectionOptions, BisectionPurpose, BisectionStep, MeasuredBlock,
 };
+use perflab_archive::RunDir;
 use perflab_conduct::RunPermissions;
 use perflab_conduct::execution_records::ExecutionRecord;
+use perflab_model::error_class::ErrorClass;
 use perflab_model::named::Named;
 use perflab_model::study::TomlSource;
 use perflab_model::{Direction, Nanos, Ratio, RunStatus, StopRequest};
@@ -19,7 +21,7 @@ use crate::app::{App, named_parser};
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
 use crate::measure::bisection::bisection_journal::{BisectionEntry, BisectionJournal, BisectionSubject};
 use crate::measure::bisection::bisection_result::{BisectionParts, BisectionResult};
-use crate::measure::bisection::commit_builds::{CommitBuild, CommitBuilds};
+use crate::measure::bisection::commit_builds::{CommitBuild, CommitBuilder, CommitBuilds};
 use crate::measure::bisection::commit_line::CommitLine;
 use crate::measure::bisection::commit_runs::{BisectedMetric, CommitLevel, CommitStudy, LABEL};
 use crate::measure::bisection::metric_scale::MetricScale;
@@ -34,6 +36,9 @@ const STATE: &str = "bisect";
 
 /// Blocks of the ends, at most, before good and bad count as equal.
 const MOST_END_BLOCKS: usize = 60;
+
+/// Why a commit was left out, in bytes.
+const LONGEST_REASON: usize = 600;
 
 /// What is assumed before anything was measured, in minutes.
 const FIRST_COSTS: BisectionCosts = BisectionCosts { build: 0.5, boot: 0.05, step: 0.05 };
@@ -66,7 +71,10 @@ pub struct BisectArgs {
     /// What builds a commit, run by the shell in its folder
     #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
-    /// How long a build may take
+    /// Bisect a kernel: the recipe that builds one of the tree (`linux-guest`, mine.toml); the study's guests boot it
+    #[arg(long, value_name = "RECIPE", conflicts_with = "build")]
+    pub kernel: Option<String>,
+    /// How long a build by --build may take
     #[arg(long, value_name = "TIME", default_value = "1h")]
     pub build_limit: Nanos,
     /// The chance that the whole walk ends at a wrong commit, at most
@@ -106,6 +114,7 @@ measured are runs of the archive, labelled bisect:GOOD..BAD.
 Examples:
   perflab bisect --good v1.2 --build 'make -j2' -- ./bench 1000
   perflab bisect --good v1.2 --tree ~/src/zstd --build 'make -j2' --study zstd.toml --metric speed
+  perflab bisect --good v6.4 --bad v6.5 --tree ~/linux --kernel linux-guest --study scheduler
 
 In zstd.toml:
   title = \"zstd\"
@@ -147,12 +156,11 @@ pub fn bisect_commits(context: &App, args: &BisectArgs) -> Result<Exit, Failure>
     let folder =
         std::fs::canonicalize(&folder).with_context(|| format!("cannot find {}", folder.display()))?;
     let journal = BisectionJournal::open(&folder, &subject, args.restart)?;
-    let builds = CommitBuilds {
-        folder: &folder,
-        line: &line,
-        command: args.build.as_deref(),
-        limit: args.build_limit,
+    let builder = match &args.kernel {
+        Some(recipe) => CommitBuilder::Kernel(recipe),
+        None => CommitBuilder::Command(args.build.as_deref()),
     };
+    let builds = CommitBuilds { folder: &folder, line: &line, builder, limit: args.build_limit };
     let options = BisectionOptions {
         error: args.error.0,
         // Known with the first values.
@@ -206,7 +214,7 @@ fn note_line(context: &App, line: &CommitLine) {
 fn commit_study(args: &BisectArgs, line: &CommitLine) -> Result<CommitStudy, Failure> {
     let source = match &args.study {
         Some(study) => study_source::find_study(study)?,
-        None => TomlSource::new("bisect", command_study_text(&args.command)?),
+        None => TomlSource::new("bisect", command_study_text(&args.command, args.kernel.is_none())?),
     };
     let run_args = RunArgs {
         set: args.set.clone(),
@@ -215,14 +223,15 @@ fn commit_study(args: &BisectArgs, line: &CommitLine) -> Result<CommitStudy, Fai
         label: Some(run_label(line)),
         ..RunArgs::default()
     };
-    CommitStudy::new(source, run_args, args.metric.clone())
+    CommitStudy::new(source, run_args, args.metric.clone(), args.kernel.is_some())
 }
 
 fn run_label(line: &CommitLine) -> String {
     format!("{LABEL}{}..{}", line.name(0), line.name(line.bad()))
 }
 
-fn command_study_text(command: &[OsString]) -> Result<String, UsageError> {
+/// A command in the commit's folder, where it has one.
+fn command_study_text(command: &[OsString], has_folder: bool) -> Result<String, UsageError> {
     let words = command_words(command)?;
     let line = match words.as_slice() {
         // As a shell's user would quote it.
@@ -236,7 +245,8 @@ fn command_study_text(command: &[OsString]) -> Result<String, UsageError> {
         }
     };
     let title = quote_toml(&format!("`{}`", words.join(" ")));
-    let command = quote_toml(&escape_template(&format!("cd \"$PERFLAB_TREE\" && {line}")));
+    let line = if has_folder { format!("cd \"$PERFLAB_TREE\" && {line}") } else { line };
+    let command = quote_toml(&escape_template(&line));
     Ok(format!("title = {title}\n\n[workload.command]\ncommand = {command}\n"))
 }
 
@@ -251,7 +261,7 @@ fn bisection_subject(args: &BisectArgs, line: &CommitLine, study: &CommitStudy) 
         study: study.source.text.clone(),
         choices: args.set.iter().cloned().chain(only).chain(worse).collect(),
         metric: args.metric.clone(),
-        build: args.build.clone(),
+        build: args.build.clone().or_else(|| Some(format!("kernel {}", args.kernel.as_ref()?))),
         error: args.error.0,
         margin: args.margin.0,
     }
@@ -311,7 +321,7 @@ impl CommitWalker<'_> {
     fn levels(&self, commits: &[usize]) -> Vec<CommitLevel> {
         let level = |index: &usize| {
             let commit = self.line.get(*index)?;
-            Some(CommitLevel { name: commit.short.clone(), tree: self.builds.tree_of(commit) })
+            Some(CommitLevel { name: commit.short.clone(), value: self.builds.level_value(commit) })
         };
         commits.iter().filter_map(level).collect()
     }
@@ -360,13 +370,13 @@ impl CommitWalker<'_> {
             .entries()
             .iter()
             .any(|entry| matches!(entry, BisectionEntry::Built { commit, .. } if *commit == index));
-        if is_built && self.builds.tree_of(commit).exists() {
+        if is_built && self.builds.is_there(commit) {
             return Ok(ProvidedCommit::Ready);
         }
-        if self.args.build.is_some() {
+        if self.args.build.is_some() || self.args.kernel.is_some() {
             self.context.note_line(&format!("building {} {}", commit.short, commit.subject));
         }
-        match self.builds.build(commit, &stop.flag())? {
+        match self.builds.build(self.context, commit, &stop.flag())? {
             CommitBuild::Built { seconds } => {
                 self.journal.append(BisectionEntry::Built { commit: index, seconds })?;
                 self.walk.mark_built(index);
@@ -374,8 +384,7 @@ impl CommitWalker<'_> {
                 Ok(ProvidedCommit::Ready)
             }
             CommitBuild::Failed { reason } => {
-                let log = self.builds.log_of(commit);
-                self.skip_commit(index, format!("{reason} (all of it: {})", log.display()))?;
+                self.skip_commit(index, reason)?;
                 Ok(ProvidedCommit::Skipped)
             }
             CommitBuild::Stopped => Ok(ProvidedCommit::Stopped),
@@ -385,6 +394,9 @@ impl CommitWalker<'_> {
     /// Leaves a commit out; the ends cannot be left out.
     fn skip_commit(&mut self, index: usize, reason: String) -> Result<(), Failure> {
         let name = self.line.name(index);
+        // The last words of a console may be several lines.
+        let mut reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+        reason.truncate(reason.floor_char_boundary(LONGEST_REASON));
         if index == 0 || index == self.line.bad() {
             let which = if index == 0 { "good" } else { "bad" };
             let hint = format!("name another commit by --{which}, or mend what builds and runs it");
@@ -407,13 +419,12 @@ impl CommitWalker<'_> {
         self.step += 1;
         self.note_step(commits, blocks, purpose);
         let levels = self.levels(commits);
-        let (manifest, catalogue) = self.study.plan(self.context, &levels, blocks)?;
-        let machine = run::local_machine(self.context, catalogue)?;
-        let (status, found) =
-            run::execute_study(self.context, &machine, &manifest, &RunPermissions::default(), stop)?;
-        if status == RunStatus::Stopped || stop.is_requested() {
-            return Ok(false);
-        }
+        let found = match self.run_commits(&levels, blocks, stop) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(false),
+            Err(error) if self.args.kernel.is_some() => return self.skip_unbootable(commits, error, stop),
+            Err(error) => return Err(error),
+        };
         let values = self.study.read_values(&found, &levels)?;
         if !values.failed.is_empty() {
             for (place, reason) in values.failed {
@@ -447,6 +458,48 @@ impl CommitWalker<'_> {
         self.walk.set_costs(self.costs());
         self.take_blocks(&values.metric, commits, &values.blocks)?;
         Ok(true)
+    }
+
+    /// A run of the study at these commits; none where it was stopped.
+    fn run_commits(
+        &self,
+        levels: &[CommitLevel],
+        blocks: usize,
+        stop: &StopRequest,
+    ) -> Result<Option<RunDir>, Failure> {
+        let (manifest, catalogue) = self.study.plan(self.context, levels, blocks)?;
+        let machine = run::local_machine(self.context, catalogue)?;
+        let permissions = RunPermissions::default();
+        let (status, found) = run::execute_study(self.context, &machine, &manifest, &permissions, stop)?;
+        Ok((status != RunStatus::Stopped && !stop.is_requested()).then_some(found))
+    }
+
+    /// A run of kernels that failed as a whole: each is booted alone, and one that cannot be is left out. Where all can, the
+    /// failure was none of theirs.
+    fn skip_unbootable(
+        &mut self,
+        commits: &[usize],
+        failure: Failure,
+        stop: &StopRequest,
+    ) -> Result<bool, Failure> {
+        if stop.is_requested() {
+            return Ok(false);
+        }
+        let mut is_any = false;
+        for commit in commits {
+            let level = self.levels(&[*commit]);
+            self.context.note(format!("booting {} alone", self.line.name(*commit)));
+            match self.run_commits(&level, 1, stop) {
+                Ok(None) => return Ok(false),
+                Ok(Some(_)) => {}
+                Err(error) if error.exit() == Exit::Class(ErrorClass::Usage) => return Err(error),
+                Err(error) => {
+                    is_any = true;
+                    self.skip_commit(*commit, format!("does not boot: {error}"))?;
+                }
+            }
+        }
+        if is_any { Ok(true) } else { Err(failure) }
     }
 
     /// Gives blocks to the walk; the first ones say how the metric is compared.

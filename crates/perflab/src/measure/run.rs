@@ -365,7 +365,7 @@ fn get_missing_kernels(context: &App, manifest: &Manifest) -> Result<(), Failure
     if let Some(takes) = &manifest.study.takes {
         context.note(format!("the study itself: {takes}"));
     }
-    missing.iter().try_for_each(|request| get_kernel(context, request).map(drop))
+    missing.iter().try_for_each(|request| Ok(get_kernel(context, request).map(drop)?))
 }
 
 /// Has what runs ended should this process be killed.

@@ -466,5 +466,5 @@ Examples:
   perflab guard time --accept 'the new allocator is slower and safer'
   git bisect run sh -c 'make || exit 125; perflab run s.toml; perflab guard --for git-bisect'
 
-With --for git-bisect nothing but an alarm is code 1, and nothing but a judged run without one code 0.
+With --for git-bisect only an alarm is code 1, and only a run that was judged without one code 0.
 `perflab bisect` needs fewer runs, and bounds the error of the whole walk.";

@@ -337,3 +337,27 @@ fn a_patch_is_measured_from_its_tree_to_a_text_for_the_list() {
     assert_eq!(commits.into_iter().collect::<Vec<_>>(), [commit.as_str(), &format!("{commit}+")]);
     guests.assert_nothing_is_left();
 }
+
+/// Kernels of a bisection are those of the recipe at each commit; whichever end does not build, nothing is concluded.
+#[test]
+fn a_bisection_builds_the_kernels_of_its_ends_first() {
+    let trees = Trees::new();
+    trees.git(&["init", "-q"]);
+    trees.commit("v1");
+    trees.write("tree/mm/slub.c", "int slub(void)\n{\n\treturn 1\n}\n");
+    trees.commit("v2");
+    let recipe = trees.write_recipe("mine", "tree = \"tree\"");
+    let bisect = |good: &str, bad: &str| {
+        let typed =
+            ["bisect", "--tree", "tree", "--good", good, "--bad", bad, "--kernel", &recipe, "--", "true"];
+        trees.run(&typed).code
+    };
+    assert_eq!(bisect("v1", "v2"), Some(2));
+    let built = trees.run(&["kernel", "show", &format!("{recipe}:tree@v1"), "--format", "json"]);
+    let shown = serde_json::from_str::<Value>(&built.out).unwrap();
+    assert!(shown["image"].is_string(), "{}", built.out);
+    // Recipes with sources of their own have no commits.
+    let packaged =
+        ["bisect", "--tree", "tree", "--good", "v1", "--bad", "v2", "--kernel", "debian-cloud", "--", "true"];
+    assert_eq!(trees.run(&packaged).code, Some(2));
+}

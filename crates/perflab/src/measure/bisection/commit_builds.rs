@@ -1,14 +1,17 @@
-//! Commits checked out and built, each in a folder of its own: the user's tree and repository are only read.
+//! Commits built: checked out each into a folder of its own, or as kernels of a recipe. The user's tree and repository are only read.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use perflab_guest::KernelRequest;
 use perflab_model::Nanos;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_workload::{Invocation, WorkloadError, execute_invocation};
 
+use crate::app::App;
 use crate::failure::{Failure, FailureContext as _};
+use crate::laboratory::kernel::get_kernel;
 use crate::measure::bisection::commit_line::{Commit, CommitLine, run_git};
 
 /// The variable by which a build and a study find the commit's folder.
@@ -31,6 +34,15 @@ const LAST_LINES: usize = 3;
 
 /// A build that fails with less room than this has failed for that.
 const LEAST_ROOM: u64 = 16 << 20;
+
+/// What builds commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitBuilder<'a> {
+    /// A command for the shell, in the commit's folder; none where its files are run as they are.
+    Command(Option<&'a str>),
+    /// A recipe of kernels that takes a tree and a revision.
+    Kernel(&'a str),
+}
 
 /// What became of a commit.
 #[derive(Debug, PartialEq)]
@@ -70,9 +82,9 @@ pub struct CommitBuilds<'a> {
     pub folder: &'a Path,
     /// The commits.
     pub line: &'a CommitLine,
-    /// What builds one, for the shell; none where its files are run as they are.
-    pub command: Option<&'a str>,
-    /// How long that may take.
+    /// What builds one.
+    pub builder: CommitBuilder<'a>,
+    /// How long a command may take.
     pub limit: Nanos,
 }
 
@@ -82,11 +94,59 @@ impl CommitBuilds<'_> {
         self.folder.join(TREES).join(&commit.id)
     }
 
-    /// Checks a commit out and builds it. What an earlier build of it left half done is removed first.
+    /// What a study is run with at this commit: its folder, or its kernel.
+    pub fn level_value(&self, commit: &Commit) -> String {
+        match self.builder {
+            CommitBuilder::Command(_) => self.tree_of(commit).display().to_string(),
+            CommitBuilder::Kernel(recipe) => {
+                let tree = std::fs::canonicalize(&self.line.tree).unwrap_or_else(|_| self.line.tree.clone());
+                format!("{recipe}:{}@{}", tree.display(), commit.id)
+            }
+        }
+    }
+
+    /// Whether what was built of a commit is still there; the cache of kernels keeps its own.
+    pub fn is_there(&self, commit: &Commit) -> bool {
+        matches!(self.builder, CommitBuilder::Kernel(_)) || self.tree_of(commit).exists()
+    }
+
+    /// Builds a commit.
     ///
     /// # Errors
-    /// git fails, the disk is full.
-    pub fn build(&self, commit: &Commit, stop: &AtomicBool) -> Result<CommitBuild, Failure> {
+    /// git fails, the disk is full, a program is missing.
+    pub fn build(&self, context: &App, commit: &Commit, stop: &AtomicBool) -> Result<CommitBuild, Failure> {
+        match self.builder {
+            CommitBuilder::Command(command) => self.build_tree(command, commit, stop),
+            CommitBuilder::Kernel(_) => self.build_kernel(context, commit, stop),
+        }
+    }
+
+    fn build_kernel(
+        &self,
+        context: &App,
+        commit: &Commit,
+        stop: &AtomicBool,
+    ) -> Result<CommitBuild, Failure> {
+        let began = Instant::now();
+        let request = KernelRequest::parse(&self.level_value(commit))?;
+        match get_kernel(context, &request) {
+            Ok(_) => Ok(CommitBuild::Built { seconds: began.elapsed().as_secs_f64() }),
+            Err(_) if stop.load(Ordering::Relaxed) => Ok(CommitBuild::Stopped),
+            Err(error) if error.is_of_sources() => {
+                self.check_room(commit)?;
+                Ok(CommitBuild::Failed { reason: format!("does not build: {error}") })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Checks a commit out and builds it. What an earlier build of it left half done is removed first.
+    fn build_tree(
+        &self,
+        command: Option<&str>,
+        commit: &Commit,
+        stop: &AtomicBool,
+    ) -> Result<CommitBuild, Failure> {
         let began = Instant::now();
         let source = self.prepare_source()?;
         let tree = self.tree_of(commit);
@@ -95,7 +155,7 @@ impl CommitBuilds<'_> {
             self.check_room(commit)?;
             return Err(error);
         }
-        let Some(command) = self.command else {
+        let Some(command) = command else {
             return Ok(CommitBuild::Built { seconds: began.elapsed().as_secs_f64() });
         };
         let invocation = Invocation {
@@ -109,7 +169,7 @@ impl CommitBuilds<'_> {
         };
         let execution =
             execute_invocation(&invocation, &[], self.limit, stop).map_err(CommitBuildError::Start)?;
-        if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
             return Ok(CommitBuild::Stopped);
         }
         let printed = format!("{}{}", execution.stdout.text(), execution.stderr.text());
@@ -123,7 +183,10 @@ impl CommitBuilds<'_> {
         self.check_room(commit)?;
         let mut reason = failure.lines().take(LAST_LINES).collect::<Vec<_>>().join("; ");
         reason.truncate(reason.floor_char_boundary(400));
-        Ok(CommitBuild::Failed { reason: format!("does not build: the command {reason}") })
+        let log = self.log_of(commit);
+        Ok(CommitBuild::Failed {
+            reason: format!("does not build: the command {reason} (all of it: {})", log.display()),
+        })
     }
 
     /// Removes all folders of commits; the journal and the logs stay.

@@ -1,11 +1,10 @@
 //! Commits measured: a study whose one more factor is the commit, run as any other, and its values block by block.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use perflab_archive::RunDir;
 use perflab_model::resource_use::ResourceMetric;
-use perflab_model::study::{Factor, FactorKind, FactorLevel, SlotOrder, TomlSource};
+use perflab_model::study::{Factor, FactorKind, FactorLevel, LostTargetPolicy, SlotOrder, TomlSource};
 use perflab_model::{Case, Direction, Manifest, Outcome, RunRecord, Scalar, Study};
 use perflab_workload::Catalogue;
 use serde::{Deserialize, Serialize};
@@ -18,6 +17,13 @@ use crate::measure::run::{self, RunArgs};
 /// The factor whose levels are commits.
 pub const FACTOR: &str = "commit";
 
+/// The factor of kernels, in a study's text; its levels are exchanged for commits.
+const KERNEL_FACTOR: &str =
+    "[factor.commit]\nkind = \"target\"\nkey = \"kernel\"\nlevels = [\"linux-guest\", \"debian-cloud\"]\n";
+
+/// The guest of a study that has no target.
+const KERNEL_TARGET: &str = "[target.guest]\nkind = \"vm\"\n";
+
 /// How labels of such runs begin: they are no part of a history.
 pub const LABEL: &str = "bisect:";
 
@@ -29,6 +35,8 @@ pub struct CommitStudy {
     study: Study,
     args: RunArgs,
     metric: Option<String>,
+    /// Whether commits are kernels of the study's guests; else programs on this host or in its targets.
+    of_kernels: bool,
 }
 
 /// A commit as a level of the study.
@@ -36,8 +44,8 @@ pub struct CommitStudy {
 pub struct CommitLevel {
     /// Its name in tables.
     pub name: String,
-    /// Its folder.
-    pub tree: PathBuf,
+    /// Its folder, or its kernel.
+    pub value: String,
 }
 
 /// What a run says of its commits.
@@ -71,14 +79,20 @@ impl CommitStudy {
     ///
     /// # Errors
     /// What is wrong with the study; a factor `commit` of its own.
-    pub fn new(source: TomlSource, args: RunArgs, metric: Option<String>) -> Result<Self, Failure> {
+    pub fn new(
+        source: TomlSource,
+        args: RunArgs,
+        metric: Option<String>,
+        of_kernels: bool,
+    ) -> Result<Self, Failure> {
+        let source = if of_kernels { with_kernel_factor(&source) } else { source };
         let study = source.parse_study()?;
         run::note_study_warnings(&source, &study);
-        if study.factor.contains_key(FACTOR) {
+        if !of_kernels && study.factor.contains_key(FACTOR) {
             let message = format!("{}: it has a factor `{FACTOR}` already", source.file);
             return Err(UsageError::new(message, "rename it: bisect adds one of that name").into());
         }
-        Ok(CommitStudy { source, study, args, metric })
+        Ok(CommitStudy { source, study, args, metric, of_kernels })
     }
 
     /// The run that measures these commits in so many blocks.
@@ -93,13 +107,17 @@ impl CommitStudy {
     ) -> Result<(Manifest, Catalogue), Failure> {
         let mut study = self.study.clone();
         let level = |commit: &CommitLevel| {
-            FactorLevel::named(commit.name.clone(), Scalar::Text(commit.tree.display().to_string()))
+            FactorLevel::named(commit.name.clone(), Scalar::Text(commit.value.clone()))
+        };
+        let (kind, key) = match self.of_kernels {
+            true => (FactorKind::Target, "kernel"),
+            false => (FactorKind::Environment, TREE_VARIABLE),
         };
         study.factor.insert(
             FACTOR.into(),
             Factor {
-                kind: FactorKind::Environment,
-                key: Some(TREE_VARIABLE.into()),
+                kind,
+                key: Some(key.into()),
                 workload: None,
                 on: None,
                 levels: commits.iter().map(level).collect::<Vec<_>>().into(),
@@ -110,6 +128,8 @@ impl CommitStudy {
             study.run.iterations = blocks;
         } else {
             study.run.boots = blocks;
+            // A kernel that dies tells of its commit, not of the run.
+            study.run.on_lost_target = LostTargetPolicy::Continue;
         }
         study.run.until = None;
         study.run.order = SlotOrder::Randomised;
@@ -157,15 +177,16 @@ impl CommitStudy {
             record.manifest.plan.case(case).and_then(|case| case.levels.get(FACTOR)) == Some(&commit.name)
         };
         let by_boot = !self.study.target.is_empty();
-        // Of each commit: values by block.
+        // Of each commit: values by block. Each boot has a number of its own; the commit's first one is of the first block.
         let values = commits.iter().map(|commit| {
             let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+            let slots = record.manifest.plan.slots.iter().filter(|slot| is_of(slot.case, commit));
+            let boots: BTreeSet<u32> = slots.map(|slot| slot.boot).collect();
+            let block_of_boot = |boot: u32| boots.range(..boot).count() as u32;
             let own = record.samples.iter().filter(|sample| sample.metric.as_str() == metric.name);
             for sample in own.filter(|sample| is_of(sample.case, commit)) {
-                blocks
-                    .entry(if by_boot { sample.boot } else { sample.iteration })
-                    .or_default()
-                    .push(sample.value);
+                let block = if by_boot { block_of_boot(sample.boot) } else { sample.iteration };
+                blocks.entry(block).or_default().push(sample.value);
             }
             blocks
         });
@@ -177,7 +198,7 @@ impl CommitStudy {
         let failed =
             commits.iter().enumerate().filter(|(at, _)| values.get(*at).is_none_or(BTreeMap::is_empty));
         let failed = failed.map(|(at, commit)| (at, failure_reason(&record, |case| is_of(case, commit))));
-        let (boot_seconds, other_seconds) = split_time(&record, commits.len(), numbers.len());
+        let (boot_seconds, other_seconds) = split_time(&record, commits.len(), numbers.len(), by_boot);
         Ok(CommitValues {
             blocks: numbers.iter().filter_map(block_of).collect(),
             failed: failed.collect(),
@@ -219,6 +240,14 @@ impl CommitStudy {
     }
 }
 
+/// The study with kernels as levels, and a guest to boot them where it has no target. Guests need a kernel, so that the text as it is
+/// may be refused.
+fn with_kernel_factor(source: &TomlSource) -> TomlSource {
+    let has_target = source.parse_study().map_or(true, |study| !study.target.is_empty());
+    let target = if has_target { "" } else { KERNEL_TARGET };
+    TomlSource::new(source.file.clone(), format!("{}\n{KERNEL_FACTOR}{target}", source.text))
+}
+
 /// A case without its commit.
 fn case_beside_commit(case: &Case) -> String {
     let mut case = case.clone();
@@ -239,7 +268,7 @@ fn failure_reason(record: &RunRecord, is_own: impl Fn(u32) -> bool) -> String {
 }
 
 /// Seconds of one boot or start, and those of the run besides.
-fn split_time(record: &RunRecord, commits: usize, blocks: usize) -> (f64, f64) {
+fn split_time(record: &RunRecord, commits: usize, blocks: usize, by_boot: bool) -> (f64, f64) {
     let ended = |outcome: &Outcome| outcome.failure_reason().is_none();
     let spent: f64 = record
         .iterations
@@ -249,5 +278,7 @@ fn split_time(record: &RunRecord, commits: usize, blocks: usize) -> (f64, f64) {
         .sum();
     let boots = (commits * blocks).max(1) as f64;
     let wall = record.manifest.overhead.wall.seconds();
+    // A boot is what starts anew.
+    let spent = if by_boot { wall } else { spent };
     (spent / boots, (wall - spent).max(0.0))
 }
