@@ -47,6 +47,9 @@ pub struct GuestMachine {
     pub vsock: bool,
     /// How long each of two attempts to boot may take; none for what the accelerator and the host's load suggest.
     pub boot_within: Option<Nanos>,
+    /// Further arguments for QEMU, after all others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub qemu_options: Vec<String>,
 }
 
 /// What `/` is in the guest.
@@ -142,6 +145,7 @@ impl GuestMachine {
             disks: Vec::new(),
             vsock: false,
             boot_within: None,
+            qemu_options: Vec::new(),
         }
     }
 }

@@ -56,6 +56,7 @@ pub(crate) fn qemu_arguments(
     }
     add_share(&mut line, sharing, paths);
     add_disks(&mut line, machine);
+    line.0.extend(machine.qemu_options.iter().cloned());
     line.0
 }
 

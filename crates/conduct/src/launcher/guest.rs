@@ -95,6 +95,7 @@ pub(crate) fn guest_machine(name: &str, target: &TargetSpec) -> Result<GuestMach
     machine.pin = target.pin.clone();
     machine.vsock = target.channel == Some(AgentChannel::Vsock);
     machine.boot_within = target.boot_within.map(|span| span.0);
+    machine.qemu_options = target.qemu_options.clone();
     machine.disks = target.disks.iter().map(guest_disk).collect::<Result<_, _>>()?;
     Ok(machine)
 }

@@ -74,9 +74,60 @@ pub struct TargetSpec {
     /// vm: cache mode of the root's disk image (default: `writeback`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<DiskCacheMode>,
+    /// vm: further arguments for QEMU, as its manual names them: `["-device", "virtio-balloon"]`. What perflab sets itself is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub qemu_options: Vec<String>,
     /// vm: disks besides the root: /dev/vda, or /dev/vdb where the root is a disk, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<GuestDiskSpec>,
+}
+
+/// Options of QEMU that perflab sets itself, with what says the same in a study.
+const OWN_QEMU_OPTIONS: [(&str, &str); 22] = [
+    ("-m", "memory"),
+    ("-smp", "cpus"),
+    ("-cpu", "cpu-model"),
+    ("-accel", "accelerator"),
+    ("-enable-kvm", "accelerator"),
+    ("-kernel", "kernel"),
+    ("-append", "append"),
+    ("-numa", "nodes"),
+    ("-snapshot", "disks"),
+    ("-initrd", ""),
+    ("-machine", ""),
+    ("-M", ""),
+    ("-name", ""),
+    ("-qmp", ""),
+    ("-serial", ""),
+    ("-display", ""),
+    ("-nographic", ""),
+    ("-daemonize", ""),
+    ("-pidfile", ""),
+    ("-sandbox", ""),
+    ("-S", ""),
+    ("-no-reboot", ""),
+];
+
+/// Why QEMU cannot be given these arguments besides perflab's own, and what would be right; none where it can.
+pub fn qemu_option_problem(options: &[String]) -> Option<(String, String)> {
+    if options.first().is_some_and(|first| !first.starts_with('-')) {
+        let first = &options[0];
+        return Some((
+            format!("`{first}` is no option"),
+            "an option begins with -, and its value is a word of its own".into(),
+        ));
+    }
+    // QEMU takes two dashes for one.
+    let same = |option: &str, own: &str| {
+        option.strip_prefix("--").is_some_and(|rest| rest == &own[1..]) || option == own
+    };
+    let found =
+        options.iter().find_map(|option| OWN_QEMU_OPTIONS.iter().find(|(own, _)| same(option, own)))?;
+    let hint = match found.1 {
+        "" => "leave it out".to_owned(),
+        key => format!("say it with `{key}`"),
+    };
+    Some((format!("perflab sets `{}` itself", found.0), hint))
 }
 
 /// A NUMA node of a guest.
@@ -180,6 +231,7 @@ impl TargetSpec {
             channel: None,
             boot_within: None,
             cache: None,
+            qemu_options: Vec::new(),
             disks: Vec::new(),
         }
     }

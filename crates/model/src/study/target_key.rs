@@ -6,7 +6,7 @@ use crate::error_class::{Classify, ErrorClass};
 use crate::placement::parse_number_list;
 use crate::problem::{suggest_name, without_rust_types};
 use crate::scalar::Scalar;
-use crate::study::target::TargetSpec;
+use crate::study::target::{TargetSpec, qemu_option_problem};
 
 /// How a key takes the value of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +20,13 @@ enum KeyValue {
 }
 
 /// The keys that a factor may vary.
-const KEYS: [(&str, KeyValue); 18] = [
+const KEYS: [(&str, KeyValue); 19] = [
     ("kernel", KeyValue::Single),
     ("modules", KeyValue::Single),
     ("append", KeyValue::Words),
     ("load", KeyValue::Words),
     ("programs", KeyValue::Words),
+    ("qemu-options", KeyValue::Words),
     ("memory", KeyValue::Single),
     ("cpus", KeyValue::Single),
     ("cpu-model", KeyValue::Single),
@@ -115,6 +116,17 @@ impl<'a> TargetKey<'a> {
                 .into()
             }
         };
+        if self.key == "qemu-options" {
+            let words: Vec<String> = value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|word| word.as_str().map(str::to_owned))
+                .collect();
+            if let Some((message, hint)) = qemu_option_problem(&words) {
+                return Err(TargetKeyError { message, hint });
+            }
+        }
         table.insert(self.key.to_owned(), value);
         serde_json::from_value(document).map_err(|error| {
             let reason = without_rust_types(&error.to_string());
@@ -145,6 +157,13 @@ mod tests {
             ["quiet", "slub_debug=P", "nokaslr"]
         );
         assert_eq!(apply("append", "").unwrap().append, ["quiet"]);
+        assert_eq!(
+            apply("qemu-options", "-device virtio-balloon").unwrap().qemu_options,
+            ["-device", "virtio-balloon"]
+        );
+        assert!(
+            apply("qemu-options", "--smp 2").is_err() && apply("qemu-options", "virtio-balloon").is_err()
+        );
         assert_eq!(apply("pin", "0-1,3").unwrap().pin, [0, 1, 3]);
         assert!(apply("boot-within", "90s").unwrap().boot_within.is_some());
         assert!(TargetKey::new("a.kernel").concerns("a") && !TargetKey::new("a.kernel").concerns("b"));

@@ -11,7 +11,7 @@ use crate::study::document::{
 use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
 use crate::study::study_list::StudyList;
-use crate::study::target::{AgentChannel, TargetKind, TargetSpec};
+use crate::study::target::{AgentChannel, TargetKind, TargetSpec, qemu_option_problem};
 use crate::study::target_key::TargetKey;
 use crate::study::workload_spec::BesideSpec;
 
@@ -427,6 +427,9 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
             found.push(Problem::new(format!("target.{name}"), "needs `kernel`").with_hint(hint));
         }
         guest_size_problems(name, target, found);
+        if let Some((message, hint)) = qemu_option_problem(&target.qemu_options) {
+            found.push(Problem::new(format!("target.{name}.qemu-options"), message).with_hint(hint));
+        }
         return;
     }
     let present = [
@@ -446,6 +449,7 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         ("channel", target.channel.is_some_and(|channel| !is_usable_channel(target.kind, channel))),
         ("boot-within", target.boot_within.is_some()),
         ("cache", target.cache.is_some()),
+        ("qemu-options", !target.qemu_options.is_empty()),
         ("disks", !target.disks.is_empty()),
     ];
     for (key, _) in present.into_iter().filter(|(_, present)| *present) {

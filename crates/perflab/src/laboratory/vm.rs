@@ -11,6 +11,7 @@ use perflab_guest::{
 };
 use perflab_guest::{GuestCommand, GuestWork};
 use perflab_model::StopRequest;
+use perflab_model::study::qemu_option_problem;
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
@@ -231,6 +232,10 @@ pub fn machine_from_args(args: &BootArgs) -> Result<GuestMachine, Failure> {
     machine.nodes = nodes;
     machine.load = args.load.clone();
     machine.append = args.append.clone();
+    if let Some((message, hint)) = qemu_option_problem(&args.qemu_option) {
+        return Err(UsageError::new(message, hint).into());
+    }
+    machine.qemu_options = args.qemu_option.clone();
     machine.root = parse_root(args)?;
     machine.accelerator = args.accelerator;
     machine.model = args.cpu_model.clone();
@@ -364,6 +369,9 @@ pub struct BootArgs {
     /// Words for the kernel's command line (repeatable)
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub append: Vec<String>,
+    /// One further argument for QEMU (repeatable): --qemu-option=-device --qemu-option=virtio-balloon
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    pub qemu_option: Vec<String>,
     /// The guest's root: `host`, `bare`, or a disk image (IMAGE or IMAGE:PARTITION)
     #[arg(long, default_value = "host")]
     pub root: String,

@@ -395,6 +395,24 @@ fn bad_wishes_are_refused_before_anything_starts() {
 }
 
 #[test]
+fn qemu_takes_what_perflab_does_not_know_and_not_what_it_sets_itself() {
+    let test = "qemu_takes_what_perflab_does_not_know_and_not_what_it_sets_itself";
+    let Some(guests) = GuestSandbox::new(test) else { return };
+    // 0x1002 is the balloon of virtio, in its older form.
+    let script = "cat /sys/bus/pci/devices/*/device";
+    let boot = ["vm", "boot", "--root", "bare", "--with", "sh", "--with", "cat"];
+    let balloon = ["--qemu-option=-device", "--qemu-option=virtio-balloon-pci,disable-modern=on"];
+    let command = ["--", "sh", "-c", script];
+    let plain = guests.run(&[&boot[..], &command].concat());
+    let with_balloon = guests.run(&[&boot[..], &balloon, &command].concat());
+    let count = |output: &CommandOutput| output.out.lines().filter(|line| line.trim() == "0x1002").count();
+    assert_eq!((count(&plain), count(&with_balloon)), (0, 1), "{}{}", plain.err, with_balloon.err);
+    let own = guests.run(&[&boot[..], &["--qemu-option=-m", "--qemu-option=1G"], &command].concat());
+    assert_eq!(own.code, Some(2), "{}", own.err);
+    guests.assert_nothing_is_left();
+}
+
+#[test]
 fn a_program_of_this_hosts_tmp_is_packed_for_a_bare_root_and_told_as_hidden_from_a_shared_one() {
     let test = "a_program_of_this_hosts_tmp_is_packed_for_a_bare_root_and_told_as_hidden_from_a_shared_one";
     let Some(guests) = GuestSandbox::new(test) else { return };
