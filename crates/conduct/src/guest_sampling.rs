@@ -201,9 +201,10 @@ impl GuestSampling {
         about.guest_stops = Some(stops);
         about.hides = Some(format!(
             "which function of a process runs; kernel stacks are unwound by {}, and {doubtful} of {} have a caller that was \
-             guessed, or end before the kernel's entry",
+             guessed, or end before the kernel's entry; the guest was stopped {:.0} times a second",
             self.unwinds_by,
-            samples.iter().filter(|sample| sample.stack.kernel.is_some()).count()
+            samples.iter().filter(|sample| sample.stack.kernel.is_some()).count(),
+            stops.stops as f64 / sampled.seconds().max(1e-9)
         ));
         (batch, about, stops)
     }

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use perflab_model::{Nanos, StopRequest};
-use perflab_observe::{monotonic_now, thread_cpu_time};
+use perflab_observe::{RealtimeGuard, monotonic_now, thread_cpu_time};
 use perflab_stacks::{ProcessorSample, SampledKernel, StoppedRegisters};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -109,6 +109,8 @@ impl ProcessorSampler {
         let name = self.name.clone();
         let spawned = std::thread::Builder::new().name("guest-sampler".into()).spawn(move || {
             let mut sampler = self;
+            // While the guest is stopped, nothing else comes first.
+            let _first = RealtimeGuard::acquire();
             let mut recording = ProcessorRecording { begun: monotonic_now(), ..Default::default() };
             let mut random = ChaCha8Rng::seed_from_u64(recording.begun.0);
             let mean = 1.0 / f64::from(frequency.max(1));

@@ -1,7 +1,8 @@
 //! Sampling guests from outside: what it costs a guest, and whether it finds what a guest is known to do.
 //!
-//!     cargo bench -p perflab --bench outside -- cost [HZ]       hackbench in two virtual processors, with and without, in turns
-//!     cargo bench -p perflab --bench outside -- bias [HZ] [S]   a kernel whose interrupts are off for known shares of its time
+//!     cargo bench -p perflab --bench outside -- cost [HZ] [ROUNDS]    hackbench in two virtual processors, with and without, in turns
+//!     cargo bench -p perflab --bench outside -- loops [HZ] [ROUNDS]   the same with two loops of a shell, which wait for nothing
+//!     cargo bench -p perflab --bench outside -- bias [HZ] [SECONDS]   a kernel whose interrupts are off for known shares of its time
 //!
 //! Needs root, hackbench and the kernel `debian-cloud`; `bias` needs gcc and binutils.
 
@@ -16,26 +17,31 @@ use perflab_guest::{
     ProcessorRecording, ProcessorSampler, SampledGuest, boot_guest,
 };
 use perflab_model::StopRequest;
+use perflab_stacks::ProcessorSample;
 use perflab_stats::mean_with_interval;
 
-/// Windows with and without sampling, in turns,
-const ROUNDS: usize = 24;
-
-/// of this length each.
+/// How long a window with or without sampling is.
 const WINDOW: Duration = Duration::from_secs(3);
 
 fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let number = |index: usize, usual: u32| words.get(index).map_or(Ok(usual), |word| word.parse());
     match words.first().map(String::as_str) {
-        Some("cost") => measure_cost(number(1, 50)?),
+        Some("cost") => {
+            measure_cost("hackbench -g 1 -l 10 > /dev/null; echo", number(1, 50)?, number(2, 24)?)
+        }
+        Some("loops") => {
+            let count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+            let two = format!("{{ {count}; }} & {count}; wait; echo");
+            measure_cost(&two, number(1, 50)?, number(2, 24)?)
+        }
         Some("bias") => measure_bias(number(1, 50)?, number(2, 60)?),
-        _ => bail!("say `cost [HZ]` or `bias [HZ] [SECONDS]`"),
+        _ => bail!("say `cost`, `loops` or `bias`"),
     }
 }
 
 /// Units of work done in equal windows of this host's time.
-fn measure_cost(frequency: u32) -> anyhow::Result<()> {
+fn measure_cost(unit: &str, frequency: u32, rounds: u32) -> anyhow::Result<()> {
     let kernel = perflab_guest::find_kernel("debian-cloud", None)?;
     let programs = ["sh", "cat", "hackbench"].map(String::from).to_vec();
     let machine = GuestMachine {
@@ -43,9 +49,9 @@ fn measure_cost(frequency: u32) -> anyhow::Result<()> {
         root: GuestRootSource::Bare { programs },
         ..GuestMachine::new("outside", kernel.clone())
     };
-    let script = "cat /proc/kallsyms; echo; echo that is all; while :; do hackbench -g 1 -l 10 > /dev/null; echo; done";
+    let script = format!("cat /proc/kallsyms; echo; echo that is all; while :; do {unit}; done");
     let command = GuestCommand {
-        argv: ["sh", "-c", script].map(String::from).to_vec(),
+        argv: vec!["sh".into(), "-c".into(), script],
         directory: PathBuf::from("/"),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
     };
@@ -54,7 +60,7 @@ fn measure_cost(frequency: u32) -> anyhow::Result<()> {
     let work = GuestWork::Command(command);
     let guest =
         boot_guest(&machine, &BootOptions { perflab, logs: folder.path(), work, stays: false, stop: &stop })?;
-    println!("{}", guest.accelerator().accelerator);
+    println!("{}, a unit of work is `{unit}`", guest.accelerator().accelerator);
     let mut control = guest.control_stream()?;
     let mut said = Vec::new();
     let end = b"\n\nthat is all\n";
@@ -79,14 +85,14 @@ fn measure_cost(frequency: u32) -> anyhow::Result<()> {
                 }
             }
         });
-        let mut changes = Vec::new();
+        let mut changes = [Vec::new(), Vec::new()];
         let mut all = Vec::new();
-        for round in 0..ROUNDS {
-            let mut rates = [0.0, 0.0];
+        for round in 0..rounds as usize {
+            let mut rates = [[0.0, 0.0]; 2];
             // Which comes first changes from round to round.
             for with in [round % 2, 1 - round % 2] {
                 let running = if with == 1 { Err(sampler.start(frequency)?) } else { Ok(sampler) };
-                rates[with] = measure_rate(done);
+                rates[with] = measure_rates(done, guest.pid())?;
                 sampler = match running {
                     Ok(sampler) => sampler,
                     Err(running) => {
@@ -96,37 +102,59 @@ fn measure_cost(frequency: u32) -> anyhow::Result<()> {
                     }
                 };
             }
-            changes.push(rates[1] / rates[0] - 1.0);
-            println!("{:.1} hackbenches a second without, {:.1} with", rates[0], rates[1]);
+            let [without, with] = rates;
+            for (changes, (with, without)) in changes.iter_mut().zip(with.into_iter().zip(without)) {
+                changes.push(with / without - 1.0);
+            }
+            println!(
+                "{:.2} units a second without, {:.2} with; {:.3} a second of the processors without, {:.3} with",
+                without[0], with[0], without[1], with[1]
+            );
         }
         print_stops(&all);
-        let change = mean_with_interval(&changes, 0.95)?;
-        let interval = change.interval.context("too few rounds")?;
-        println!(
-            "the guest's work with {frequency} stops a second: {:+.2} % [{:+.2}, {:+.2}]",
-            100.0 * change.value,
-            100.0 * interval.low,
-            100.0 * interval.high
-        );
+        for (changes, of) in changes.iter().zip(["a second", "a second of the processors"]) {
+            let change = mean_with_interval(changes, 0.95)?;
+            let interval = change.interval.context("too few rounds")?;
+            println!(
+                "work {of} with {frequency} stops a second: {:+.2} % [{:+.2}, {:+.2}]",
+                100.0 * change.value,
+                100.0 * interval.low,
+                100.0 * interval.high
+            );
+        }
         drop(sampler);
         drop(guest);
         Ok(())
     })
 }
 
-/// Whole units a second: from the end of one to the end of another.
-fn measure_rate(done: &AtomicU64) -> f64 {
+/// The CPU time of a guest's processors so far, in seconds. On a busy host, work is held against this: a guest whose processors
+/// sleep 50 times a second gets more of such a host than one whose processors never do.
+fn processor_time(pid: u32) -> anyhow::Result<f64> {
+    let mut nanos = 0_u64;
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
+        if std::fs::read_to_string(thread.path().join("comm"))?.starts_with("CPU ") {
+            let text = std::fs::read_to_string(thread.path().join("schedstat"))?;
+            nanos += text.split(' ').next().context("no time")?.parse::<u64>()?;
+        }
+    }
+    Ok(nanos as f64 / 1e9)
+}
+
+/// Whole units a second, and a second of the processors: from the end of one to the end of another.
+fn measure_rates(done: &AtomicU64, pid: u32) -> anyhow::Result<[f64; 2]> {
     let next = || {
         let before = done.load(Ordering::SeqCst);
         while done.load(Ordering::SeqCst) == before {
             std::thread::sleep(Duration::from_micros(200));
         }
-        (Instant::now(), done.load(Ordering::SeqCst))
+        anyhow::Ok((Instant::now(), processor_time(pid)?, done.load(Ordering::SeqCst)))
     };
-    let (begun, first) = next();
+    let (begun, processors_before, first) = next()?;
     std::thread::sleep(WINDOW);
-    let (ended, last) = next();
-    (last - first) as f64 / (ended - begun).as_secs_f64()
+    let (ended, processors_after, last) = next()?;
+    let units = (last - first) as f64;
+    Ok([units / (ended - begun).as_secs_f64(), units / (processors_after - processors_before)])
 }
 
 fn print_stops(all: &[ProcessorRecording]) {
@@ -171,8 +199,12 @@ fn measure_bias(frequency: u32, seconds: u32) -> anyhow::Result<()> {
         std::thread::sleep(Duration::from_secs(seconds.into()));
         let (_sampler, recording) = running.stop()?;
         ensure!(recording.failure.is_none(), "{:?}", recording.failure);
-        let off = place_of(&guest, "spin_without_interrupts")?..place_of(&guest, "spin_with_interrupts")?;
-        let inside = recording.samples.iter().filter(|sample| off.contains(&sample.instruction)).count();
+        let off = place_of(&guest, "without_interrupts")?..place_of(&guest, "with_interrupts")?;
+        let is_off = |sample: &&ProcessorSample| {
+            let kernel = sample.stack.kernel.as_ref();
+            kernel.is_some_and(|stack| stack.addresses.iter().any(|address| off.contains(address)))
+        };
+        let inside = recording.samples.iter().filter(is_off).count();
         let count = recording.samples.len() as f64;
         let part = inside as f64 / count;
         println!(
@@ -186,8 +218,8 @@ fn measure_bias(frequency: u32, seconds: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ticks of a whole period: some milliseconds.
-const PERIOD: u32 = 9_000_000;
+/// Turns of a whole period: some milliseconds.
+const PERIOD: u32 = 1_000_000;
 
 fn start_known_load(share: u32) -> anyhow::Result<BareGuest> {
     let folder = tempfile::tempdir()?;

@@ -247,6 +247,19 @@ mod tests {
     }
 
     #[test]
+    fn another_kernel_of_the_run_does_not_make_this_one_another() {
+        let mut profile = profile_with_window("kfree", 1000, 2000);
+        profile.frames.push(StackFrame::new("slob_alloc", FrameKind::Kernel));
+        let variant = |profile: &Profile| {
+            category_shares(&[ProfiledRun::new(profile)], &slab_rules(), &CategoryShareOptions::default())
+                .variant
+        };
+        assert_eq!(variant(&profile).as_deref(), Some("SLUB"));
+        profile.iterations[0].summary.anchors.clear();
+        assert_eq!(variant(&profile).as_deref(), Some("SLOB"));
+    }
+
+    #[test]
     fn functions_without_a_rule_are_found_by_their_place() {
         let coverage = |profile: &Profile| {
             category_shares(&[ProfiledRun::new(profile)], &slab_rules(), &CategoryShareOptions::default())

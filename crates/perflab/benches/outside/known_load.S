@@ -1,4 +1,6 @@
-# A kernel of two loops: interrupts are off for OFF of every PERIOD ticks of the time stamp counter, and on for the rest.
+# A kernel that calls one loop from two functions: interrupts are off for OFF of every PERIOD turns, and on for the rest.
+# Turns, and not a clock: on a busy host a processor that did not run for a while would find its time over, wherever it is. One loop,
+# and not two: QEMU's translations of two are not equally fast.
 # By the multiboot protocol it begins in 32 bits at 1 MiB; it goes on in 64 bits at -2 GiB, where kernels are.
     .set MAGIC, 0x1BADB002
     .set HIGH, 0xffffffff80000000
@@ -51,10 +53,6 @@ high:
     mov $0xff, %al
     outb %al, $0x21
     outb %al, $0xa1
-    rdtsc
-    shl $32, %rdx
-    or %rdx, %rax
-    mov %rax, %r14
 
     .align 64
     .globl _stext
@@ -64,31 +62,36 @@ run:
     mov %rsp, %rbp
 again:
     cli
-    lea OFF(%r14), %r15
-    call spin_without_interrupts
+    mov $OFF, %ecx
+    call without_interrupts
     sti
-    add $PERIOD, %r14
-    mov %r14, %r15
-    call spin_with_interrupts
+    mov $(PERIOD - OFF), %ecx
+    call with_interrupts
     jmp again
 
-    .macro spin name
+    .macro caller name
     .align 64
     .globl \name
 \name:
     push %rbp
     mov %rsp, %rbp
-2:  rdtsc
-    shl $32, %rdx
-    or %rdx, %rax
-    cmp %r15, %rax
-    jb 2b
+    call spin
     pop %rbp
     ret
     .endm
 
-    spin spin_without_interrupts
-    spin spin_with_interrupts
+    caller without_interrupts
+    caller with_interrupts
+
+    .align 64
+    .globl spin
+spin:
+    push %rbp
+    mov %rsp, %rbp
+2:  dec %ecx
+    jnz 2b
+    pop %rbp
+    ret
 
     .align 64
     .globl rest
