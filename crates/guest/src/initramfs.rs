@@ -131,17 +131,20 @@ fn add_program(
     Ok(())
 }
 
-/// The name by which it is called, where that is a link to the file (`/bin/sh` to `/usr/bin/dash`).
+/// The names by which it is called, where they are links to the file: `/usr/bin/sh` to `/usr/bin/dash`, and `/bin/sh`, which scripts
+/// and shells of studies ask for, where this host has its programs under both.
 fn add_program_link(
     archive: &mut InitramfsArchive,
     path: &Path,
     program: &str,
 ) -> Result<(), InitramfsError> {
     let name = portable_program::find_program(program)?;
-    if name == path {
-        return Ok(());
+    let short = name.strip_prefix("/usr").ok().map(|below| Path::new("/").join(below));
+    let is_same = |short: &PathBuf| fs::canonicalize(short).is_ok_and(|found| found == path);
+    for link in [Some(name), short.filter(is_same)].into_iter().flatten().filter(|link| link != path) {
+        archive.add_link(&link, &path.display().to_string()).map_err(InitramfsError::file_error(&link))?;
     }
-    archive.add_link(&name, &path.display().to_string()).map_err(InitramfsError::file_error(name))
+    Ok(())
 }
 
 /// The interpreter of `#!/bin/sh -e`.

@@ -91,6 +91,18 @@ pub enum KernelError {
         /// the folder, or the archive
         path: PathBuf,
     },
+    /// A folder is part of a repository whose revisions are those of all of it.
+    #[error("{} is a folder inside of a git repository, whose revisions hold it as a folder only; build it as it is, without `@`", path.display())]
+    Subfolder {
+        /// the folder
+        path: PathBuf,
+    },
+    /// Several commits were named where one kernel is meant.
+    #[error("`{text}` names several commits, and a kernel is of one; `perflab kernel build` builds them all, and each is named `...@COMMIT`")]
+    ManyRevisions {
+        /// what was asked for
+        text: String,
+    },
     /// A recipe that builds whatever tree it is given got none.
     #[error(
         "the recipe `{recipe}` names no sources; name a tree: `{recipe}:/home/me/linux`, or a revision of it: `{recipe}:/home/me/linux@v6.5`"
@@ -175,6 +187,8 @@ impl Classify for KernelError {
             | KernelError::Recipe(_)
             | KernelError::NoRevision { .. }
             | KernelError::NeedsTree { .. }
+            | KernelError::Subfolder { .. }
+            | KernelError::ManyRevisions { .. }
             | KernelError::NoRepository { .. }
             | KernelError::NotBuilt { .. }
             | KernelError::NoSources { .. } => ErrorClass::Usage,

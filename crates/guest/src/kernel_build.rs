@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use perflab_model::Nanos;
+use rustix::fs::statvfs;
 use sha2::{Digest, Sha256};
 
 use crate::kernel::{KernelBuildRecord, KernelError, KernelImage, SourceIdentity};
@@ -91,6 +92,10 @@ impl<'a> KernelOrder<'a> {
 
     /// Builds it, unless it is here.
     pub(crate) fn build_kernel(&self, tell: &mut KernelListener<'_>) -> Result<KernelImage, KernelError> {
+        // What is here needs neither compiler nor lock.
+        if let Some(kernel) = self.find_kernel(tell)? {
+            return Ok(kernel);
+        }
         check_build_tools(self.build)?;
         let objects_name = self.objects_name();
         let _lock = KernelLock::wait("objects", &objects_name, tell)?;
@@ -283,7 +288,9 @@ impl<'a> KernelOrder<'a> {
         }
         let text =
             fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        if text.contains("No space left on device") {
+        // A full disk leaves no room for the message, either.
+        let is_full = statvfs(objects).is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < LEAST_ROOM);
+        if is_full || text.contains("No space left on device") {
             return Err(failed("No space left on device".into(), Some(DISK_FULL)));
         }
         if let Some(message) = find_compiler_error(&text) {
@@ -319,6 +326,9 @@ impl<'a> KernelOrder<'a> {
         Ok(())
     }
 }
+
+/// Less room than this ends a build.
+const LEAST_ROOM: u64 = 4 << 20;
 
 /// The options that the fragments and the recipe ask for; the last that names one counts.
 fn wanted_options(recipe: &KernelRecipe, build: &KernelBuild) -> Result<String, KernelError> {

@@ -98,6 +98,18 @@ pub struct KernelBuild {
     pub cpu_time: Option<DurationText>,
 }
 
+/// Variables of make that say where and how perflab builds.
+const OWN_VARIABLES: [&str; 8] = [
+    "O",
+    "M",
+    "KBUILD_OUTPUT",
+    "KBUILD_EXTMOD",
+    "LOCALVERSION",
+    "INSTALL_MOD_PATH",
+    "KBUILD_BUILD_TIMESTAMP",
+    "KBUILD_BUILD_VERSION",
+];
+
 /// The programs that every build calls, and the packages that have them.
 const NEEDS: [(&str, &str); 8] = [
     ("gcc", "gcc"),
@@ -155,7 +167,8 @@ impl KernelBuild {
         let always = NEEDS.iter().map(|(program, _)| *program).filter(|program| !program.is_empty());
         let patch = (!self.patches.is_empty()).then_some("patch");
         let git = (self.git.is_some() || self.tree.is_some()).then_some("git");
-        always.chain(self.needs.iter().map(String::as_str)).chain(patch).chain(git).collect()
+        let compiler = self.compiler.as_deref().filter(|name| !name.contains(['/', ' ']));
+        always.chain(self.needs.iter().map(String::as_str)).chain(patch).chain(git).chain(compiler).collect()
     }
 
     /// The packages of Debian that have them.
@@ -188,6 +201,18 @@ impl KernelBuild {
             found.push(
                 Problem::new("build", "needs `base`")
                     .with_hint("add `base = \"tinyconfig\"` (or defconfig, or the path of a .config)"),
+            );
+        }
+        if self.base.starts_with('-') || self.base.contains('=') || self.base.contains(char::is_whitespace) {
+            found.push(
+                Problem::new("build.base", "is neither a target of make nor a path")
+                    .with_hint("write tinyconfig, defconfig, or the path of a .config"),
+            );
+        }
+        for variable in self.make.keys().filter(|name| OWN_VARIABLES.contains(&name.as_str())) {
+            found.push(
+                Problem::new("build.make", format!("`{variable}` is set by perflab itself"))
+                    .with_hint("leave it out; a compiler is `compiler`, flags of a file are `flags`"),
             );
         }
         if self.revision.is_some() && self.git.is_none() {

@@ -33,10 +33,7 @@ impl KernelRequest {
     /// # Errors
     /// There is no such recipe, it cannot be read, or it takes no tree.
     pub fn parse(text: &str) -> Result<KernelRequest, KernelError> {
-        let (rest, revision) = match text.split_once('@') {
-            Some((rest, revision)) => (rest, Some(revision.to_owned())),
-            None => (text, None),
-        };
+        let (rest, revision) = split_revision(text);
         let (name, tree) = match rest.split_once(':') {
             Some((name, tree)) => (name, Some(PathBuf::from(tree))),
             None => (rest, None),
@@ -49,6 +46,11 @@ impl KernelRequest {
             return Err(KernelError::NotBuilt { recipe: recipe.name });
         }
         Ok(KernelRequest { text: text.to_owned(), recipe, tree, revision })
+    }
+
+    /// Several commits, of which each would be a kernel.
+    fn range(&self) -> Option<&String> {
+        self.revision.as_ref().filter(|revision| revision.contains(".."))
     }
 
     /// One request for each revision of a range `A..B`, oldest first; a request without a range is itself.
@@ -69,6 +71,14 @@ impl KernelRequest {
             ..self.clone()
         };
         Ok(list_revisions(&repository, range)?.into_iter().map(one).collect())
+    }
+
+    /// Where the sources of one kernel come from; none of a package.
+    fn single_origin(&self) -> Result<Option<SourceOrigin>, KernelError> {
+        match self.range() {
+            Some(_) => Err(KernelError::ManyRevisions { text: self.text.clone() }),
+            None => self.origin(),
+        }
     }
 
     /// Where the sources come from; none of a package.
@@ -109,7 +119,7 @@ impl KernelRequest {
     /// # Errors
     /// The tree or the revision is not there.
     pub fn sources(&self, tell: &mut KernelListener<'_>) -> Result<Option<SourceIdentity>, KernelError> {
-        self.origin()?.map_or(Ok(None), |origin| identify_sources(&origin, tell))
+        self.single_origin()?.map_or(Ok(None), |origin| identify_sources(&origin, tell))
     }
 
     /// The kernel, where the cache has it.
@@ -117,7 +127,7 @@ impl KernelRequest {
     /// # Errors
     /// The tree or the revision is not there.
     pub fn cached_image(&self, tell: &mut KernelListener<'_>) -> Result<Option<KernelImage>, KernelError> {
-        let Some(origin) = self.origin()? else { return Ok(cached_kernel(&self.recipe.name)) };
+        let Some(origin) = self.single_origin()? else { return Ok(cached_kernel(&self.recipe.name)) };
         let KernelSource::Build(build) = &self.recipe.source else { return Ok(None) };
         KernelOrder::new(&self.recipe, build, origin)?.find_kernel(tell)
     }
@@ -143,7 +153,7 @@ impl KernelRequest {
     /// # Errors
     /// No network, no such package, a missing program, sources that do not compile, no room.
     pub fn make_image(&self, tell: &mut KernelListener<'_>) -> Result<KernelImage, KernelError> {
-        let origin = self.origin()?;
+        let origin = self.single_origin()?;
         match (&self.recipe.source, origin) {
             (KernelSource::Build(build), Some(origin)) => {
                 KernelOrder::new(&self.recipe, build, origin)?.build_kernel(tell)
@@ -154,6 +164,17 @@ impl KernelRequest {
             }
         }
     }
+}
+
+/// `TREE@REVISION` taken apart: a folder whose own name has an `@` in it is one.
+fn split_revision(text: &str) -> (&str, Option<String>) {
+    let is_folder = |rest: &str| rest.split_once(':').is_some_and(|(_, tree)| Path::new(tree).is_dir());
+    if is_folder(text) {
+        return (text, None);
+    }
+    let splits = text.match_indices('@').map(|(at, _)| text.split_at(at)).collect::<Vec<_>>();
+    let chosen = splits.iter().rev().find(|(rest, _)| is_folder(rest)).or(splits.first());
+    chosen.map_or((text, None), |(rest, revision)| (rest, Some(revision[1..].to_owned())))
 }
 
 /// The kernel that the user means, where it is here. The modules of an image may be named.

@@ -17,6 +17,9 @@ use crate::kernel_package::{download_package, find_file_beginning, format_hash, 
 use crate::kernel_recipe::{SourceOrigin, is_address};
 use crate::kernel_step::{KernelListener, KernelProgress, run_command, run_step};
 
+/// More is no patch.
+const LARGEST_PATCH: u64 = 64 << 20;
+
 /// A patch: its name and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KernelPatch {
@@ -26,10 +29,19 @@ pub(crate) struct KernelPatch {
 
 impl KernelPatch {
     pub(crate) fn read(path: &Path) -> Result<KernelPatch, KernelError> {
+        let refuse = |reason: &str| KernelError::Patch { patch: path.into(), reason: reason.into() };
+        let about = fs::metadata(path).map_err(KernelError::file_error(path))?;
+        if !about.is_file() || about.len() > LARGEST_PATCH {
+            return Err(refuse("it is no file, or larger than 64 MiB"));
+        }
         let bytes = fs::read(path).map_err(KernelError::file_error(path))?;
         // As `patch` finds its own file again, wherever it runs.
         let path = path.canonicalize().map_err(KernelError::file_error(path))?;
-        Ok(KernelPatch { path, text: String::from_utf8_lossy(&bytes).into_owned() })
+        let patch = KernelPatch { path, text: String::from_utf8_lossy(&bytes).into_owned() };
+        match patch.files().next() {
+            Some(_) => Ok(patch),
+            None => Err(refuse("it changes no file of the tree")),
+        }
     }
 
     /// The files that it changes, below the tree.
@@ -121,6 +133,11 @@ fn resolve_revision(repository: &Path, revision: &str) -> Result<SourceIdentity,
     command.args(["show", "--no-patch", "--format=%H%n%T%n%s", "--end-of-options"]);
     command.arg(format!("{revision}^{{commit}}"));
     let output = run_command(command, None).map_err(missing)?;
+    let mut prefix = git_command(repository);
+    prefix.args(["rev-parse", "--show-prefix"]);
+    if run_command(prefix, None).is_ok_and(|prefix| !prefix.trim().is_empty()) {
+        return Err(KernelError::Subfolder { path: repository.into() });
+    }
     let mut lines = output.lines().map(str::to_owned);
     let (commit, id) = (lines.next(), lines.next().unwrap_or_default());
     Ok(SourceIdentity {
@@ -150,8 +167,10 @@ fn git_command(folder: &Path) -> Command {
 
 /// A repository in the cache whose objects are another's as well.
 struct BorrowedRepository {
-    /// With `.git` in it.
+    /// What is checked out. The repository is not in it: a patch cannot reach it.
     tree: PathBuf,
+    /// The repository.
+    directory: PathBuf,
     lock: KernelLock,
 }
 
@@ -164,20 +183,29 @@ impl BorrowedRepository {
         }
         let name = format!("git-{}", &format_hash(&Sha256::digest(whole.as_os_str().as_bytes()))[..12]);
         let lock = KernelLock::wait("sources", &name, tell)?;
-        let tree = open_work_folder("sources", &name)?.join("tree");
+        let home = open_work_folder("sources", &name)?;
+        let (tree, directory) = (home.join("tree"), home.join("repository"));
         fs::create_dir_all(&tree).map_err(KernelError::file_error(&tree))?;
-        if !tree.join(".git/HEAD").is_file() {
-            run_command(with_arguments(git_command(&tree), &["init", "-q"]), None)?;
+        let repository = BorrowedRepository { tree, directory, lock };
+        if !repository.directory.join("HEAD").is_file() {
+            run_command(with_arguments(repository.git_command(), &["init", "-q"]), None)?;
         }
         if let Some(objects) = git_objects(&whole) {
-            let path = tree.join(".git/objects/info/alternates");
+            let path = repository.directory.join("objects/info/alternates");
             fs::write(&path, format!("{}\n", objects.display())).map_err(KernelError::file_error(&path))?;
         }
         // Whoever held these was killed: the lock is ours.
         for left in ["index.lock", "snapshot-index.lock", "HEAD.lock"] {
-            let _ = fs::remove_file(tree.join(".git").join(left));
+            let _ = fs::remove_file(repository.directory.join(left));
         }
-        Ok(BorrowedRepository { tree, lock })
+        Ok(repository)
+    }
+
+    /// Git in what is checked out.
+    fn git_command(&self) -> Command {
+        let mut command = git_command(&self.tree);
+        command.env("GIT_DIR", &self.directory).env("GIT_WORK_TREE", &self.tree);
+        command
     }
 
     /// The folder as it is, as a commit of this repository; the folder itself is only read.
@@ -185,8 +213,8 @@ impl BorrowedRepository {
         let whole = folder.canonicalize().map_err(KernelError::file_error(folder))?;
         let git = || {
             let mut command = git_command(&whole);
-            command.env("GIT_DIR", self.tree.join(".git")).env("GIT_WORK_TREE", &whole);
-            command.env("GIT_INDEX_FILE", self.tree.join(".git/snapshot-index"));
+            command.env("GIT_DIR", &self.directory).env("GIT_WORK_TREE", &whole);
+            command.env("GIT_INDEX_FILE", self.directory.join("snapshot-index"));
             for who in ["AUTHOR", "COMMITTER"] {
                 command.env(format!("GIT_{who}_NAME"), "perflab");
                 command.env(format!("GIT_{who}_EMAIL"), "perflab@localhost");
@@ -194,11 +222,12 @@ impl BorrowedRepository {
             }
             command
         };
+        // A folder inside of a repository is taken as it is.
         let head = git_objects(&whole).and_then(|_| resolve_revision(&whole, "HEAD").ok());
         match &head {
             // What is tracked counts, ignored or not; what is not tracked counts unless it is ignored.
             Some(head) => {
-                run_command(with_arguments(git(), &["read-tree", "-m", &head.id]), None)?;
+                run_command(with_arguments(git(), &["read-tree", "-m", "-i", &head.id]), None)?;
                 run_command(with_arguments(git(), &["add", "-A", "."]), None)?;
             }
             // Distributions ship sources whose list of what to ignore is everything.
@@ -224,7 +253,7 @@ impl BorrowedRepository {
         identity: SourceIdentity,
         patches: &[KernelPatch],
     ) -> Result<KernelSources, KernelError> {
-        let git = |arguments: &[&str]| run_command(with_arguments(git_command(&self.tree), arguments), None);
+        let git = |arguments: &[&str]| run_command(with_arguments(self.git_command(), arguments), None);
         git(&["reset", "-q", "--hard", commit])?;
         git(&["clean", "-ffdqx"])?;
         if !self.tree.join("Kbuild").is_file() {

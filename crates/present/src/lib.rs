@@ -42,3 +42,4 @@ mod startup;
 mod terminal_text;
 
 pub use section::{ReportData, ReportRun};
+pub use terminal_text::wrap_text;

@@ -19,7 +19,7 @@ pub(crate) fn unglue_spaces(text: &str) -> String {
 
 /// A text broken between words into lines of at most `width` columns, the first after `first`, the others after
 /// `rest`; never between a number and its sign (`95 %`, `± 3`). A word that is longer than a line stands alone and sticks out.
-pub(crate) fn wrap_text(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
+pub fn wrap_text(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut is_fresh = true;

@@ -207,6 +207,11 @@ fn read_factor_levels(
     args.check_levels(factor, &declared)?;
     let mut groups: IndexMap<String, IndexMap<String, Vec<CaseProfile>>> = IndexMap::new();
     let mut read: BTreeSet<String> = BTreeSet::new();
+    let plans = || sides.iter().flat_map(|side| &side.runs).map(|run| &run.manifest.plan);
+    if let Some(number) = args.case.filter(|number| plans().all(|plan| plan.case(*number).is_none())) {
+        let hint = "`perflab show RUN` lists the cases";
+        return Err(UsageError::new(format!("there is no case {number}"), hint).into());
+    }
     for (side, directories) in named {
         for (record, directory) in side.runs.into_iter().map(Arc::new).zip(directories) {
             if !read.insert(record.manifest.id.clone()) {

@@ -80,7 +80,7 @@ pub struct BisectArgs {
     /// The chance that the whole walk ends at a wrong commit, at most
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_error)]
     pub error: Ratio,
-    /// A change from good to bad that is smaller is none
+    /// Stop where good and bad differ by less, as far as their interval tells; what is named may be smaller
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = parse_margin)]
     pub margin: Ratio,
     /// Keep only these levels of a factor of the study (repeatable)

@@ -3,7 +3,7 @@
 //! Two kernels are built from the user's tree, the one without the change and the one with it; the study runs on guests that
 //! boot the one and the other in random order, and what comes out is a run with the factor `kernel`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use perflab_analyze::ComparisonSide;
@@ -12,6 +12,7 @@ use perflab_conduct::RunPermissions;
 use perflab_guest::{KernelRequest, SourceIdentity};
 use perflab_model::study::{TargetKind, TomlSource};
 use perflab_model::{Manifest, RunStatus, Study, fact_table};
+use perflab_present::wrap_text;
 use perflab_present::comparison::{
     OutputFormat, StudyComparison, StudyComparisons, render_comparisons, studies_mail,
 };
@@ -38,7 +39,7 @@ pub struct PatchArgs {
     #[arg(long, value_name = "REV")]
     pub base: Option<String>,
     /// The recipe that says how both are configured and built
-    #[arg(long, value_name = "RECIPE", default_value = "linux-guest")]
+    #[arg(long, value_name = "RECIPE", default_value = DEFAULT_RECIPE)]
     pub recipe: String,
     /// How often each kernel is booted (default: as the study says, and at least 5)
     #[arg(long, value_name = "N")]
@@ -59,6 +60,8 @@ pub struct PatchArgs {
     #[arg(long)]
     pub no_report: bool,
 }
+
+const DEFAULT_RECIPE: &str = "linux-guest";
 
 const PATCH: &str = "\
 Examples:
@@ -232,21 +235,39 @@ fn kernel_lines(kernels: &PatchedKernels) -> String {
         let commit = sources.commit.as_deref().unwrap_or_default();
         let subject = sources.subject.as_deref().unwrap_or_default();
         let changed = if sources.changed { ", and what was not committed" } else { "" };
-        format!("{name:7}  {} ({subject}){changed}\n", commit.get(..12).unwrap_or(commit))
+        let line = format!("{name:7}  {} ({subject}){changed}", commit.get(..12).unwrap_or(commit));
+        wrap_text(&line, MAIL_WIDTH, "", "         ").join("\n") + "\n"
     };
     ["base", "patched"].into_iter().zip(&kernels.sources).map(line).collect()
 }
 
-/// Where it was measured, and how to measure it again.
+/// Columns of a mail.
+const MAIL_WIDTH: usize = 72;
+
+/// Where and how often it was measured, and how to measure it again.
 fn machine_lines(manifest: &Manifest, args: &PatchArgs, found: &RunDir) -> String {
     let fact = |key| manifest.facts.text(&key);
+    let rules = &manifest.study.run;
+    let seed = rules.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
     let base = args.base.as_ref().map_or_else(String::new, |base| format!(" --base {base}"));
-    format!(
-        "Measured by {} in guests on {} ({}).\nAgain: perflab patch TREE{base} --study {}   (run {})\n",
+    let brief = if args.brief { " --brief" } else { "" };
+    let recipe = match args.recipe == DEFAULT_RECIPE {
+        true => String::new(),
+        false => format!(" --recipe {}", args.recipe),
+    };
+    let measured = format!(
+        "Measured by {} in guests on {} ({}): {} boots of each, {} iterations a boot, run {}.",
         manifest.writer,
         fact(fact_table::CPU_MODEL),
         fact(fact_table::KERNEL_RELEASE),
-        Path::new(&args.study).display(),
+        rules.boots,
+        rules.iterations,
         found.id()
-    )
+    );
+    let again = format!(
+        "Again: perflab patch TREE{base} --study {}{brief}{recipe} --boots {}{seed}",
+        args.study, rules.boots
+    );
+    let lines = [wrap_text(&measured, MAIL_WIDTH, "", "  "), wrap_text(&again, MAIL_WIDTH, "", "  ")].concat();
+    lines.join("\n") + "\n"
 }

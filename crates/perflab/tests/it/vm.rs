@@ -407,6 +407,9 @@ fn qemu_takes_what_perflab_does_not_know_and_not_what_it_sets_itself() {
     let with_balloon = guests.run(&[&boot[..], &balloon, &command].concat());
     let count = |output: &CommandOutput| output.out.lines().filter(|line| line.trim() == "0x1002").count();
     assert_eq!((count(&plain), count(&with_balloon)), (0, 1), "{}{}", plain.err, with_balloon.err);
+    // A program that is packed by its name is found where scripts look for it.
+    let shell = guests.run(&[&boot[..], &["--", "/bin/sh", "-c", "exit 7"]].concat());
+    assert_eq!(shell.code, Some(7), "{}", shell.err);
     let own = guests.run(&[&boot[..], &["--qemu-option=-m", "--qemu-option=1G"], &command].concat());
     assert_eq!(own.code, Some(2), "{}", own.err);
     guests.assert_nothing_is_left();

@@ -125,7 +125,7 @@ pub fn studies_mail(found: &StudyComparisons) -> String {
     let mut lines: Vec<String> = wrap_text(&head, WIDTH, "", "  ");
     for study in &found.studies {
         lines.push(String::new());
-        lines.push(format!("{}:", study.study));
+        lines.extend(wrap_text(&format!("{}:", study.study), WIDTH, "", "  "));
         match &study.outcome {
             Ok(comparison) => lines.extend(section_lines(comparison)),
             Err(reason) => lines.extend(wrap_text(&format!("not compared: {reason}"), WIDTH, "  ", "    ")),

@@ -301,7 +301,7 @@ impl BisectionResult {
                  luck.\n"
             ),
             BisectionOutcome::EndsEqual => format!(
-                "Good and bad do not differ: {metric} {change} from {ends}. A larger change would have been seen.\n"
+                "No difference between good and bad was seen: {metric} {change} from {ends}. A change beyond that interval would have been.\n"
             ),
             BisectionOutcome::Swapped => format!(
                 "Bad is better than good: {metric} {change} from {ends}. Look for what made it better with --worse turned \
