@@ -102,7 +102,7 @@ export async function flames({ test, shots, desktop, flame, large, report }) {
   });
   await test("flame: a difference is coloured, noise is grey, one side only is striped", flame, desktop, async (page) => {
     await at(page, "");
-    assert.match(await page.locator(".flame-legend").innerText(), /Judged by 6 and 6 repetitions/);
+    assert.match(await page.locator(".flame-legend").innerText(), /Judged by 6 and 6 iterations/);
     const tell = async (zoom) => {
       await at(page, `#flame:zoom=${zoom}`);
       const colour = await pixel(page, graph(page));

@@ -98,7 +98,9 @@ pub enum KernelError {
         path: PathBuf,
     },
     /// Several commits were named where one kernel is meant.
-    #[error("`{text}` names several commits, and a kernel is of one; `perflab kernel build` builds them all, and each is named `...@COMMIT`")]
+    #[error(
+        "`{text}` names several commits, and a kernel is of one; `perflab kernel build` builds them all, and each is named `...@COMMIT`"
+    )]
     ManyRevisions {
         /// what was asked for
         text: String,

@@ -289,7 +289,8 @@ impl<'a> KernelOrder<'a> {
         let text =
             fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         // A full disk leaves no room for the message, either.
-        let is_full = statvfs(objects).is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < LEAST_ROOM);
+        let is_full =
+            statvfs(objects).is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < LEAST_ROOM);
         if is_full || text.contains("No space left on device") {
             return Err(failed("No space left on device".into(), Some(DISK_FULL)));
         }

@@ -38,10 +38,8 @@ impl KernelPatch {
         // As `patch` finds its own file again, wherever it runs.
         let path = path.canonicalize().map_err(KernelError::file_error(path))?;
         let patch = KernelPatch { path, text: String::from_utf8_lossy(&bytes).into_owned() };
-        match patch.files().next() {
-            Some(_) => Ok(patch),
-            None => Err(refuse("it changes no file of the tree")),
-        }
+        let is_patch = patch.files().next().is_some();
+        if is_patch { Ok(patch) } else { Err(refuse("it changes no file of the tree")) }
     }
 
     /// The files that it changes, below the tree.

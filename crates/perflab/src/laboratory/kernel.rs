@@ -226,6 +226,9 @@ fn diff_kernels(context: &App, a: &str, b: &str) -> Result<Exit, Failure> {
         }
         _ => context.note("the configuration of one is not here, so that options are not compared"),
     }
+    if grid.is_empty() {
+        context.note(format!("`{a}` and `{b}` are built from the same things"));
+    }
     context.print_grid(&grid)?;
     Ok(Exit::Fine)
 }

@@ -6,16 +6,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use perflab_analyze::ComparisonSide;
 use perflab_archive::RunDir;
 use perflab_conduct::RunPermissions;
 use perflab_guest::{KernelRequest, SourceIdentity};
 use perflab_model::study::{TargetKind, TomlSource};
 use perflab_model::{Manifest, RunStatus, Study, fact_table};
-use perflab_present::wrap_text;
 use perflab_present::comparison::{
     OutputFormat, StudyComparison, StudyComparisons, render_comparisons, studies_mail,
 };
+use perflab_present::wrap_text;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
@@ -187,10 +186,8 @@ fn conclude_patch(
     status: RunStatus,
     found: &RunDir,
 ) -> Result<Exit, Failure> {
-    let record = found.read_record()?;
-    let manifest = record.manifest.clone();
-    let side = ComparisonSide { name: found.short_id().to_owned(), runs: vec![record] };
-    let compared = crate::see::report::compare_by_every_factor(&context.archive()?, &side);
+    let manifest = found.read_record()?.manifest;
+    let compared = crate::see::report::compare_levels_of_run(context, found);
     // A run that was stopped may lack a side.
     let comparisons = if status == RunStatus::Stopped { compared.unwrap_or_default() } else { compared? };
     context.print_text(&render_comparisons(&comparisons, context.format, context.width, context.colour)?)?;
@@ -268,6 +265,7 @@ fn machine_lines(manifest: &Manifest, args: &PatchArgs, found: &RunDir) -> Strin
         "Again: perflab patch TREE{base} --study {}{brief}{recipe} --boots {}{seed}",
         args.study, rules.boots
     );
-    let lines = [wrap_text(&measured, MAIL_WIDTH, "", "  "), wrap_text(&again, MAIL_WIDTH, "", "  ")].concat();
+    let lines =
+        [wrap_text(&measured, MAIL_WIDTH, "", "  "), wrap_text(&again, MAIL_WIDTH, "", "  ")].concat();
     lines.join("\n") + "\n"
 }

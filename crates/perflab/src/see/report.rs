@@ -45,12 +45,7 @@ pub fn report_runs(context: &App, args: &ReportArgs) -> Result<Exit, Failure> {
 
 /// After a run: the comparison of each factor on stdout, the report's name on stderr.
 pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> Result<(), Failure> {
-    let side = ComparisonSide { name: run.short_id().to_owned(), runs: vec![run.read_record()?] };
-    let mut comparisons = compare_by_every_factor(&context.archive()?, &side)?;
-    let logs = crate::selection::read_kernel_logs(std::slice::from_ref(run))?;
-    for comparison in &mut comparisons {
-        crate::selection::add_kernel_log(comparison, std::slice::from_ref(&side), &logs);
-    }
+    let comparisons = compare_levels_of_run(context, run)?;
     if comparisons.is_empty() {
         crate::see::show::print_run_overview(context, run)?;
     } else {
@@ -71,10 +66,20 @@ pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> Result<(), 
     if no_report { Ok(()) } else { write_page(context, run, &data) }
 }
 
+/// A comparison for every factor that the run varied, with what its kernels printed at one level only.
+pub fn compare_levels_of_run(context: &App, run: &RunDir) -> Result<Vec<Comparison>, Failure> {
+    let side = ComparisonSide { name: run.short_id().to_owned(), runs: vec![run.read_record()?] };
+    let mut comparisons = compare_by_every_factor(&context.archive()?, &side)?;
+    let logs = crate::selection::read_kernel_logs(std::slice::from_ref(run))?;
+    for comparison in &mut comparisons {
+        crate::selection::add_kernel_log(comparison, std::slice::from_ref(&side), &logs);
+    }
+    Ok(comparisons)
+}
+
 /// Writes the page of one run where pages go, and says where.
 pub fn write_run_report(context: &App, run: &RunDir) -> Result<(), Failure> {
-    let side = ComparisonSide { name: run.short_id().to_owned(), runs: vec![run.read_record()?] };
-    let comparisons = compare_by_every_factor(&context.archive()?, &side)?;
+    let comparisons = compare_levels_of_run(context, run)?;
     write_page(context, run, &report_data(std::slice::from_ref(run), comparisons)?)
 }
 

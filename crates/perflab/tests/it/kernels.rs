@@ -347,7 +347,11 @@ fn a_patch_is_measured_from_its_tree_to_a_text_for_the_list() {
     assert_eq!(text.matches(&head).count(), 2, "{text}");
     let longest = text.lines().map(|line| line.chars().count()).max();
     // But for a path that is longer than a line.
-    assert!(text.lines().all(|line| line.chars().count() <= 72 || line.contains(&study) || line.contains(&recipe)), "{longest:?}\n{text}");
+    assert!(
+        text.lines()
+            .all(|line| line.chars().count() <= 72 || line.contains(&study) || line.contains(&recipe)),
+        "{longest:?}\n{text}"
+    );
     let run: Value =
         serde_json::from_slice(&fs::read(trees.laboratory.only_run().join("run.json")).unwrap()).unwrap();
     let facts = |variant: usize| &run["variants"][variant]["targets"][0]["facts"];
