@@ -12,9 +12,9 @@
 //! | [`interaction`] | what do two factors do together? |
 //! | [`bisection`] | which commit changed a metric, and what is measured next? |
 //! | [`benchstat`], [`lkp`], [`mmtests`] | what would those tools print for the same data? |
-//! | [`monitor_lines`], `value_grid` | how did a monitor's column move, by run, row and level? values over two things |
+//! | [`mod@monitor_lines`], `value_grid` | how did a monitor's column move, by run, row and level? values over two things |
 //! | [`monitor_metric`] | how does a monitor's series compare, like a metric? |
-//! | [`scaling_curves`] | how does a metric follow from a parameter, and which law fits? |
+//! | [`mod@scaling_curves`] | how does a metric follow from a parameter, and which law fits? |
 //! | [`statistic`] | one number about one sample, by name |
 //! | `sample_histogram` | the lines of a picture over the same bins |
 //! | [`sample_lines`] | which samples belong to which line of a picture? |

@@ -5,11 +5,11 @@
 //! change at all. What is measured is a *block*: a few commits, once each, in drawn order, so that a drift of the machine concerns all
 //! of them.
 //!
-//! - [`block_evidence`]: what a block says for and against each culprit.
-//! - [`candidates`]: the probability of each candidate, and the evidence against it; who is excluded.
-//! - [`noise_estimate`]: the size of the step and of the noise, from the blocks so far.
-//! - [`step_choice`]: the commits whose measurement tells most per minute.
-//! - [`walk`]: [`Bisection`], which puts these together: the next step, or the end.
+//! - `block_evidence`: what a block says for and against each culprit.
+//! - `candidates`: the probability of each candidate, and the evidence against it; who is excluded.
+//! - `noise_estimate`: the size of the step and of the noise, from the blocks so far.
+//! - `step_choice`: the commits whose measurement tells most per minute.
+//! - `walk`: [`Bisection`], which puts these together: the next step, or the end.
 //!
 //! Only the evidence decides, and it supposes little: that commits that are equally good are exchangeable within a block. The
 //! probabilities and estimates choose what is measured next and what is bet on; they may be wrong, and then the walk takes longer.

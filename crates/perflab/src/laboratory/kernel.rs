@@ -271,7 +271,7 @@ pub enum KernelVerb {
     /// were not committed too; RECIPE:TREE@REVISION a commit, tag or branch of it; RECIPE:TREE@OLD..NEW every commit after OLD up to NEW.
     /// Your tree is only read. What was built once is not built again, and another revision compiles only what differs.
     Build {
-        /// RECIPE[:TREE][@REVISION]
+        /// `RECIPE[:TREE][@REVISION]`
         name: String,
     },
     /// Show in what two kernels differ: sources, compiler, flags, every option of their configurations
