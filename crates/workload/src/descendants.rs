@@ -349,18 +349,25 @@ impl SeenProcess {
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// Within exec, the kernel shows no environment: the end of that is waited for, however little it runs on a busy machine.
+    /// Within exec, the kernel shows no environment: the end of that is waited for, however little it runs on a busy machine. It may
+    /// come between two looks, so that only what is empty twice is empty.
     fn read_environment(&self) -> Option<Vec<u8>> {
         let begun = Instant::now();
+        let mut was_empty = false;
         loop {
             let environment = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
-            if !environment.is_empty() || self.is_kernel_thread || !self.is_in_exec() {
+            if !environment.is_empty() || self.is_kernel_thread {
                 return Some(environment);
             }
-            if begun.elapsed() > IN_EXEC {
-                return None;
+            match (self.is_in_exec(), was_empty) {
+                (false, true) => return Some(environment),
+                (false, false) => was_empty = true,
+                (true, _) if begun.elapsed() > IN_EXEC => return None,
+                (true, _) => {
+                    was_empty = false;
+                    thread::sleep(Duration::from_millis(1));
+                }
             }
-            thread::sleep(Duration::from_millis(1));
         }
     }
 
