@@ -1,10 +1,9 @@
 //! Packages of the distribution: an image that is unpacked, sources that are built; downloaded and checked, never installed.
 
 use std::fs::{self, File};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
+use perflab_files::sha256_hex;
 
 use crate::kernel::{KernelError, KernelImage};
 use crate::kernel_cache::replace_cached_kernel;
@@ -85,14 +84,7 @@ pub(crate) fn find_file_beginning(folder: &Path, beginning: &str) -> Result<Path
 
 /// SHA-256 of a file, in hexadecimal digits.
 pub(crate) fn hash_file(path: &Path) -> Result<String, KernelError> {
-    let mut file = File::open(path).map_err(KernelError::file_error(path))?;
-    let (mut digest, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
-    loop {
-        match file.read(&mut buffer).map_err(KernelError::file_error(path))? {
-            0 => return Ok(format_hash(&digest.finalize())),
-            length => digest.update(&buffer[..length]),
-        }
-    }
+    File::open(path).and_then(|mut file| sha256_hex(&mut file)).map_err(KernelError::file_error(path))
 }
 
 pub(crate) fn format_hash(digest: &[u8]) -> String {

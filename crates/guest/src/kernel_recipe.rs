@@ -6,12 +6,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use perflab_files::read_finite_file;
 use perflab_model::quantity::DurationText;
 use perflab_model::study::TomlSource as Text;
 use perflab_model::{Problem, Problems};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::KernelError;
+
+/// More is no recipe.
+const LARGEST_RECIPE: u64 = 1 << 20;
 
 /// The files of `kernels/`: file name and text, made by build.rs.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
@@ -292,7 +296,8 @@ impl KernelRecipe {
     /// # Errors
     /// It cannot be read, or says what a recipe cannot say.
     pub fn open(path: &Path) -> Result<KernelRecipe, KernelError> {
-        let text = std::fs::read_to_string(path).map_err(KernelError::file_error(path))?;
+        let text = read_finite_file(path, LARGEST_RECIPE).map_err(KernelError::file_error(path))?;
+        let text = String::from_utf8_lossy(&text);
         let mut recipe = KernelRecipe::read(&Text::new(path.display().to_string(), text))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         recipe.folder = Some(folder.to_owned());

@@ -4,13 +4,17 @@
 //! revision there touches only the files that differ, so that the next build compiles only those. A folder as it is becomes a
 //! tree of that repository first, so that what changes while it is built does not matter.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
+use perflab_files::read_finite_file;
 use sha2::{Digest, Sha256};
 
+use crate::git::git_command;
 use crate::kernel::{KernelError, SourceIdentity};
 use crate::kernel_cache::{KernelLock, kernels_directory, open_work_folder};
 use crate::kernel_package::{download_package, find_file_beginning, format_hash, hash_file, unpack_package};
@@ -30,11 +34,7 @@ pub(crate) struct KernelPatch {
 impl KernelPatch {
     pub(crate) fn read(path: &Path) -> Result<KernelPatch, KernelError> {
         let refuse = |reason: &str| KernelError::Patch { patch: path.into(), reason: reason.into() };
-        let about = fs::metadata(path).map_err(KernelError::file_error(path))?;
-        if !about.is_file() || about.len() > LARGEST_PATCH {
-            return Err(refuse("it is no file, or larger than 64 MiB"));
-        }
-        let bytes = fs::read(path).map_err(KernelError::file_error(path))?;
+        let bytes = read_finite_file(path, LARGEST_PATCH).map_err(KernelError::file_error(path))?;
         // As `patch` finds its own file again, wherever it runs.
         let path = path.canonicalize().map_err(KernelError::file_error(path))?;
         let patch = KernelPatch { path, text: String::from_utf8_lossy(&bytes).into_owned() };
@@ -78,7 +78,9 @@ pub(crate) fn identify_sources(
             };
             Ok(Some(plain_identity(id, place)))
         }
-        SourceOrigin::Folder(folder) => Ok(Some(BorrowedRepository::open(folder, tell)?.snapshot(folder)?.1)),
+        SourceOrigin::Folder(folder) => {
+            Ok(Some(BorrowedRepository::open(folder, tell)?.snapshot(folder)?.identity))
+        }
         SourceOrigin::Git { repository, revision } => resolve_revision(repository, revision).map(Some),
     }
 }
@@ -101,8 +103,8 @@ pub(crate) fn prepare_sources(
         }
         SourceOrigin::Folder(folder) => {
             let repository = BorrowedRepository::open(folder, tell)?;
-            let (commit, identity) = repository.snapshot(folder)?;
-            repository.check_out(&commit, identity, patches)
+            let snapshot = repository.snapshot(folder)?;
+            repository.check_out(&snapshot.commit, snapshot.identity, patches)
         }
         SourceOrigin::Git { repository: place, revision } => {
             let identity = resolve_revision(place, revision)?;
@@ -149,18 +151,12 @@ fn plain_identity(id: String, place: &str) -> SourceIdentity {
     SourceIdentity { id, place: place.into(), commit: None, subject: None, changed: false }
 }
 
-/// Git in a folder, with nothing of what may be set around us and nothing that runs programs of the repository's.
-fn git_command(folder: &Path) -> Command {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(folder);
-    for setting in ["core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "core.autocrlf=false"] {
-        command.args(["-c", setting]);
-    }
-    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"] {
-        command.env_remove(variable);
-    }
-    command.env("GIT_OPTIONAL_LOCKS", "0");
-    command
+/// A folder as it was.
+#[derive(Debug, Clone)]
+struct TreeSnapshot {
+    /// In perflab's own repository.
+    commit: String,
+    identity: SourceIdentity,
 }
 
 /// A repository in the cache whose objects are another's as well.
@@ -206,12 +202,25 @@ impl BorrowedRepository {
         command
     }
 
-    /// The folder as it is, as a commit of this repository; the folder itself is only read.
-    fn snapshot(&self, folder: &Path) -> Result<(String, SourceIdentity), KernelError> {
+    /// The folder as it is when this perflab first asks, as a commit of this repository: what is changed while kernels are built or
+    /// booted is the next perflab's.
+    fn snapshot(&self, folder: &Path) -> Result<TreeSnapshot, KernelError> {
+        static TAKEN: Mutex<BTreeMap<PathBuf, TreeSnapshot>> = Mutex::new(BTreeMap::new());
         let whole = folder.canonicalize().map_err(KernelError::file_error(folder))?;
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(snapshot) = taken.get(&whole) {
+            return Ok(snapshot.clone());
+        }
+        let snapshot = self.take_snapshot(folder, &whole)?;
+        taken.insert(whole, snapshot.clone());
+        Ok(snapshot)
+    }
+
+    /// Makes a commit of what lies in a folder, which is only read.
+    fn take_snapshot(&self, folder: &Path, whole: &Path) -> Result<TreeSnapshot, KernelError> {
         let git = || {
-            let mut command = git_command(&whole);
-            command.env("GIT_DIR", &self.directory).env("GIT_WORK_TREE", &whole);
+            let mut command = git_command(whole);
+            command.env("GIT_DIR", &self.directory).env("GIT_WORK_TREE", whole);
             command.env("GIT_INDEX_FILE", self.directory.join("snapshot-index"));
             for who in ["AUTHOR", "COMMITTER"] {
                 command.env(format!("GIT_{who}_NAME"), "perflab");
@@ -221,7 +230,7 @@ impl BorrowedRepository {
             command
         };
         // A folder inside of a repository is taken as it is.
-        let head = git_objects(&whole).and_then(|_| resolve_revision(&whole, "HEAD").ok());
+        let head = git_objects(whole).and_then(|_| resolve_revision(whole, "HEAD").ok());
         match &head {
             // What is tracked counts, ignored or not; what is not tracked counts unless it is ignored.
             Some(head) => {
@@ -241,7 +250,7 @@ impl BorrowedRepository {
             Some(head) => SourceIdentity { changed: head.id != tree, id: tree, place, ..head },
             None => plain_identity(tree, &place),
         };
-        Ok((commit.trim().to_owned(), identity))
+        Ok(TreeSnapshot { commit: commit.trim().to_owned(), identity })
     }
 
     /// The sources of a commit.

@@ -12,6 +12,7 @@
 //! | `qemu_command_line`, `root_share` | the machine as QEMU's arguments; the host's root, read-only |
 //! | [`mod@boot`] | from a machine to a guest that is ready, with a deadline that knows how loaded the host is |
 //! | [`running_guest`] | a running guest, its console log, and the list of all of them |
+//! | `git` | git in somebody's repository |
 //! | `qmp` | QEMU's monitor: questions, and pinning of virtual processors |
 //! | `gdb_stub`, [`ProcessorSampler`] | QEMU's debugger's port; sampling a guest's processors from outside |
 //! | [`vsock`] | the second way to an agent, beside virtio-serial |
@@ -20,6 +21,7 @@
 pub mod boot;
 mod error;
 mod gdb_stub;
+mod git;
 mod init;
 pub mod init_protocol;
 mod init_root;
@@ -43,6 +45,7 @@ pub mod vsock;
 
 pub use boot::{BootOptions, boot_guest, log_tail};
 pub use error::{GuestError, InitramfsError};
+pub use git::git_command;
 pub use init::{exec_on_terminal, guest_agent_address, is_guest_init, run_init};
 pub use init_protocol::{
     ControlFrame, GuestCommand, GuestMessage, GuestRoot, GuestWork, HostMessage, InitConfig,

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::interrupted::wait_for_condition;
-use crate::laboratory::{CommandOutput, Sandbox};
+use crate::laboratory::{CommandOutput, Sandbox, to_command_output};
 use crate::vm::GuestSandbox;
 
 /// Takes the same arguments as Linux's, and compiles two files out of tree.
@@ -97,9 +97,7 @@ impl Trees {
     }
 
     fn run(&self, arguments: &[&str]) -> CommandOutput {
-        let output = self.command(arguments).output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        CommandOutput { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+        to_command_output(self.command(arguments).output().unwrap())
     }
 
     /// Builds a kernel, and says how it was built.
@@ -321,13 +319,14 @@ fn a_patch_is_measured_from_its_tree_to_a_text_for_the_list() {
         "run = { iterations = 1, warmup = 0 }\n[workload.memory-bandwidth]\nparameters = { size = \"1MiB\" }\n\
          [target.guest]\nkind = \"vm\"\nkernel = \"debian-cloud\"\nroot = \"bare\"\nmemory = \"512MiB\"\n",
     );
-    let patch = |more: &[&str]| {
+    let patch_command = |more: &[&str]| {
         let words = ["patch", &tree, "--study", &study, "--recipe", &recipe, "--no-report"];
         let mut command = trees.command(&[&words[..], more].concat());
         command.env("XDG_RUNTIME_DIR", guests.home()).env("CLOUD_IMAGE", &cloud.image);
-        let output = command.env("CLOUD_MODULES", cloud.modules.as_ref().unwrap()).output().unwrap();
-        crate::laboratory::to_command_output(output)
+        command.env("CLOUD_MODULES", cloud.modules.as_ref().unwrap());
+        command
     };
+    let patch = |more: &[&str]| to_command_output(patch_command(more).output().unwrap());
     // One commit, and nothing changed.
     let refused = patch(&[]);
     assert_eq!(refused.code, Some(2), "{}", refused.err);
@@ -335,7 +334,20 @@ fn a_patch_is_measured_from_its_tree_to_a_text_for_the_list() {
     assert_eq!(refused.code, Some(2), "{}", refused.err);
     trees.write("tree/mm/slub.c", "int slub(void)\n{\n\treturn 2;\n}\n");
     let mail = trees.path("mail.txt");
-    let measured = patch(&["--boots", "2", "--format", "json", "--mail", &mail.display().to_string()]);
+    fs::create_dir_all(trees.path("cache/kernels")).unwrap();
+    trees.write("cache/kernels/slow", "");
+    let mut command =
+        patch_command(&["--boots", "2", "--format", "json", "--mail", &mail.display().to_string()]);
+    let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Edited again while the changed tree is compiled: what is measured is what was there.
+    let is_compiled = || {
+        let sources = fs::read_dir(trees.path("cache/kernels/sources")).into_iter().flatten();
+        let mut trees = sources.map(|one| one.unwrap().path().join("tree/mm/slub.c"));
+        trees.any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("return 2")))
+    };
+    wait_for_condition(is_compiled);
+    trees.write("tree/mm/slub.c", "int slub(void)\n{\n\treturn 9;\n}\n");
+    let measured = to_command_output(running.wait_with_output().unwrap());
     assert_eq!(measured.code, Some(0), "{}", measured.err);
     let compared: Value = serde_json::from_str(&measured.out).unwrap();
     let compared = compared.as_array().map_or(&compared, |all| &all[0]);

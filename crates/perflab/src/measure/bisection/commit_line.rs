@@ -2,21 +2,10 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use perflab_guest::git_command;
 use perflab_model::error_class::{Classify, ErrorClass};
 use serde::{Deserialize, Serialize};
-
-/// Variables by which git would look at another repository than the one that is named.
-const FOREIGN_REPOSITORY: [&str; 7] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_PREFIX",
-];
 
 /// What git is asked of each commit, between NULs.
 const FORMAT: &str = "--format=%H%x00%h%x00%an <%ae>%x00%aI%x00%s";
@@ -84,17 +73,6 @@ impl Classify for CommitLineError {
             _ => ErrorClass::Usage,
         }
     }
-}
-
-/// git in a tree, whatever the caller's variables say.
-pub fn git_command(tree: &Path) -> Command {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(tree).args(["-c", "core.hooksPath=/dev/null"]).stdin(Stdio::null());
-    command.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
-    for name in FOREIGN_REPOSITORY {
-        command.env_remove(name);
-    }
-    command
 }
 
 /// What git prints.
