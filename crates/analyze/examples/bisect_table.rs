@@ -93,7 +93,11 @@ struct WalkOutcome {
     covers: Option<bool>,
 }
 
-fn walk(history: &SyntheticHistory, recorded: &RecordedNoise, noise: &mut SplitMixNoise) -> WalkOutcome {
+fn walk_history(
+    history: &SyntheticHistory,
+    recorded: &RecordedNoise,
+    noise: &mut SplitMixNoise,
+) -> WalkOutcome {
     let options = BisectionOptions {
         error: ERROR,
         margin: 0.002,
@@ -204,7 +208,7 @@ fn simulate_cell(step: f64, recorded: &RecordedNoise, histories: usize, seed: u6
     let mut counts = CellCounts::default();
     for _ in 0..histories {
         let history = SyntheticHistory::draw(step, &mut noise);
-        let found = walk(&history, recorded, &mut noise);
+        let found = walk_history(&history, recorded, &mut noise);
         counts.right += usize::from(found.is_right);
         counts.wrong += usize::from(found.is_wrong);
         counts.boots.push(found.boots);

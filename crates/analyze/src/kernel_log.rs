@@ -37,7 +37,7 @@ pub fn compare_kernel_logs(sides: &[ComparisonSide], logs: &KernelLogsOfRuns) ->
         }
         tally
     };
-    conclude(sides.iter().map(read).collect())
+    compare_tallies(sides.iter().map(read).collect())
 }
 
 /// Holds the levels of a factor within runs against each other; what was printed outside of iterations is of no level.
@@ -57,14 +57,14 @@ pub fn compare_kernel_logs_of_levels(
         }
         tally
     };
-    conclude(levels.iter().map(read).collect())
+    compare_tallies(levels.iter().map(read).collect())
 }
 
 /// Kinds of trouble that a run had, with the iterations of each.
 pub fn kernel_troubles(run: &RunRecord, parts: &[KernelLogPart]) -> Vec<KernelLogRow> {
     let mut tally = KernelLogTally::new("");
     tally.add_run(run, Some(parts), |_| true);
-    conclude(vec![tally]).map(|found| found.troubles).unwrap_or_default()
+    compare_tallies(vec![tally]).map(|found| found.troubles).unwrap_or_default()
 }
 
 /// One side being read.
@@ -168,7 +168,7 @@ impl LineTally {
     }
 }
 
-fn conclude(sides: Vec<KernelLogTally>) -> Option<KernelLogComparison> {
+fn compare_tallies(sides: Vec<KernelLogTally>) -> Option<KernelLogComparison> {
     if !sides.iter().any(|side| side.kept) {
         return None;
     }

@@ -50,6 +50,17 @@ impl Case {
         )
     }
 
+    /// The case in one line but for a factor: what stays the same when its levels are compared.
+    pub fn label_without(&self, factor: &str) -> String {
+        append_pairs(
+            &self.label_without_levels(),
+            self.levels
+                .iter()
+                .filter(|(name, _)| *name != factor)
+                .map(|(name, level)| (name.as_str(), level.clone())),
+        )
+    }
+
     /// The case in one line: `sweep size=64 pages=huge`.
     pub fn label(&self) -> String {
         append_pairs(

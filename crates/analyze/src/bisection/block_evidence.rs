@@ -68,7 +68,7 @@ impl BlockLikelihoods {
         let patterns = 0..=size;
         let observed: Vec<f64> = patterns.clone().map(|bad| log_likelihood(&values, bad, known)).collect();
         // Only ratios count: the largest of all orders is 1.
-        let orders = permutations(size);
+        let orders = list_permutations(size);
         let by_order: Vec<(Vec<usize>, Vec<f64>)> = orders
             .into_iter()
             .map(|order| {
@@ -135,7 +135,7 @@ fn log_likelihood(values: &[f64], bad: usize, known: &StepEstimate) -> f64 {
 }
 
 /// All orders of so many.
-fn permutations(size: usize) -> Vec<Vec<usize>> {
+fn list_permutations(size: usize) -> Vec<Vec<usize>> {
     let mut orders = vec![Vec::new()];
     for at in 0..size {
         orders = orders
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn all_orders_are_there_once() {
-        let mut orders = permutations(4);
+        let mut orders = list_permutations(4);
         orders.sort();
         orders.dedup();
         assert_eq!(orders.len(), 24);
@@ -177,7 +177,7 @@ mod tests {
         let weights = [0.1, 0.4, 0.2, 0.2, 0.1];
         for bad in 0..=4 {
             let good = 4 - bad;
-            let orders: Vec<Vec<usize>> = permutations(4)
+            let orders: Vec<Vec<usize>> = list_permutations(4)
                 .into_iter()
                 .filter(|order| order.iter().take(good).all(|at| *at < good))
                 .collect();

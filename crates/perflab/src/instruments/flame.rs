@@ -157,24 +157,11 @@ Examples:
   perflab flame shares before after
   perflab flame shares @latest --rules my-rules.toml --comm hackbench")]
 pub struct FlameSharesArgs {
-    /// The runs, the baseline first; a label that several share is their repetitions
-    #[arg(default_value = "@latest", value_name = "RUN")]
-    pub runs: Vec<String>,
-    /// The levels of this factor beside each other, the first being the baseline
-    #[arg(long, value_name = "FACTOR")]
-    pub by: Option<String>,
-    /// The level that others are compared with (default: the factor's first)
-    #[arg(long, value_name = "LEVEL", requires = "by")]
-    pub baseline: Option<String>,
-    /// Only this level stands beside it (repeatable; default: all others)
-    #[arg(long, value_name = "LEVEL", requires = "by")]
-    pub versus: Vec<String>,
+    #[command(flatten)]
+    pub levels: ProfiledLevelArgs,
     /// The table of rules: slab, kernel, or a file
     #[arg(long, value_name = "TABLE", default_value = "slab")]
     pub rules: String,
-    /// The case, by its number (default: all)
-    #[arg(long, value_name = "CASE")]
-    pub case: Option<u32>,
     /// Only samples of this command
     #[arg(long, value_name = "COMMAND")]
     pub comm: Option<String>,
@@ -193,21 +180,8 @@ Examples:
   perflab flame diff before after -o difference.html
   perflab flame diff before after -o difference.svg")]
 pub struct FlameDiffArgs {
-    /// The runs, the baseline first
-    #[arg(default_value = "@latest", value_name = "RUN")]
-    pub runs: Vec<String>,
-    /// Compare the levels of this factor, the first being the baseline
-    #[arg(long, value_name = "FACTOR")]
-    pub by: Option<String>,
-    /// The level that others are compared with (default: the factor's first)
-    #[arg(long, value_name = "LEVEL", requires = "by")]
-    pub baseline: Option<String>,
-    /// Only this level is compared with it (repeatable; default: all others)
-    #[arg(long, value_name = "LEVEL", requires = "by")]
-    pub versus: Vec<String>,
-    /// Only this case, by its number, and those that are the same but for the factor
-    #[arg(long, value_name = "CASE")]
-    pub case: Option<u32>,
+    #[command(flatten)]
+    pub levels: ProfiledLevelArgs,
     /// Compare samples that end in a function, not those with it on their stack
     #[arg(long = "self")]
     pub own: bool,
@@ -229,11 +203,10 @@ impl FlameDiffArgs {
     /// The levels of a factor of one run, as a table.
     pub fn of_factor(run: &str, factor: &str) -> Self {
         FlameDiffArgs {
-            runs: vec![run.to_owned()],
-            by: Some(factor.to_owned()),
-            baseline: None,
-            versus: Vec::new(),
-            case: None,
+            levels: ProfiledLevelArgs {
+                by: Some(factor.to_owned()),
+                ..ProfiledLevelArgs::of_runs(vec![run.to_owned()], None)
+            },
             own: false,
             top: 25,
             by_command: false,
@@ -438,15 +411,8 @@ const VERSION: u32 = 1;
 /// The share of each operation and category, for each case or the one that was asked for.
 pub fn print_shares(context: &App, args: &FlameSharesArgs) -> Result<Exit, Failure> {
     let rules = read_rule_table(&args.rules)?;
-    let requested = ProfiledLevelArgs {
-        runs: &args.runs,
-        by: args.by.as_deref(),
-        baseline: args.baseline.as_deref(),
-        versus: &args.versus,
-        case: args.case,
-    };
     let mut documents = Vec::new();
-    for group in read_profiled_levels(&context.archive()?, requested)? {
+    for group in read_profiled_levels(&context.archive()?, &args.levels)? {
         documents.extend(match &group.levels[..] {
             [level] => print_level_shares(context, args, &group, level, &rules)?,
             _ => print_compared_shares(context, args, &group, &rules)?,
@@ -514,7 +480,7 @@ fn print_compared_shares(
     let levels =
         group.levels.iter().map(|level| share_level_data(context, level)).collect::<Result<Vec<_>, _>>()?;
     let options = CategoryShareOptions { comm: args.comm.clone(), ..CategoryShareOptions::default() };
-    let found = compare_categories(args.by.as_deref(), &levels, rules, &options)?;
+    let found = compare_categories(args.levels.by.as_deref(), &levels, rules, &options)?;
     if context.format == OutputFormat::Json {
         let document = serde_json::json!({ "version": VERSION, "label": group.name, "comparison": found });
         return Ok(Some(document));
@@ -591,9 +557,8 @@ pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> Result<Exit, Fai
         return Err(UsageError::new("flame html takes one run", hint).into());
     };
     let archive = context.archive()?;
-    let requested =
-        ProfiledLevelArgs { runs: &args.runs, by: None, baseline: None, versus: &[], case: args.case };
-    let groups = read_profiled_levels(&archive, requested)?;
+    let requested = ProfiledLevelArgs::of_runs(args.runs.clone(), args.case);
+    let groups = read_profiled_levels(&archive, &requested)?;
     let path = match (&args.output, archive.find_runs(run)?.first()) {
         (Some(path), _) => path.clone(),
         (None, Some(run)) => default_page_path(context, run, "-flame.html")?,
@@ -604,18 +569,11 @@ pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> Result<Exit, Fai
 
 /// The functions, a picture or the viewer of what differs.
 pub fn compare_profiles(context: &App, args: &FlameDiffArgs) -> Result<Exit, Failure> {
-    if args.by.is_none() && args.runs.len() < 2 {
+    if args.levels.by.is_none() && args.levels.runs.len() < 2 {
         let hint = "name two runs, or the levels of a factor with --by FACTOR";
         return Err(UsageError::new("one run by itself differs from nothing", hint).into());
     }
-    let requested = ProfiledLevelArgs {
-        runs: &args.runs,
-        by: args.by.as_deref(),
-        baseline: args.baseline.as_deref(),
-        versus: &args.versus,
-        case: args.case,
-    };
-    let groups = read_profiled_levels(&context.archive()?, requested)?;
+    let groups = read_profiled_levels(&context.archive()?, &args.levels)?;
     match args.output.as_ref().map(|path| (path, path.extension())) {
         None | Some((_, None)) => print_function_differences(context, args, groups),
         Some((path, Some("html"))) => {
@@ -698,14 +656,14 @@ fn write_differential_svg(
 ) -> Result<Exit, Failure> {
     let group = only_group(groups)?;
     if let [_, second, _, ..] = &group.levels[..] {
-        let hint = match args.by.is_some() {
+        let hint = match args.levels.by.is_some() {
             true => format!("choose one: --versus {}", second.name),
             false => "name two runs".into(),
         };
         let message = format!("a picture has two sides, and here are {}", group.levels.len());
         return Err(UsageError::new(message, hint).into());
     }
-    let title = match &args.by {
+    let title = match &args.levels.by {
         Some(factor) => format!("{} by {factor}", group.name),
         None => group.name.clone(),
     };

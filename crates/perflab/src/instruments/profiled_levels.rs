@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use clap::Args;
 use indexmap::{IndexMap, IndexSet};
 use perflab_analyze::ComparisonSide;
 use perflab_analyze::flame::ProfiledRun;
@@ -80,30 +81,40 @@ pub struct ProfiledCaseGroup {
     pub levels: Vec<ProfiledLevel>,
 }
 
-/// What is looked at.
-#[derive(Debug, Clone, Copy)]
-pub struct ProfiledLevelArgs<'a> {
-    /// What the user calls runs; a label that several share is their repetitions.
-    pub runs: &'a [String],
-    /// The factor whose levels are compared; without one, runs are.
-    pub by: Option<&'a str>,
-    /// The level that others are compared with; the factor's first where left out.
-    pub baseline: Option<&'a str>,
-    /// Only these levels are compared with it; all where empty.
-    pub versus: &'a [String],
-    /// Only this case, by its number, and those that are the same but for the factor.
+/// Which profiles are looked at, and what of them is compared.
+#[derive(Debug, Clone, Args)]
+pub struct ProfiledLevelArgs {
+    /// The runs, the baseline first; a label that several share is their repetitions
+    #[arg(default_value = "@latest", value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Compare the levels of this factor, the first being the baseline
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
+    /// The level that others are compared with (default: the factor's first)
+    #[arg(long, value_name = "LEVEL", requires = "by")]
+    pub baseline: Option<String>,
+    /// Only this level is compared with it (repeatable; default: all others)
+    #[arg(long, value_name = "LEVEL", requires = "by")]
+    pub versus: Vec<String>,
+    /// Only this case, by its number, and those that are the same but for the factor
+    #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
 }
 
-impl ProfiledLevelArgs<'_> {
+impl ProfiledLevelArgs {
+    /// Runs beside each other; all their cases, or one.
+    pub fn of_runs(runs: Vec<String>, case: Option<u32>) -> Self {
+        ProfiledLevelArgs { runs, by: None, baseline: None, versus: Vec::new(), case }
+    }
+
     /// Whether a level is among those that are compared.
     fn includes(&self, level: &String, declared: &IndexSet<String>) -> bool {
-        let baseline = self.baseline.or(declared.first().map(String::as_str));
+        let baseline = self.baseline.as_ref().or(declared.first());
         self.versus.is_empty() || self.versus.contains(level) || baseline == Some(level)
     }
 
     fn check_levels(&self, factor: &str, declared: &IndexSet<String>) -> Result<(), UsageError> {
-        let named = self.versus.iter().map(String::as_str).chain(self.baseline);
+        let named = self.versus.iter().chain(&self.baseline);
         match named.into_iter().find(|level| !declared.contains(*level)) {
             None => Ok(()),
             Some(unknown) => {
@@ -121,15 +132,15 @@ impl ProfiledLevelArgs<'_> {
 /// Runs that are not there, that have no profile, or that do not vary the factor.
 pub fn read_profiled_levels(
     archive: &Archive,
-    args: ProfiledLevelArgs<'_>,
+    args: &ProfiledLevelArgs,
 ) -> Result<Vec<ProfiledCaseGroup>, Failure> {
-    let sides = selection::select_sides(args.runs, |name| select_side(archive, name))?;
+    let sides = selection::select_sides(&args.runs, |name| select_side(archive, name))?;
     let mut named = Vec::new();
-    for (side, selector) in sides.into_iter().zip(args.runs) {
+    for (side, selector) in sides.into_iter().zip(&args.runs) {
         named.push((side, archive.find_runs(selector)?));
     }
-    match args.by {
-        Some(factor) => read_factor_levels(named, factor, &args),
+    match &args.by {
+        Some(factor) => read_factor_levels(named, factor, args),
         None => read_run_levels(named, args.case),
     }
 }
@@ -188,13 +199,9 @@ fn read_run_levels(
 fn read_factor_levels(
     named: Vec<NamedRunFolders>,
     factor: &str,
-    args: &ProfiledLevelArgs<'_>,
+    args: &ProfiledLevelArgs,
 ) -> Result<Vec<ProfiledCaseGroup>, Failure> {
-    let label = |case: &Case| {
-        let mut without = case.clone();
-        without.levels.shift_remove(factor);
-        without.label()
-    };
+    let label = |case: &Case| case.label_without(factor);
     let sides: Vec<&ComparisonSide> = named.iter().map(|(side, _)| side).collect();
     check_factor(&sides, factor)?;
     let declared: IndexSet<String> = sides
@@ -233,7 +240,7 @@ fn read_factor_levels(
     }
     let ordered = |(name, mut levels): (String, IndexMap<String, Vec<CaseProfile>>)| {
         levels.sort_by_cached_key(|level, _| {
-            (Some(level.as_str()) != args.baseline, declared.get_index_of(level))
+            (Some(level) != args.baseline.as_ref(), declared.get_index_of(level))
         });
         let level = |(name, profiles)| ProfiledLevel { name, profiles };
         ProfiledCaseGroup { name, levels: levels.into_iter().map(level).collect() }

@@ -124,10 +124,7 @@ pub fn bench_commands(context: &App, args: &BenchArgs) -> Result<Exit, Failure> 
     let source = TomlSource::new("bench", written.text());
     let run_args = RunArgs { label: args.label.clone(), seed: args.seed, ..RunArgs::default() };
     let (manifest, catalogue) = run::prepare_written_study(context, source, &run_args, |_| ())?;
-    let stop = run::stop_on_interrupt()?;
-    let machine = run::local_machine(context, catalogue)?;
-    let (status, found) =
-        run::execute_study(context, &machine, &manifest, &RunPermissions::default(), &stop)?;
+    let (status, found) = run::execute_manifest(context, &manifest, catalogue, &RunPermissions::default())?;
     conclude_bench(context, args, status, &found)
 }
 

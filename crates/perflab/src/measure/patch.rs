@@ -94,10 +94,7 @@ fn measure_patch(context: &App, args: &PatchArgs) -> Result<Exit, Failure> {
     let source = TomlSource::new("patch", overlay_text(&study, &kernels, args)?).extend(&source)?;
     let run_args = RunArgs { label: args.label.clone(), seed: args.seed, ..RunArgs::default() };
     let (manifest, catalogue) = run::prepare_written_study(context, source, &run_args, |_| ())?;
-    let stop = run::stop_on_interrupt()?;
-    let machine = run::local_machine(context, catalogue)?;
-    let (status, found) =
-        run::execute_study(context, &machine, &manifest, &RunPermissions::default(), &stop)?;
+    let (status, found) = run::execute_manifest(context, &manifest, catalogue, &RunPermissions::default())?;
     conclude_patch(context, args, &kernels, status, &found)
 }
 
@@ -191,9 +188,9 @@ fn conclude_patch(
     // A run that was stopped may lack a side.
     let comparisons = if status == RunStatus::Stopped { compared.unwrap_or_default() } else { compared? };
     context.print_text(&render_comparisons(&comparisons, context.format, context.width, context.colour)?)?;
-    let outcome = comparisons.into_iter().find(|comparison| comparison.by.as_deref() == Some(FACTOR));
+    let outcome = comparisons.iter().find(|comparison| comparison.by.as_deref() == Some(FACTOR));
     if let Some(comparison) = outcome {
-        let study = StudyComparison { study: manifest.study.title.clone(), outcome: Ok(comparison) };
+        let study = StudyComparison { study: manifest.study.title.clone(), outcome: Ok(comparison.clone()) };
         let studies = StudyComparisons {
             baseline: "base".into(),
             candidate: "patched".into(),
@@ -221,7 +218,7 @@ fn conclude_patch(
     }
     context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
     if !args.no_report {
-        crate::see::report::write_run_report(context, found)?;
+        crate::see::report::write_run_report(context, found, comparisons)?;
     }
     Ok(run::exit_of_run(context, status, found))
 }

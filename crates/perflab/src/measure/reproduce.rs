@@ -130,10 +130,8 @@ fn run_again(
         ..RunArgs::default()
     };
     let (planned, catalogue) = run::plan_manifest(context, &source, manifest.study.clone(), &run_args)?;
-    let stop = run::stop_on_interrupt()?;
-    let machine = run::local_machine(context, catalogue)?;
     let permissions = perflab_conduct::RunPermissions { apply: false, install: args.install };
-    let (status, again) = run::execute_study(context, &machine, &planned, &permissions, &stop)?;
+    let (status, again) = run::execute_manifest(context, &planned, catalogue, &permissions)?;
     let (before, after) = (original.short_id().to_owned(), again.short_id().to_owned());
     let ended = run::exit_of_run(context, status, &again);
     if ended != Exit::Fine {

@@ -45,10 +45,8 @@ pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
     if args.install_only {
         return install_workloads(context, &manifest, &catalogue);
     }
-    let stop = stop_on_interrupt()?;
-    let machine = local_machine(context, catalogue)?;
     let permissions = RunPermissions { apply: args.apply, install: args.install };
-    let (status, run) = execute_study(context, &machine, &manifest, &permissions, &stop)?;
+    let (status, run) = execute_manifest(context, &manifest, catalogue, &permissions)?;
     let concluded = crate::see::report::conclude_run(context, &run, args.no_report);
     // A run that was stopped may lack a side.
     if status != RunStatus::Stopped {
@@ -289,6 +287,18 @@ pub fn stop_on_interrupt() -> Result<StopRequest, Failure> {
     let stop = StopRequest::new();
     signals::register_stop_signals(&stop.flag())?;
     Ok(stop)
+}
+
+/// Carries a planned study out on this machine, until it ends or ^C.
+pub fn execute_manifest(
+    context: &App,
+    manifest: &Manifest,
+    catalogue: Catalogue,
+    permissions: &RunPermissions,
+) -> Result<(RunStatus, RunDir), Failure> {
+    let stop = stop_on_interrupt()?;
+    let machine = local_machine(context, catalogue)?;
+    execute_study(context, &machine, manifest, permissions, &stop)
 }
 
 /// Connects the source of events to its consumers.

@@ -45,10 +45,7 @@ pub fn confirm_alarms(
         RunArgs { label: Some(CONFIRMATION.into()), no_report: true, ..RunArgs::of_study(&source.file) };
     let (manifest, catalogue) = run::plan_manifest(context, &source, study, &args)?;
     context.note(format!("{} alarm: old and new are measured again, in turn", judged.alarms().len()));
-    let stop = run::stop_on_interrupt()?;
-    let machine = run::local_machine(context, catalogue)?;
-    let (status, found) =
-        run::execute_study(context, &machine, &manifest, &RunPermissions::default(), &stop)?;
+    let (status, found) = run::execute_manifest(context, &manifest, catalogue, &RunPermissions::default())?;
     if !matches!(status, RunStatus::Finished | RunStatus::Failed) {
         let message = format!("the run that was to confirm was stopped: {}", found.short_id());
         return Err(UsageError::new(message, "`perflab guard --confirm` measures again").into());

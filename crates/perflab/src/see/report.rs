@@ -77,9 +77,8 @@ pub fn compare_levels_of_run(context: &App, run: &RunDir) -> Result<Vec<Comparis
     Ok(comparisons)
 }
 
-/// Writes the page of one run where pages go, and says where.
-pub fn write_run_report(context: &App, run: &RunDir) -> Result<(), Failure> {
-    let comparisons = compare_levels_of_run(context, run)?;
+/// Writes the page of one run, with comparisons of its levels, where pages go, and says where.
+pub fn write_run_report(context: &App, run: &RunDir, comparisons: Vec<Comparison>) -> Result<(), Failure> {
     write_page(context, run, &report_data(std::slice::from_ref(run), comparisons)?)
 }
 

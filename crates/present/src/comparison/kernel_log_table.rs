@@ -22,7 +22,7 @@ impl KernelLogTable {
     /// The table of a comparison.
     pub(crate) fn new(comparison: &Comparison) -> Option<Self> {
         let found = comparison.kernel_log.as_ref().filter(|found| !found.is_empty())?;
-        let mut grid = Grid::new(columns(found));
+        let mut grid = Grid::new(kernel_log_columns(found));
         let shared = found.troubles.iter().filter(|row| !row.is_one_sided());
         let lines = found.lines.iter().filter(|row| !row.is_dump || row.trouble.is_some());
         let mut rows: Vec<&KernelLogRow> = lines.chain(shared).collect();
@@ -63,7 +63,7 @@ fn rest_of_sides(found: &KernelLogComparison) -> String {
     found.sides.iter().skip(1).cloned().collect::<Vec<_>>().join(", ")
 }
 
-fn columns(found: &KernelLogComparison) -> Vec<GridColumn> {
+fn kernel_log_columns(found: &KernelLogComparison) -> Vec<GridColumn> {
     let mut columns = ["trouble", "line"].map(GridColumn::left).to_vec();
     columns.extend(found.sides.iter().map(|side| GridColumn::right(side)));
     let several = found.sides.len() > 2;

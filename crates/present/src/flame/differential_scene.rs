@@ -12,7 +12,7 @@ use crate::chart::typeface::{shorten_to_width, text_width};
 use crate::flame::grids::sample_account;
 use crate::flame::scenes::{
     FlameBox, FlameLayout, HEAD, LETTERS, MARGIN, NARROW, ROW, box_fill, draw_box, function_name,
-    side_account,
+    side_account, write_legend_entry,
 };
 use crate::flame::viewer::{FlameCategories, basis_text};
 
@@ -180,7 +180,7 @@ fn write_change_legend(out: &mut String, [before, after]: [&str; 2], y: f64) {
     ];
     let mut x = MARGIN;
     for (colour, text) in entries {
-        x = write_legend_entry(out, &colour.hex(), &text, (x, y));
+        x = add_legend_entry(out, &colour.hex(), &text, (x, y));
     }
     let _ = writeln!(
         out,
@@ -193,16 +193,8 @@ fn write_change_legend(out: &mut String, [before, after]: [&str; 2], y: f64) {
 }
 
 /// An entry of a legend; gives where the next one begins.
-fn write_legend_entry(out: &mut String, colour: &str, text: &str, (x, y): (f64, f64)) -> f64 {
-    let _ = writeln!(
-        out,
-        "<rect x=\"{}\" y=\"{}\" width=\"11\" height=\"11\" rx=\"2\" fill=\"{colour}\"/><text x=\"{}\" y=\"{}\">{}</text>",
-        format_coordinate(x),
-        format_coordinate(y - 9.5),
-        format_coordinate(x + 16.0),
-        format_coordinate(y),
-        escape_xml(text)
-    );
+fn add_legend_entry(out: &mut String, colour: &str, text: &str, (x, y): (f64, f64)) -> f64 {
+    write_legend_entry(out, colour, text, (x, y));
     x + 34.0 + WIDER_LETTERS * text_width(text, LETTERS)
 }
 
@@ -249,7 +241,7 @@ fn write_category_legend(
             (x, y) = (MARGIN, y + 20.0);
         }
         let colour = palette::box_colour(&category.hue, &category.name).hex();
-        x = write_legend_entry(out, &colour, &text, (x, y));
+        x = add_legend_entry(out, &colour, &text, (x, y));
     }
     y
 }

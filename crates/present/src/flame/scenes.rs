@@ -239,17 +239,22 @@ fn write_legend(out: &mut String, categories: &FlameCategories, laid: &FlameLayo
     for (category, sum) in categories.categories.iter().zip(sums).filter(|(_, sum)| *sum > 0) {
         let text = format!("{} {}", category.name, share_text(sum, laid.node_total(0)));
         let colour = palette::box_colour(&category.hue, &category.name).hex();
-        let _ = writeln!(
-            out,
-            "<rect x=\"{}\" y=\"{}\" width=\"11\" height=\"11\" rx=\"2\" fill=\"{colour}\"/><text x=\"{}\" y=\"{}\">{}</text>",
-            format_coordinate(x),
-            format_coordinate(y - 9.5),
-            format_coordinate(x + 16.0),
-            format_coordinate(y),
-            escape_xml(&text)
-        );
+        write_legend_entry(out, &colour, &text, (x, y));
         x += 34.0 + crate::chart::typeface::text_width(&text, LETTERS);
     }
+}
+
+/// A coloured square and what it means.
+pub(crate) fn write_legend_entry(out: &mut String, colour: &str, text: &str, (x, y): (f64, f64)) {
+    let _ = writeln!(
+        out,
+        "<rect x=\"{}\" y=\"{}\" width=\"11\" height=\"11\" rx=\"2\" fill=\"{colour}\"/><text x=\"{}\" y=\"{}\">{}</text>",
+        format_coordinate(x),
+        format_coordinate(y - 9.5),
+        format_coordinate(x + 16.0),
+        format_coordinate(y),
+        escape_xml(text)
+    );
 }
 
 /// What widths are, and what is too narrow to be drawn.

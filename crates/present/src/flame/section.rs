@@ -51,9 +51,7 @@ fn share_blocks(run: &dyn RunData, rules: &CategoryRules) -> Result<Vec<SectionB
     let mut groups: IndexMap<String, Vec<(&str, u32, Profile)>> = IndexMap::new();
     for (number, case) in profiled.iter().filter_map(|number| Some((*number, plan.case(*number)?))) {
         let Some(level) = case.levels.get(factor) else { continue };
-        let mut others = case.clone();
-        others.levels.shift_remove(factor);
-        groups.entry(others.label()).or_default().push((level, number, run.profile(number)?));
+        groups.entry(case.label_without(factor)).or_default().push((level, number, run.profile(number)?));
     }
     let mut parts = Vec::new();
     for (label, mut profiles) in groups.into_iter().filter(|(_, profiles)| profiles.len() > 1) {

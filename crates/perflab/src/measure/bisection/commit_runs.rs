@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use perflab_archive::RunDir;
 use perflab_model::resource_use::ResourceMetric;
 use perflab_model::study::{Factor, FactorKind, FactorLevel, LostTargetPolicy, SlotOrder, TomlSource};
-use perflab_model::{Case, Direction, Manifest, Outcome, RunRecord, Scalar, Study};
+use perflab_model::{Direction, Manifest, Outcome, RunRecord, Scalar, Study};
 use perflab_workload::Catalogue;
 use serde::{Deserialize, Serialize};
 
@@ -143,7 +143,7 @@ impl CommitStudy {
     /// One value a commit and block is bisected.
     fn check_single_case(&self, manifest: &Manifest) -> Result<(), Failure> {
         let plan = &manifest.plan;
-        let cases: BTreeSet<String> = plan.cases.iter().map(case_beside_commit).collect();
+        let cases: BTreeSet<String> = plan.cases.iter().map(|case| case.label_without(FACTOR)).collect();
         if cases.len() > 1 {
             let listed: Vec<&str> = cases.iter().map(String::as_str).take(8).collect();
             let message = format!("{} has {} cases: {}", self.source.file, cases.len(), listed.join("; "));
@@ -246,13 +246,6 @@ fn with_kernel_factor(source: &TomlSource) -> TomlSource {
     let has_target = source.parse_study().map_or(true, |study| !study.target.is_empty());
     let target = if has_target { "" } else { KERNEL_TARGET };
     TomlSource::new(source.file.clone(), format!("{}\n{KERNEL_FACTOR}{target}", source.text))
-}
-
-/// A case without its commit.
-fn case_beside_commit(case: &Case) -> String {
-    let mut case = case.clone();
-    case.levels.shift_remove(FACTOR);
-    case.label()
 }
 
 /// Why the iterations of some cases failed: the first reason.
