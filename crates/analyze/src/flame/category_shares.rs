@@ -224,15 +224,7 @@ impl TalliedIterations {
         let counts: Vec<(u64, u64)> = self.tallies.iter().map(of).collect();
         let part = saturating_sum(counts.iter().map(|(part, all)| if *all > 0 { *part } else { 0 }));
         let all = saturating_sum(counts.iter().map(|(_, all)| *all));
-        // Of a boot, all samples together: in a median of its iterations, what is rare would be nothing.
-        let mut by_unit: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
-        for (unit, (part, all)) in
-            self.units.of_iterations().iter().zip(&counts).filter(|(_, (_, all))| *all > 0)
-        {
-            let sum = by_unit.entry(*unit).or_default();
-            *sum = (sum.0.saturating_add(*part), sum.1.saturating_add(*all));
-        }
-        let each: Vec<f64> = by_unit.values().map(|(part, all)| *part as f64 / *all as f64).collect();
+        let each = self.units.pooled_ratios(&counts);
         let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
         ShareEstimate { value: (all > 0).then(|| part as f64 / all as f64), interval }
     }
@@ -381,8 +373,9 @@ fn cost_per_operation(
     if count <= 0.0 || !["ns", "cycles"].contains(&unit) {
         return None;
     }
-    let cost = |tally: &CategoryTally| Some(sum_cells(tally, of).weight as f64 / count);
-    let each = tallied.units.summarise(&tallied.tallies.iter().map(cost).collect::<Vec<_>>());
+    let weights: Vec<(u64, u64)> =
+        tallied.tallies.iter().map(|tally| (sum_cells(tally, of).weight, 1)).collect();
+    let each: Vec<f64> = tallied.units.pooled_ratios(&weights).iter().map(|weight| weight / count).collect();
     let value = perflab_stats::mean(&each).ok()?;
     let interval = mean_interval(&each).map(|found| (found.low.max(0.0), found.high));
     Some(CostPerOperation { value, interval, unit: unit.into() })

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use perflab_model::profile::{IterationProfile, Profile};
 use perflab_model::{Manifest, NodeId};
-use perflab_stats::median;
 use serde::Serialize;
 
 use crate::compare::change::RepetitionLevel;
@@ -127,13 +126,15 @@ impl RepetitionUnits {
         &self.units
     }
 
-    /// One value for each unit that has any: the median of its iterations.
-    pub(crate) fn summarise(&self, values: &[Option<f64>]) -> Vec<f64> {
-        let mut by_unit: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for (unit, value) in self.units.iter().zip(values) {
-            by_unit.entry(*unit).or_default().extend(value);
+    /// One ratio for each unit, of the sums over its iterations: in a median of them, what is rare would be nothing. Iterations whose
+    /// denominator is 0 do not count.
+    pub(crate) fn pooled_ratios(&self, of_iterations: &[(u64, u64)]) -> Vec<f64> {
+        let mut by_unit: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+        for (unit, (part, all)) in self.units.iter().zip(of_iterations).filter(|(_, (_, all))| *all > 0) {
+            let sum = by_unit.entry(*unit).or_default();
+            *sum = (sum.0.saturating_add(*part), sum.1.saturating_add(*all));
         }
-        by_unit.values().filter_map(|values| median(values).ok()).collect()
+        by_unit.values().map(|(part, all)| *part as f64 / *all as f64).collect()
     }
 }
 
@@ -147,4 +148,16 @@ fn number_distinct<T: PartialEq>(all: &[T]) -> Vec<usize> {
         })
     };
     all.iter().map(&mut number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_rare_in_the_iterations_of_a_boot_is_part_of_its_ratio() {
+        let units = RepetitionUnits { level: RepetitionLevel::Boot, units: vec![0, 0, 0, 1, 1, 1] };
+        let counts = [(0, 10), (3, 10), (0, 10), (6, 20), (0, 10), (0, 0)];
+        assert_eq!(units.pooled_ratios(&counts), [0.1, 0.2]);
+    }
 }
