@@ -20,7 +20,7 @@ fn recorded_trees() -> PathBuf {
 /// Every recorded text of a kernel file, with the label of its part.
 fn recorded_texts() -> Vec<(&'static KernelFile, &'static str, String)> {
     let mut texts = Vec::new();
-    for tree in ["vm-6.18", "ubuntu-5.0", "written", "written-6.15"] {
+    for tree in ["vm-6.18", "debian-6.1", "ubuntu-5.0", "written", "written-6.15"] {
         for file in KERNEL_FILES {
             for (label, path) in file.parts() {
                 let path = recorded_trees().join(tree).join(path.trim_start_matches('/'));
@@ -71,7 +71,9 @@ fn a_log_of_a_file_has_the_rows_that_a_monitor_has() {
             let is_judged = matches!(file.layout, KernelFileLayout::Judged(_));
             rows.iter().map(|row| row[..row.len() - usize::from(is_judged)].to_vec()).collect()
         };
-        assert_eq!(readings.len(), 2, "{}", file.name);
+        // Readings without rows, as of swaps where there is none, have nothing to be told apart by.
+        let expected = if now.is_empty() { 1 } else { 2 };
+        assert_eq!(readings.len(), expected, "{}", file.name);
         assert!(readings.iter().all(|rows| plain(rows) == plain(&now)), "{}", file.name);
     }
 }

@@ -28,6 +28,16 @@ pub enum ObserveError {
         /// the system's error
         source: io::Error,
     },
+    /// The kernel was built, or started, without it.
+    #[error("{path}: {}; the kernel has it with {provided_by}", format_errno(.source))]
+    Absent {
+        /// as the kernel names it: `/proc/pressure/cpu`
+        path: String,
+        /// its option, boot parameter or sysctl: `CONFIG_PSI`
+        provided_by: &'static str,
+        /// the system's error
+        source: io::Error,
+    },
     /// The file holds something that its reader does not understand.
     #[error("{path}, line {line}: {what}")]
     Malformed {
@@ -66,7 +76,9 @@ impl Classify for ObserveError {
     fn class(&self) -> ErrorClass {
         match self {
             ObserveError::Read { source, .. } => source.class(),
-            ObserveError::Refused { .. } | ObserveError::Unplaceable { .. } => ErrorClass::Environment,
+            ObserveError::Refused { .. } | ObserveError::Absent { .. } | ObserveError::Unplaceable { .. } => {
+                ErrorClass::Environment
+            }
             ObserveError::Unknown { .. } => ErrorClass::Usage,
             ObserveError::Malformed { .. } | ObserveError::Reshaped { .. } => ErrorClass::Unexpected,
         }
@@ -88,17 +100,33 @@ impl ObserveError {
         ObserveError::Unknown { name: name.into(), noun, hint: suggest_name(name, known) }
     }
 
-    /// The same, naming what would help where permission was all that lacked.
-    pub(crate) fn with_requirement(self, needs: &'static str, without: &'static str) -> Self {
-        match self {
-            ObserveError::Read { path, source }
-                if !needs.is_empty() && source.kind() == io::ErrorKind::PermissionDenied =>
-            {
+    /// The same, naming what would help where permission was all that lacked, and what the kernel lacks where the file is
+    /// not there.
+    pub(crate) fn with_requirement(
+        self,
+        needs: &'static str,
+        without: &'static str,
+        provided_by: &'static str,
+    ) -> Self {
+        let ObserveError::Read { path, source } = self else { return self };
+        match source.kind() {
+            io::ErrorKind::PermissionDenied if !needs.is_empty() => {
                 ObserveError::Refused { path, needs, without, source }
             }
-            other => other,
+            // PSI that is off refuses to be opened (EOPNOTSUPP), a device that is not there to be read (ENODEV).
+            _ if !provided_by.is_empty() && is_absence(&source) => {
+                ObserveError::Absent { path, provided_by, source }
+            }
+            _ => ObserveError::Read { path, source },
         }
     }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let absences = [Errno::NOENT, Errno::OPNOTSUPP, Errno::NODEV, Errno::NXIO];
+    error.kind() == io::ErrorKind::NotFound
+        || absences.iter().any(|absence| error.raw_os_error() == Some(absence.raw_os_error()))
 }
 
 /// The text of an errno in our style: lower case, without its number.
@@ -121,14 +149,20 @@ mod tests {
     fn refusals_say_what_would_help_and_absences_do_not() {
         let refused = |needs| {
             let error = io::Error::from(rustix::io::Errno::ACCESS);
-            ObserveError::read_failed("/proc/slabinfo", error).with_requirement(needs, "").to_string()
+            ObserveError::read_failed("/proc/slabinfo", error)
+                .with_requirement(needs, "", "CONFIG_A")
+                .to_string()
         };
         assert_eq!(refused("root"), "/proc/slabinfo: permission denied; it needs root");
         assert_eq!(refused(""), "/proc/slabinfo: permission denied");
-        let missing = ObserveError::read_failed("/proc/schedstat", rustix::io::Errno::NOENT.into());
+        let missing = |errno: rustix::io::Errno, provided_by| {
+            let missing = ObserveError::read_failed("/proc/pressure/cpu", errno.into());
+            missing.with_requirement("root", "it would add all", provided_by).to_string()
+        };
+        assert_eq!(missing(rustix::io::Errno::NOENT, ""), "/proc/pressure/cpu: no such file or directory");
         assert_eq!(
-            missing.with_requirement("root", "it would add all").to_string(),
-            "/proc/schedstat: no such file or directory"
+            missing(rustix::io::Errno::OPNOTSUPP, "CONFIG_PSI and psi=1"),
+            "/proc/pressure/cpu: operation not supported; the kernel has it with CONFIG_PSI and psi=1"
         );
     }
 }

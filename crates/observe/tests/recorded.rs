@@ -71,6 +71,36 @@ golden! {
     schedstat_that_is_not_there: "schedstat" on "vm-6.18";
     schedstat_15: "schedstat" on "written";
     schedstat_17: "schedstat" on "written-6.15";
+    schedstat_of_two_nodes: "schedstat" on "debian-6.1";
+    pressure_of_6_1: "pressure" on "debian-6.1";
+    buddy: "buddy" on "vm-6.18";
+    buddy_of_two_nodes: "buddy" on "debian-6.1";
+    zones: "zones" on "vm-6.18";
+    zones_of_two_nodes: "zones" on "debian-6.1";
+    page_types: "page-types" on "vm-6.18";
+    page_types_of_two_nodes: "page-types" on "debian-6.1";
+    node: "node" on "vm-6.18";
+    nodes: "node" on "debian-6.1";
+    node_that_is_not_there: "node" on "ubuntu-5.0";
+    node_vmstat: "node-vmstat" on "debian-6.1";
+    softnet: "softnet" on "vm-6.18";
+    softnet_of_6_1: "softnet" on "debian-6.1";
+    net_statistics: "net-statistics" on "vm-6.18";
+    swaps: "swaps" on "vm-6.18";
+    swaps_in_use: "swaps" on "written";
+    zram: "zram" on "vm-6.18";
+    zswap: "zswap" on "written";
+    zswap_that_is_not_there: "zswap" on "vm-6.18";
+    ksm: "ksm" on "vm-6.18";
+    khugepaged: "khugepaged" on "vm-6.18";
+    thp_sizes: "thp-sizes" on "vm-6.18";
+    huge_pages: "huge-pages" on "vm-6.18";
+    damon: "damon" on "written";
+    ext4: "ext4" on "vm-6.18";
+    xfs: "xfs" on "written";
+    btrfs: "btrfs" on "written";
+    thermal: "thermal" on "written";
+    thermal_that_is_not_there: "thermal" on "vm-6.18";
 }
 
 fn render_facts(name: &str) -> String {

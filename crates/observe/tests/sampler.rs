@@ -166,11 +166,15 @@ fn a_missing_file_is_one_gap_and_the_series_opens_when_it_comes() {
         0
     };
     let (heard, cost) = run_simulated(&root, &[("schedstat", 100 * MS), ("loadavg", 100 * MS)], 14, create);
-    let gap = |to| SeriesGap {
+    let gap = |to| {
+        SeriesGap {
         monitor: "schedstat".into(),
         from: Nanos(SECOND),
         to,
-        reason: "/proc/schedstat: no such file or directory".into(),
+        reason: "/proc/schedstat: no such file or directory; the kernel has it with CONFIG_SCHEDSTATS; its first five \
+                 counts need the sysctl kernel.sched_schedstats=1"
+            .into(),
+    }
     };
     assert_eq!(list_gaps(&heard), [&gap(None), &gap(Some(Nanos(2 * SECOND)))]);
     assert_eq!(filter_rows(&heard, "schedstat").first().map(|event| event.at), Some(Nanos(2 * SECOND)));

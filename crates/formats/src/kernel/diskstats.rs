@@ -15,6 +15,7 @@ pub const DISKSTATS: KernelFile = KernelFile {
     about: "reads, writes, discards and flushes of every block device: how many, how much, how long",
     needs: "",
     without: "",
+    provided_by: "CONFIG_BLOCK",
     columns: DiskstatsRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],

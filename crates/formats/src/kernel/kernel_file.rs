@@ -7,6 +7,7 @@ use perflab_model::column::stored_columns;
 use perflab_model::{CellRow, ColumnSpec, DeclaredColumn, TableCell};
 
 use crate::column::{DiscoveredColumn, describe_mismatch, parse_integer_cell};
+use crate::kernel::kernel_folder::FolderLayout;
 use crate::reading_parser::{
     LineOutcome, LineRole, MalformedLine, ReadingParser, TextLine, parse_whole_text,
 };
@@ -24,6 +25,8 @@ pub struct KernelFile {
     pub needs: &'static str,
     /// What is missing without that, and what remains; empty where that is everything and nothing.
     pub without: &'static str,
+    /// What a kernel without it lacks: its option, boot parameter or sysctl, as it is written; empty where every kernel has it.
+    pub provided_by: &'static str,
     /// Its columns; empty where they vary by kernel and are found in its first reading.
     pub columns: &'static [DeclaredColumn],
     /// How its text is made.
@@ -39,7 +42,9 @@ pub enum KernelFileLayout {
     NameValues(NameValueLayout),
     /// A row a line, which is judged by what was read before: slabinfo. The function knows its lines.
     Judged(fn(&str) -> bool),
-    /// A folder a row, a file a cell.
+    /// Folders that are rows, of which files, words or lines are cells.
+    Folders(FolderLayout),
+    /// Several files or folders, or more than a text says: its monitor reads it in its own way.
     Tree,
 }
 
@@ -97,7 +102,7 @@ impl KernelFile {
             },
             KernelFileLayout::NameValues(layout) => line.starts_with(layout.first),
             KernelFileLayout::Judged(is_of_it) => is_of_it(line),
-            KernelFileLayout::Tree => false,
+            KernelFileLayout::Tree | KernelFileLayout::Folders(_) => false,
         }
     }
 }
@@ -269,7 +274,7 @@ impl ReadingParser for KernelFileParser {
         match self.file.layout {
             KernelFileLayout::Rows(layout) => self.parse_labelled_row(&layout, line.text, rows),
             KernelFileLayout::NameValues(layout) => self.parse_name_value(&layout, line.text, rows),
-            KernelFileLayout::Judged(_) | KernelFileLayout::Tree => {
+            KernelFileLayout::Judged(_) | KernelFileLayout::Folders(_) | KernelFileLayout::Tree => {
                 LineOutcome::Unusable(format!("{} is not read so", self.file.source))
             }
         }

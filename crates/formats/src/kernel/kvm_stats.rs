@@ -15,6 +15,7 @@ pub const KVM_STATS: KernelFile = KernelFile {
     about: "exits, interrupts, page table work and halts of KVM's guests: of each, and of all",
     needs: "root, debugfs mounted at /sys/kernel/debug, and a host that runs KVM",
     without: "",
+    provided_by: "CONFIG_KVM and CONFIG_DEBUG_FS",
     columns: &[],
     layout: KernelFileLayout::Tree,
 };

@@ -13,6 +13,7 @@ pub const LOADAVG: KernelFile = KernelFile {
     about: "load averages, and threads: all and running",
     needs: "",
     without: "",
+    provided_by: "",
     columns: LoadavgRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],

@@ -14,6 +14,7 @@ pub const MEMINFO: KernelFile = KernelFile {
     about: "how memory is used: free, page cache, anonymous, slab, dirty, huge pages",
     needs: "",
     without: "",
+    provided_by: "",
     columns: &[],
     layout: KernelFileLayout::NameValues(NameValueLayout {
         first: "MemTotal:",
@@ -22,7 +23,7 @@ pub const MEMINFO: KernelFile = KernelFile {
     }),
 };
 
-fn discover_meminfo_column(name: &str, rest: &str) -> DiscoveredColumn {
+pub(crate) fn discover_meminfo_column(name: &str, rest: &str) -> DiscoveredColumn {
     let (unit, scale, suffix) = match rest.ends_with(" kB") {
         true => ("bytes", 1024, "kB"),
         false if name.starts_with("HugePages_") => ("huge pages", 1, ""),

@@ -13,6 +13,7 @@ pub const NET_DEV: KernelFile = KernelFile {
     about: "bytes, packets, errors and drops of every network interface",
     needs: "",
     without: "",
+    provided_by: "CONFIG_NET",
     columns: NetDevRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],

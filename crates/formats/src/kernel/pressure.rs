@@ -14,6 +14,7 @@ pub const PRESSURE: KernelFile = KernelFile {
     about: "share of time that tasks wait for CPU, memory, I/O or interrupts",
     needs: "",
     without: "",
+    provided_by: "CONFIG_PSI, and with the boot parameter psi=1 where it is off by default",
     columns: PressureRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: RESOURCES,

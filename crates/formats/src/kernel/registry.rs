@@ -4,7 +4,9 @@ use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, KernelFileParser}
 use crate::kernel::slab_counts::LoggedMachine;
 use crate::kernel::slabinfo::SlabinfoParser;
 use crate::kernel::{
-    diskstats, kvm_stats, loadavg, meminfo, net_dev, pressure, schedstat, slabinfo, stat, sysfs_slab, vmstat,
+    buddyinfo, diskstats, file_system_counters, kvm_stats, loadavg, meminfo, memory_features, net_dev,
+    net_statistics, node, pagetypeinfo, pressure, schedstat, sensors, slabinfo, softnet, stat, swaps,
+    sysfs_slab, vmstat, zoneinfo, zram,
 };
 use crate::reading_parser::ReadingParser;
 
@@ -22,6 +24,25 @@ pub static KERNEL_FILES: &[KernelFile] = &[
     net_dev::NET_DEV,
     schedstat::SCHEDSTAT,
     kvm_stats::KVM_STATS,
+    buddyinfo::BUDDY,
+    zoneinfo::ZONES,
+    pagetypeinfo::PAGE_TYPES,
+    node::NODE,
+    node::NODE_VMSTAT,
+    softnet::SOFTNET,
+    net_statistics::NET_STATISTICS,
+    swaps::SWAPS,
+    zram::ZRAM,
+    memory_features::ZSWAP,
+    memory_features::KSM,
+    memory_features::KHUGEPAGED,
+    memory_features::THP_SIZES,
+    memory_features::HUGE_PAGES,
+    memory_features::DAMON,
+    file_system_counters::EXT4,
+    file_system_counters::XFS,
+    file_system_counters::BTRFS,
+    sensors::THERMAL,
 ];
 
 /// The file whose series has this name.
@@ -36,7 +57,7 @@ pub fn open_log_parser(
     machine: &LoggedMachine,
 ) -> Option<Box<dyn ReadingParser>> {
     match file.layout {
-        KernelFileLayout::Tree => None,
+        KernelFileLayout::Tree | KernelFileLayout::Folders(_) => None,
         KernelFileLayout::Judged(_) => Some(Box::new(SlabinfoParser::new(machine))),
         KernelFileLayout::Rows(_) | KernelFileLayout::NameValues(_) => {
             Some(Box::new(KernelFileParser::new(file, label)))

@@ -15,6 +15,7 @@ pub const SCHEDSTAT: KernelFile = KernelFile {
     about: "the scheduler by CPU: time run, time waited for a CPU, wake-ups",
     needs: "",
     without: "",
+    provided_by: "CONFIG_SCHEDSTATS; its first five counts need the sysctl kernel.sched_schedstats=1",
     columns: SchedstatRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],

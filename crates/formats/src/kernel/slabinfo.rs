@@ -35,6 +35,7 @@ pub const SLABINFO: KernelFile = KernelFile {
     about: "objects and slabs of every cache of the kernel's slab allocator",
     needs: "root",
     without: WITHOUT_ROOT,
+    provided_by: "CONFIG_SLUB_DEBUG",
     columns: SlabinfoRow::COLUMNS,
     layout: KernelFileLayout::Judged(is_slabinfo_line),
 };

@@ -15,6 +15,7 @@ pub const STAT: KernelFile = KernelFile {
     about: "CPU time by state and CPU; interrupts, context switches, forks, runnable and blocked tasks",
     needs: "",
     without: "",
+    provided_by: "",
     columns: StatRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],

@@ -14,6 +14,7 @@ pub const VMSTAT: KernelFile = KernelFile {
     about: "the memory manager: faults, allocation, reclaim, compaction, huge pages, swap",
     needs: "",
     without: "",
+    provided_by: "",
     columns: &[],
     layout: KernelFileLayout::NameValues(NameValueLayout {
         first: "nr_free_pages ",
@@ -87,7 +88,7 @@ const RULES: &[VmstatRule] = &[
 /// Everything else is an event that was counted: `allocstall_*`, `thp_*`, `oom_kill`, `compact_stall`.
 const DEFAULT_RULE: VmstatRule = ("*", Counter, "1", 1);
 
-fn discover_vmstat_column(name: &str, _rest: &str) -> DiscoveredColumn {
+pub(crate) fn discover_vmstat_column(name: &str, _rest: &str) -> DiscoveredColumn {
     let (_, kind, unit, scale) =
         RULES.iter().find(|rule| matches_pattern(rule.0, name)).copied().unwrap_or(DEFAULT_RULE);
     let column = if kind == Gauge { ColumnSpec::gauge(name, unit) } else { ColumnSpec::counter(name, unit) };

@@ -6,6 +6,7 @@
 //! not understand is an error that names the line.
 
 pub(crate) mod context;
+pub(crate) mod folder;
 pub(crate) mod kvm_stats;
 pub(crate) mod registry;
 pub(crate) mod slab_caches;

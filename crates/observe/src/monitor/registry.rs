@@ -1,12 +1,13 @@
 //! The monitors: every kernel file that `perflab-formats` declares, how those that are more than one text are opened,
 //! and finding and opening one.
 
-use perflab_formats::kernel::{KERNEL_FILES, KernelFile, find_kernel_file};
+use perflab_formats::kernel::{KERNEL_FILES, KernelFile, KernelFileLayout, find_kernel_file};
 use perflab_formats::kernel::{kvm_stats::KVM_STATS, slabinfo::SLABINFO, sysfs_slab};
 use perflab_model::Nanos;
 
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorContext};
+use crate::monitor::folder::FolderMonitor;
 use crate::monitor::text_file::TextFileMonitor;
 use crate::monitor::{kvm_stats, slab_caches, slab_exact, slabinfo};
 use crate::root::Root;
@@ -14,7 +15,7 @@ use crate::root::Root;
 /// How a monitor is opened.
 type OpenMonitor = fn(&MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError>;
 
-/// Those that do more than to read a text again; all others are a [`TextFileMonitor`].
+/// Those that do more than to read texts again; all others are a [`TextFileMonitor`] or a [`FolderMonitor`].
 pub(crate) const OPENINGS: &[(&str, OpenMonitor)] = &[
     (SLABINFO.name, slabinfo::open_slabinfo),
     (sysfs_slab::SLAB_CACHES.name, slab_caches::open_slab_caches),
@@ -48,7 +49,8 @@ pub fn open_monitor(
     let context = MonitorContext { file, root, interval };
     let opened = match OPENINGS.iter().find(|(name, _)| *name == file.name) {
         Some((_, open)) => open(&context),
+        None if matches!(file.layout, KernelFileLayout::Folders(_)) => FolderMonitor::open(&context),
         None => TextFileMonitor::open(&context),
     };
-    opened.map_err(|error| error.with_requirement(file.needs, file.without))
+    opened.map_err(|error| error.with_requirement(file.needs, file.without, file.provided_by))
 }

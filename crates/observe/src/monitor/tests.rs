@@ -8,8 +8,8 @@ use crate::{ObserveError, Root};
 #[test]
 fn every_folder_has_an_opening_of_its_own() {
     for file in all_monitors() {
-        let is_text = matches!(file.layout, KernelFileLayout::Rows(_) | KernelFileLayout::NameValues(_));
-        assert_eq!(!is_text, registry::OPENINGS.iter().any(|(name, _)| *name == file.name), "{}", file.name);
+        let is_own = matches!(file.layout, KernelFileLayout::Tree | KernelFileLayout::Judged(_));
+        assert_eq!(is_own, registry::OPENINGS.iter().any(|(name, _)| *name == file.name), "{}", file.name);
     }
 }
 

@@ -36,7 +36,8 @@ impl ProcFile {
 
     /// The whole text as it is now. Bytes that are not ASCII become `?` where the text is not UTF-8.
     pub(crate) fn read(&mut self) -> Result<&str, ObserveError> {
-        let length = self.fill_buffer().map_err(|source| ObserveError::read_failed(&self.path, source))?;
+        let length = read_again(&self.file, &mut self.buffer)
+            .map_err(|source| ObserveError::read_failed(&self.path, source))?;
         let text = self.buffer.get_mut(..length).unwrap_or_default();
         if std::str::from_utf8(text).is_err() {
             text.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
@@ -44,32 +45,30 @@ impl ProcFile {
         Ok(std::str::from_utf8(text).unwrap_or_default())
     }
 
-    /// Reads from the start to the end: `/proc` hands out a page or so a call.
-    fn fill_buffer(&mut self) -> Result<usize, Error> {
-        let mut length = 0;
-        loop {
-            if length > LONGEST {
-                return Err(Error::other(format!(
-                    "it is longer than the {LONGEST} bytes that the kernel gives"
-                )));
-            }
-            if length == self.buffer.len() {
-                self.buffer.resize(length * 2, 0);
-            }
-            let rest = self.buffer.get_mut(length..).unwrap_or_default();
-            match self.file.read_at(rest, length as u64) {
-                Ok(0) => return Ok(length),
-                Ok(read) => length += read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     /// The error for a line of this file that is not understood.
     pub(crate) fn malformed_error(&self, malformed: MalformedLine) -> ObserveError {
         let MalformedLine { line, description: what } = malformed;
         ObserveError::Malformed { path: self.path.clone(), line, what }
+    }
+}
+
+/// Reads an open file from its start to its end, and returns how long it is: `/proc` hands out a page or so a call.
+pub(crate) fn read_again(file: &File, buffer: &mut Vec<u8>) -> Result<usize, Error> {
+    let mut length = 0;
+    loop {
+        if length > LONGEST {
+            return Err(Error::other(format!("it is longer than the {LONGEST} bytes that the kernel gives")));
+        }
+        if length == buffer.len() {
+            buffer.resize((length * 2).max(4096), 0);
+        }
+        let rest = buffer.get_mut(length..).unwrap_or_default();
+        match file.read_at(rest, length as u64) {
+            Ok(0) => return Ok(length),
+            Ok(read) => length += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
