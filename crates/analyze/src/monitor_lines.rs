@@ -375,8 +375,13 @@ mod tests {
             ColumnSpec::counter("reads", "requests"),
             ColumnSpec::gauge("queue", "1"),
         ];
-        let schema =
-            SeriesSchema { monitor: "m".into(), source: "s".into(), interval: Nanos(100_000_000), columns };
+        let schema = SeriesSchema {
+            stored: perflab_model::series::StoredRows::Every,
+            monitor: "m".into(),
+            source: "s".into(),
+            interval: Nanos(100_000_000),
+            columns,
+        };
         let rows: Vec<(Nanos, CellRow)> = (0..40_u64)
             .flat_map(|tick| {
                 let at = Nanos(1_000_000_000 + tick * 100_000_000);

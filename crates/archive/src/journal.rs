@@ -390,7 +390,13 @@ mod tests {
         let on_disk = || std::fs::read_to_string(&path).unwrap().lines().count();
         for (monitor, interval) in [("slow", Nanos(2_000_000_000)), ("fast", Nanos(100_000_000))] {
             let (monitor, source) = (monitor.to_owned(), String::new());
-            let schema = SeriesSchema { monitor, source, interval, columns: Vec::new() };
+            let schema = SeriesSchema {
+                stored: perflab_model::series::StoredRows::Every,
+                monitor,
+                source,
+                interval,
+                columns: Vec::new(),
+            };
             journal.append(&sample_event(RunEventKind::SeriesOpened(schema))).unwrap();
         }
         assert_eq!(on_disk(), 2, "what is not a row is written at once");

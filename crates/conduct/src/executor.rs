@@ -661,6 +661,7 @@ impl SlotExecutor<'_> {
             let monitor = definition.series_table(rule);
             if self.opened_series.borrow_mut().insert(monitor.clone()) {
                 self.stream.send(RunEventKind::SeriesOpened(SeriesSchema {
+                    stored: perflab_model::series::StoredRows::Every,
                     monitor: monitor.clone(),
                     source: format!("{} of {}", rule.from, definition.name),
                     interval: rule.interval,

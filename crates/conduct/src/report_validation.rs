@@ -477,6 +477,7 @@ mod tests {
         };
         let (monitor, source) = (monitor.to_owned(), "/proc/x".to_owned());
         RunEventKind::SeriesOpened(SeriesSchema {
+            stored: perflab_model::series::StoredRows::Every,
             monitor,
             source,
             interval: Nanos(1),

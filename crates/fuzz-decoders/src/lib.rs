@@ -9,6 +9,7 @@
 
 mod decoder;
 mod imports;
+mod kernel_cells;
 mod kernel_files;
 mod memory_folder;
 mod messages;

@@ -1,7 +1,7 @@
 //! The table of all decoders.
 
 use crate::decoder::Decoder;
-use crate::{imports, kernel_files, messages, profiles, stored, studies};
+use crate::{imports, kernel_cells, kernel_files, messages, profiles, stored, studies};
 
 const fn declare(name: &'static str, decode: fn(&[u8])) -> Decoder {
     Decoder { name, decode }
@@ -32,6 +32,7 @@ pub const DECODERS: &[Decoder] = &[
     declare("workload", studies::decode_workload),
     declare("metric_rules", studies::decode_benchmark_output),
     declare("kernel_files", kernel_files::decode_kernel_file),
+    declare("kernel_cells", kernel_cells::decode_kernel_cells),
     declare("text_logs", kernel_files::decode_text_log),
     declare("mounts", kernel_files::decode_mounts),
 ];

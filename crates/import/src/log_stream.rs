@@ -161,6 +161,7 @@ impl LogStream {
     pub(crate) fn series_schema(&self) -> SeriesSchema {
         let columns = self.order.as_ref().map_or_else(|| self.ticks.columns(), |order| order.columns.clone());
         SeriesSchema {
+            stored: perflab_model::series::StoredRows::Every,
             monitor: self.ticks.series_name().into(),
             source: self.ticks.source().into(),
             interval: self.interval,

@@ -3,11 +3,12 @@
 //! Two rows are the same if all their cells are, at the same position of consecutive ticks. Times must not go back: readings
 //! out of order are sorted by whoever has them.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::column::{CellRow, ColumnRef, ColumnSpec, RowSchema};
+use crate::column::{CellRow, ColumnKind, ColumnRef, ColumnSpec, RowSchema, TableCell};
 use crate::quantity::Nanos;
 use crate::table::{ArrayValue, StoredValue, Table, TableBuilder, TypedColumn};
 
@@ -22,6 +23,36 @@ pub struct SeriesSchema {
     pub interval: Nanos,
     /// The columns of a row, in order; the tick's time comes before them.
     pub columns: Vec<ColumnSpec>,
+    /// Which rows its table has.
+    #[serde(default, skip_serializing_if = "StoredRows::is_every")]
+    pub stored: StoredRows,
+}
+
+/// Which rows of a tick are stored in a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoredRows {
+    /// all of them
+    #[default]
+    Every,
+    /// those that differ from the tick before, of a series with many rows of which few change: its readers hold the others
+    /// ([`Series::with_unchanged_rows`])
+    Changed,
+}
+
+impl StoredRows {
+    /// Whether all rows are stored.
+    pub fn is_every(&self) -> bool {
+        *self == StoredRows::Every
+    }
+
+    /// As it is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            StoredRows::Every => "every",
+            StoredRows::Changed => "changed",
+        }
+    }
 }
 
 /// A part of a series without rows, and why: never a silent absence.
@@ -72,6 +103,54 @@ impl Series {
         let mut builder = TableBuilder::new(schema.columns.clone().into());
         rows.iter().for_each(|(_, row)| builder.push_cells(row));
         Series { schema, at: rows.iter().map(|(at, _)| *at).collect(), table: builder.finish() }
+    }
+
+    /// The same with the rows that a table of changed rows leaves out ([`StoredRows::Changed`]): at each tick, a row of each
+    /// subject as it was stored last, in the order in which subjects first appear. A subject whose last row has nothing but
+    /// its keys is gone.
+    #[must_use]
+    pub fn with_unchanged_rows(self) -> Self {
+        if self.schema.stored.is_every() {
+            return self;
+        }
+        let keys = self.key_columns();
+        let columns = self.table.cell_columns();
+        let key_of = |row: usize| -> Vec<Option<String>> {
+            keys.iter()
+                .map(|index| match columns.get(*index)?.get(row)? {
+                    StoredValue::Text(text) => Some(text.to_owned()),
+                    _ => None,
+                })
+                .collect()
+        };
+        let has_value = |row: usize| {
+            let values = columns.iter().enumerate().filter(|(index, _)| !keys.contains(index));
+            values.into_iter().any(|(_, column)| column.get(row).is_some())
+        };
+        let mut places: HashMap<Vec<Option<String>>, usize> = HashMap::new();
+        let mut current: Vec<Option<usize>> = Vec::new();
+        let (mut at, mut rows) = (Vec::new(), Vec::new());
+        let mut row = 0;
+        while let Some(tick) = self.at.get(row).copied() {
+            while self.at.get(row) == Some(&tick) {
+                let place = *places.entry(key_of(row)).or_insert(current.len());
+                current.resize(current.len().max(place + 1), None);
+                current.iter_mut().skip(place).take(1).for_each(|held| *held = has_value(row).then_some(row));
+                row += 1;
+            }
+            let before = rows.len();
+            rows.extend(current.iter().flatten());
+            at.resize(at.len() + rows.len() - before, tick);
+        }
+        let table = self.table.take_rows(rows.into_iter());
+        let schema = SeriesSchema { stored: StoredRows::Every, ..self.schema };
+        Series { schema, at, table }
+    }
+
+    /// The columns that name a row's subject, by index.
+    fn key_columns(&self) -> Vec<usize> {
+        let columns = self.schema.columns.iter().enumerate();
+        columns.filter(|(_, column)| column.kind == ColumnKind::Key).map(|(index, _)| index).collect()
     }
 
     /// A column; one without a value in any row where the series lacks it, or has it of another type.
@@ -144,6 +223,76 @@ impl RowRuns {
     #[must_use]
     pub fn row_count(&self) -> usize {
         self.rows
+    }
+}
+
+/// What of each tick a table of changed rows stores ([`StoredRows::Changed`]). No two rows of a tick have the same keys.
+#[derive(Debug)]
+pub struct RowChanges {
+    keys: Vec<usize>,
+    /// The rows of the last tick.
+    before: Vec<CellRow>,
+}
+
+impl RowChanges {
+    /// For rows with these columns.
+    #[must_use]
+    pub fn new(schema: &SeriesSchema) -> Self {
+        RowChanges { keys: Series::empty(schema.clone()).key_columns(), before: Vec::new() }
+    }
+
+    /// The rows of a whole tick that are to be stored: new and changed ones, a row of keys alone for each subject that is gone,
+    /// and the first where there would be none, so that the table knows of the tick.
+    pub fn take_tick(&mut self, rows: &[CellRow]) -> Vec<CellRow> {
+        let same_subjects = self.before.len() == rows.len()
+            && self.before.iter().zip(rows).all(|(before, row)| self.subject(before).eq(self.subject(row)));
+        let mut stored = Vec::new();
+        if same_subjects {
+            for (before, row) in self.before.iter_mut().zip(rows).filter(|(before, row)| before != row) {
+                before.clone_from(row);
+                stored.push(row.clone());
+            }
+        } else {
+            let by_subject = |rows: &[CellRow]| -> HashMap<Vec<String>, usize> {
+                let subject = |row: &CellRow| self.subject(row).map(|cell| format!("{cell:?}")).collect();
+                rows.iter().enumerate().map(|(index, row)| (subject(row), index)).collect()
+            };
+            let (before, now) = (by_subject(&self.before), by_subject(rows));
+            let mut changed: Vec<usize> = now
+                .iter()
+                .filter(|(subject, index)| {
+                    let held = before.get(*subject).and_then(|index| self.before.get(*index));
+                    held != rows.get(**index)
+                })
+                .map(|(_, index)| *index)
+                .collect();
+            changed.sort_unstable();
+            stored.extend(changed.into_iter().filter_map(|index| rows.get(index).cloned()));
+            let mut gone: Vec<usize> = before
+                .iter()
+                .filter(|(subject, _)| !now.contains_key(*subject))
+                .map(|(_, index)| *index)
+                .collect();
+            gone.sort_unstable();
+            stored
+                .extend(gone.into_iter().filter_map(|index| Some(self.keys_alone(self.before.get(index)?))));
+            self.before = rows.to_vec();
+        }
+        if stored.is_empty() {
+            stored.extend(rows.first().cloned());
+        }
+        stored
+    }
+
+    fn subject<'r>(&'r self, row: &'r CellRow) -> impl Iterator<Item = Option<&'r TableCell>> {
+        self.keys.iter().map(|index| row.get(*index))
+    }
+
+    fn keys_alone(&self, row: &CellRow) -> CellRow {
+        let cells = row.iter().enumerate();
+        cells
+            .map(|(index, cell)| if self.keys.contains(&index) { cell.clone() } else { TableCell::Missing })
+            .collect()
     }
 }
 
@@ -265,7 +414,8 @@ mod tests {
     fn name_number_series(rows: &[(u64, &str, i64)]) -> Series {
         let columns = vec![ColumnSpec::key("cache"), ColumnSpec::gauge("slabs", "slabs")];
         let (source, interval) = (String::new(), Nanos(1));
-        let schema = SeriesSchema { monitor: "slabinfo".into(), source, interval, columns };
+        let schema =
+            SeriesSchema { stored: StoredRows::Every, monitor: "slabinfo".into(), source, interval, columns };
         let cells = |(at, name, number): &(u64, &str, i64)| {
             (Nanos(*at), vec![TableCell::Text((*name).into()), TableCell::Int(*number)])
         };
@@ -300,6 +450,64 @@ mod tests {
         let spans = RowRuns::from_series(&name_number_series(&rows));
         assert_eq!(spans.to_series(), name_number_series(&rows));
         assert_eq!(spans.row_count(), rows.len());
+    }
+
+    /// The rows that were stored of each tick.
+    type StoredTicks = Vec<Vec<(String, Option<i64>)>>;
+
+    /// Ticks of rows stored as what changed, and read again; what they were.
+    fn store_changes(ticks: &[&[(&str, i64)]]) -> (StoredTicks, Series, Series) {
+        let mut all = Vec::new();
+        for (at, rows) in (1..).zip(ticks) {
+            all.extend(rows.iter().map(|(name, number)| (at, *name, *number)));
+        }
+        let whole = name_number_series(&all);
+        let mut changes = RowChanges::new(&whole.schema);
+        let (mut stored, mut by_tick) = (Vec::new(), Vec::new());
+        for (at, rows) in (1..).zip(ticks) {
+            let rows: Vec<CellRow> = rows
+                .iter()
+                .map(|(name, number)| vec![TableCell::Text((*name).into()), TableCell::Int(*number)])
+                .collect();
+            let taken = changes.take_tick(&rows);
+            by_tick.push(
+                taken
+                    .iter()
+                    .map(|row| match (&row[0], &row[1]) {
+                        (TableCell::Text(name), TableCell::Int(number)) => (name.clone(), Some(*number)),
+                        (TableCell::Text(name), _) => (name.clone(), None),
+                        other => panic!("{other:?}"),
+                    })
+                    .collect(),
+            );
+            stored.extend(taken.into_iter().map(|row| (Nanos(at), row)));
+        }
+        let schema = SeriesSchema { stored: StoredRows::Changed, ..whole.schema.clone() };
+        let read = Series::from_rows(schema, &stored).with_unchanged_rows();
+        (by_tick, read, whole)
+    }
+
+    #[test]
+    fn rows_that_were_left_out_are_held_at_every_tick() {
+        let (stored, read, whole) = store_changes(&[
+            &[("a", 1), ("b", 5), ("c", 9)],
+            &[("a", 1), ("b", 6), ("c", 9)],
+            &[("a", 1), ("b", 6), ("c", 9)],
+            &[("a", 2), ("b", 6), ("c", 9)],
+        ]);
+        let lengths: Vec<usize> = stored.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [3, 1, 1, 1]);
+        assert_eq!(read, whole);
+    }
+
+    #[test]
+    fn subjects_that_go_end_and_may_come_again() {
+        let (stored, read, whole) =
+            store_changes(&[&[("a", 1), ("b", 5)], &[("a", 1)], &[("a", 1)], &[("a", 1), ("b", 7)]]);
+        assert_eq!(stored[1], [("b".to_owned(), None)]);
+        assert_eq!(stored[2], [("a".to_owned(), Some(1))]);
+        assert_eq!(stored[3], [("b".to_owned(), Some(7))]);
+        assert_eq!(read, whole);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! What the nine monitors of `/proc` cost, beside the shell loops that today's suites use for the same:
-//! `while :; do date +%s.%N; cat FILE; sleep 0.1; done`, one a file.
+//! What monitors cost: each alone, back to back; all that are not costly together; and the texts of `/proc` beside the shell
+//! loops that today's suites use for them: `while :; do date +%s.%N; cat FILE; sleep 0.1; done`, one a file.
 //!
-//! `cargo bench -p perflab-observe` runs ours at 10 Hz in this process, turned into JSON lines as the recorder's journal
-//! does, then the loops for as long, and prints the CPU time of a sample of both, their ratio, the share of one
-//! core and our peak memory. As root, or slabinfo is missing on both sides.
+//! `cargo bench -p perflab-observe --bench monitors` runs ours at 10 Hz in this process, turned into JSON lines as the
+//! recorder's journal does, then the loops for as long, and prints the CPU time of a sample of both, their ratio, the share
+//! of one core, our peak memory and the descriptors that are open. As root, or much is missing on both sides.
 
 use std::fs::File;
 use std::io::Write;
@@ -42,18 +42,41 @@ impl SamplingCost {
     }
 }
 
+/// Those that look at all processes or hold a lock of the kernel for long: they are read more seldom.
+const COSTLY: &[&str] = &[
+    "slabinfo",
+    "slab-exact",
+    "slab-caches",
+    "page-types",
+    "tasks",
+    "blocked",
+    "smaps",
+    "task-numa",
+    "gpu",
+    "kvm",
+];
+
 fn main() {
-    let readable: Vec<&'static str> = all_monitors()
-        .iter()
-        .filter(|kind| is_proc_monitor(kind))
-        .map(|kind| kind.name)
-        .filter(|name| can_open_monitor(name))
-        .collect();
+    let readable: Vec<&'static str> =
+        all_monitors().iter().map(|kind| kind.name).filter(|name| can_open_monitor(name)).collect();
     println!("monitors that this machine has: {}", readable.join(", "));
-    for kind in all_monitors().iter().filter(|kind| readable.contains(&kind.name)) {
-        measure_alone(kind.name);
+    for name in &readable {
+        measure_alone(name);
     }
-    let (ours, thread) = measure_sampler(&readable);
+    count_descriptors(&readable);
+    let light: Vec<&str> = readable.iter().copied().filter(|name| !COSTLY.contains(name)).collect();
+    println!("all but {}:", COSTLY.join(", "));
+    report_sampler(&light);
+    let texts: Vec<&str> = readable.iter().copied().filter(|name| is_proc_text(name)).collect();
+    println!("the texts of /proc alone: {}", texts.join(", "));
+    let ours = report_sampler(&texts);
+    let shell = measure_shell_loops(&texts);
+    shell.print("shell loops  ");
+    println!("shell / perflab, CPU a sample: {:.1}", shell.per_sample() / ours.per_sample());
+}
+
+fn report_sampler(names: &[&str]) -> SamplingCost {
+    let (ours, thread) = measure_sampler(names);
     let peak = process_usage().peak_rss as f64 / (1 << 20) as f64;
     ours.print("perflab      ");
     println!(
@@ -63,14 +86,31 @@ fn main() {
         thread.lost
     );
     println!("   peak resident memory: {peak:.1} MiB");
-    let shell = measure_shell_loops(&readable);
-    shell.print("shell loops  ");
-    println!("shell / perflab, CPU a sample: {:.1}", shell.per_sample() / ours.per_sample());
+    ours
 }
 
-/// The others have benches of their own.
-fn is_proc_monitor(kind: &KernelFile) -> bool {
-    kind.source.starts_with("/proc/")
+/// Descriptors that all monitors together keep open.
+fn count_descriptors(names: &[&str]) {
+    let count = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let before = count();
+    let open = |name: &&str| {
+        let kind = find_monitor(name).ok()?;
+        let mut monitor = perflab_observe::open_monitor(kind, &Root::host(), INTERVAL).ok()?;
+        monitor.read_rows(&mut Vec::new()).ok()?;
+        Some(monitor)
+    };
+    let monitors: Vec<_> = names.iter().filter_map(open).collect();
+    println!("descriptors of {} open monitors: {}", monitors.len(), count() - before);
+}
+
+/// Those that a shell reads with cat.
+fn is_proc_text(name: &str) -> bool {
+    let texts = ["/proc/pressure", "/proc/net/snmp"];
+    find_monitor(name).is_ok_and(|kind: &KernelFile| {
+        kind.source.starts_with("/proc/")
+            && !COSTLY[1..].contains(&kind.name)
+            && (texts.contains(&kind.source) || Path::new(kind.source).is_file())
+    })
 }
 
 fn can_open_monitor(name: &str) -> bool {
@@ -84,15 +124,15 @@ fn measure_alone(name: &str) {
     else {
         return;
     };
-    let before = process_usage().cpu;
     let mut rows = Vec::new();
+    monitor.read_rows(&mut rows).ok();
+    let before = process_usage().cpu;
     let samples = 500;
     for _ in 0..samples {
-        rows.clear();
-        monitor.read_rows(&mut rows).ok();
+        monitor.read_changes().ok();
     }
     let each = process_usage().cpu.since(before).0 / samples;
-    println!("   {name:10} {:6.1} us a sample, {} rows", each as f64 / 1e3, rows.len());
+    println!("   {name:15} {:6.1} us a sample, {} rows", each as f64 / 1e3, rows.len());
 }
 
 /// All monitors for [`TIME`], each event written as a line of JSON.

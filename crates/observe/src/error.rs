@@ -2,6 +2,7 @@
 
 use std::io;
 
+use perflab_formats::reading_parser::MalformedLine;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::problem::suggest_name;
 
@@ -89,6 +90,11 @@ impl ObserveError {
     /// A failed system call on `path`.
     pub(crate) fn read_failed(path: &str, source: io::Error) -> Self {
         ObserveError::Read { path: path.into(), source }
+    }
+
+    /// A line of `path` that is not understood.
+    pub(crate) fn malformed(path: &str, malformed: MalformedLine) -> Self {
+        ObserveError::Malformed { path: path.into(), line: malformed.line, what: malformed.description }
     }
 
     /// An unknown name, with a hint out of `known`.

@@ -9,6 +9,7 @@
 //! | [`monitor`] | files of the kernel on a clock; what they mean is in `perflab-formats` |
 //! | [`sampler`], `scheduled_monitor` | all monitors of a run on their threads, each with its interval; one of them on its grid of ticks |
 //! | [`profiler`], `perf_event`, `processes` | sampled call stacks of kernel and processes; one ring buffer; what was mapped before |
+//! | `perf_counter` | an event that is counted on a CPU |
 //! | [`probes`] | functions and USDT probes of any program, reported each time a thread hits them |
 //! | [`io`], [`mounts`] | pages and disk requests of a process tree, and their files; file systems and the disks below them |
 //! | [`taskstats`] | what threads waited for and read, reported when they end |
@@ -36,6 +37,7 @@ pub mod monitor;
 pub mod mounts;
 pub mod overhead;
 pub mod own_directories;
+mod perf_counter;
 mod perf_event;
 pub mod probes;
 mod process_owner;

@@ -98,6 +98,55 @@ pub struct ThreadExit {
     pub used: ThreadUsage,
 }
 
+/// What a thread or a process used in its life, of all that the kernel accounts for. Times are in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskUsage {
+    /// CPU time in user mode and in the kernel
+    pub cpu: (u64, u64),
+    /// it could run, and did not
+    pub run_delay: u64,
+    /// it waited for disks; 0 where the kernel does not account for delays
+    pub disk_delay: u64,
+    /// switches that it asked for, and others
+    pub switches: (u64, u64),
+    /// page faults without a disk, and with one
+    pub faults: (u64, u64),
+    /// bytes that it had disks read and write
+    pub bytes: (u64, u64),
+}
+
+impl TaskUsage {
+    /// CPU time of both modes.
+    pub fn cpu_time(&self) -> u64 {
+        self.cpu.0.saturating_add(self.cpu.1)
+    }
+}
+
+impl AddAssign for TaskUsage {
+    fn add_assign(&mut self, other: TaskUsage) {
+        let sum = |a: (u64, u64), b: (u64, u64)| (a.0.saturating_add(b.0), a.1.saturating_add(b.1));
+        *self = TaskUsage {
+            cpu: sum(self.cpu, other.cpu),
+            run_delay: self.run_delay.saturating_add(other.run_delay),
+            disk_delay: self.disk_delay.saturating_add(other.disk_delay),
+            switches: sum(self.switches, other.switches),
+            faults: sum(self.faults, other.faults),
+            bytes: sum(self.bytes, other.bytes),
+        };
+    }
+}
+
+/// A thread that ended, with its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadAccount {
+    /// its name
+    pub comm: String,
+    /// whether its process ended with it
+    pub is_last: bool,
+    /// what it used
+    pub used: TaskUsage,
+}
+
 /// A line to the kernel.
 #[derive(Debug)]
 pub struct TaskstatsSocket {
@@ -127,7 +176,11 @@ const OF_THREAD: u16 = 1;
 
 const LISTEN: u16 = 3;
 
+const OF_PROCESS: u16 = 2;
+
 const ABOUT_A_THREAD: u16 = 4;
+
+const ABOUT_A_PROCESS: u16 = 5;
 
 const NUMBERS: u16 = 3;
 
@@ -170,6 +223,18 @@ impl TaskstatsSocket {
     /// # Errors
     /// The socket's error.
     pub fn drain_exits(&self, mut found: impl FnMut(ThreadExit)) -> io::Result<bool> {
+        self.drain_reports(|about| parse_exit(about).into_iter().for_each(&mut found))
+    }
+
+    /// The same, with all that each thread used.
+    ///
+    /// # Errors
+    /// The socket's error.
+    pub fn drain_accounts(&self, mut found: impl FnMut(ThreadAccount)) -> io::Result<bool> {
+        self.drain_reports(|about| parse_account(about).into_iter().for_each(&mut found))
+    }
+
+    fn drain_reports(&self, mut found: impl FnMut(&[u8])) -> io::Result<bool> {
         let (mut buffer, mut complete) = (vec![0; 32 << 10], true);
         loop {
             match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
@@ -177,8 +242,7 @@ impl TaskstatsSocket {
                     let bytes = buffer.get(..length).unwrap_or_default();
                     let messages = parse_messages(bytes).filter(|(kind, _)| *kind == self.family);
                     messages
-                        .flat_map(|(_, body)| find_thread_attributes(body))
-                        .filter_map(parse_exit)
+                        .flat_map(|(_, body)| find_attributes_about(ABOUT_A_THREAD, body))
                         .for_each(&mut found);
                 }
                 Err(rustix::io::Errno::AGAIN) => return Ok(complete),
@@ -192,8 +256,21 @@ impl TaskstatsSocket {
     /// What a thread that lives used so far; none where there is no such thread, or one may not ask.
     pub fn thread_usage(&self, thread: u32) -> Option<ThreadUsage> {
         self.send_request(self.family, GET, OF_THREAD, &thread.to_le_bytes()).ok()?;
-        let messages =
-            |body: &[u8]| find_thread_attributes(body).find_map(|one| find_statistics(one).map(parse_usage));
+        let messages = |body: &[u8]| {
+            let mut threads = find_attributes_about(ABOUT_A_THREAD, body);
+            threads.find_map(|one| find_statistics(one).map(parse_usage))
+        };
+        self.receive_answer(messages).ok().flatten()
+    }
+
+    /// What all threads of a process used so far, those that ended with them; of faults, CPU time and bytes the kernel does not
+    /// say that. None where there is no such process, or one may not ask.
+    pub fn process_usage(&self, process: u32) -> Option<TaskUsage> {
+        self.send_request(self.family, GET, OF_PROCESS, &process.to_le_bytes()).ok()?;
+        let messages = |body: &[u8]| {
+            let mut processes = find_attributes_about(ABOUT_A_PROCESS, body);
+            processes.find_map(|one| find_statistics(one).map(parse_task_usage))
+        };
         self.receive_answer(messages).ok().flatten()
     }
 
@@ -271,10 +348,10 @@ fn parse_attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// What a message of taskstats says about single threads, behind its own head of four bytes.
-fn find_thread_attributes(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// What a message of taskstats says about single threads, or processes, behind its own head of four bytes.
+fn find_attributes_about(about: u16, body: &[u8]) -> impl Iterator<Item = &[u8]> {
     parse_attributes(body.get(4..).unwrap_or_default())
-        .filter(|(kind, _)| *kind == ABOUT_A_THREAD)
+        .filter(move |(kind, _)| *kind == about)
         .map(|(_, value)| value)
 }
 
@@ -290,6 +367,32 @@ fn parse_usage(numbers: &[u8]) -> ThreadUsage {
     let lived = number(144).saturating_add(1).saturating_mul(1000);
     let waited = Some(number(40)).filter(|waited| *waited <= lived).unwrap_or(0);
     ThreadUsage { waited: Nanos(waited), read: number(248), faults: number(176) }
+}
+
+/// The same offsets; times of CPUs are in microseconds there.
+fn parse_task_usage(numbers: &[u8]) -> TaskUsage {
+    let number = |at| read_u64_at(numbers, at).unwrap_or(0);
+    let micros = |at| number(at).saturating_mul(1000);
+    TaskUsage {
+        cpu: (micros(152), micros(160)),
+        run_delay: number(24),
+        disk_delay: parse_usage(numbers).waited.0,
+        switches: (number(272), number(280)),
+        faults: (number(168), number(176)),
+        bytes: (number(248), number(256)),
+    }
+}
+
+fn parse_account(about: &[u8]) -> Option<ThreadAccount> {
+    let numbers = find_statistics(about)?;
+    let comm = numbers.get(80..112)?;
+    let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
+    let exit = parse_exit(about)?;
+    Some(ThreadAccount {
+        comm: String::from_utf8_lossy(comm).into_owned(),
+        is_last: exit.last,
+        used: parse_task_usage(numbers),
+    })
 }
 
 fn parse_exit(about: &[u8]) -> Option<ThreadExit> {
@@ -374,6 +477,21 @@ mod tests {
             parse_exit(&about),
             Some(ThreadExit { thread: 12, user: 13, process: 11, parent: 10, last: true, used })
         );
+        stats[80..84].copy_from_slice(b"cc1\0");
+        for (at, value) in [(24, 6_u64), (152, 3), (160, 4), (272, 1), (280, 2), (168, 5), (256, 11)] {
+            stats[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let account = parse_account(&attribute(NUMBERS, &stats)).unwrap();
+        assert_eq!((account.comm.as_str(), account.is_last), ("cc1", true));
+        let used = TaskUsage {
+            cpu: (3_000, 4_000),
+            run_delay: 6,
+            disk_delay: 7,
+            switches: (1, 2),
+            faults: (5, 8),
+            bytes: (9, 11),
+        };
+        assert_eq!(account.used, used);
         stats[44] = 1;
         let odd = parse_exit(&attribute(NUMBERS, &stats)).map(|exit| exit.used.waited);
         assert_eq!(odd, Some(Nanos(0)), "four seconds in a life of five microseconds");
@@ -385,7 +503,7 @@ mod tests {
         #[test]
         fn no_message_is_read_beyond_its_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             for (_, body) in parse_messages(&bytes) {
-                find_thread_attributes(body).for_each(|about| { let _ = parse_exit(about); });
+                find_attributes_about(ABOUT_A_THREAD, body).for_each(|about| { let _ = (parse_exit(about), parse_account(about)); });
             }
         }
     }

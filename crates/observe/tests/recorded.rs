@@ -100,6 +100,25 @@ golden! {
     xfs: "xfs" on "written";
     btrfs: "btrfs" on "written";
     thermal: "thermal" on "written";
+    sensors: "sensors" on "written";
+    energy: "energy" on "written";
+    energy_that_is_not_counted: "energy" on "vm-6.18";
+    interrupts: "interrupts" on "vm-6.18";
+    interrupts_of_6_1: "interrupts" on "debian-6.1";
+    softirqs: "softirqs" on "vm-6.18";
+    sched_domains: "sched-domains" on "debian-6.1";
+    sched_domains_of_6_15: "sched-domains" on "written-6.15";
+    sched_domains_that_are_not_there: "sched-domains" on "vm-6.18";
+    net_protocols: "net-protocols" on "vm-6.18";
+    cgroup_of_version_2: "cgroup" on "debian-6.1";
+    cgroup_of_version_1: "cgroup" on "vm-6.18";
+    writeback: "writeback" on "debian-6.1";
+    writeback_without_debugfs: "writeback" on "vm-6.18";
+    locks: "locks" on "vm-6.18";
+    mdstat: "mdstat" on "written";
+    nfs_that_is_not_mounted: "nfs" on "vm-6.18";
+    gpu_that_is_not_there: "gpu" on "vm-6.18";
+    smaps_that_are_not_there: "smaps" on "vm-6.18";
     thermal_that_is_not_there: "thermal" on "vm-6.18";
 }
 

@@ -592,6 +592,7 @@ mod tests {
     fn rows_of_one_tick_become_tracks_of_their_subjects() {
         let columns = vec![ColumnSpec::key("cache"), ColumnSpec::gauge("objects", "objects")];
         let schema = SeriesSchema {
+            stored: perflab_model::series::StoredRows::Every,
             monitor: "slabinfo".into(),
             source: "/proc/slabinfo".into(),
             interval: Nanos(1),

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perflab_model::column::{ColumnKind, ColumnType, stored_columns};
-use perflab_model::series::{RowRuns, RowRunsBuilder, Series, SeriesGap, SeriesSchema};
+use perflab_model::series::{
+    RowChanges, RowRuns, RowRunsBuilder, Series, SeriesGap, SeriesSchema, StoredRows,
+};
 use perflab_model::table::StoredValue;
 use perflab_model::{
     CellRow, ColumnRef, ColumnSpec, DeclaredColumn, LatestTicks, Nanos, RowSchema, RunEvent, RunEventKind,
@@ -51,6 +53,8 @@ const SOURCE_KEY: &str = "perflab.source";
 
 const INTERVAL_KEY: &str = "perflab.interval_ns";
 
+const ROWS_KEY: &str = "perflab.rows";
+
 /// The columns of a series' table: the time, and those of the schema.
 fn series_columns(schema: &SeriesSchema) -> Vec<ColumnSpec> {
     let stored = |column: &ColumnSpec| {
@@ -71,6 +75,8 @@ struct SeriesSink {
     width: usize,
     misfits: u64,
     since: Nanos,
+    /// What is left out of the ticks of a series of which changed rows are stored.
+    changes: Option<RowChanges>,
 }
 
 /// All series of a run being written.
@@ -101,10 +107,12 @@ impl SeriesTableWriter {
             (MONITOR_KEY, schema.monitor.clone()),
             (SOURCE_KEY, schema.source.clone()),
             (INTERVAL_KEY, schema.interval.0.to_string()),
+            (ROWS_KEY, schema.stored.name().to_owned()),
         ];
+        let changes = (!schema.stored.is_every()).then(|| RowChanges::new(schema));
         let path = self.directory.join(series_path(&schema.monitor));
         let table = ParquetWriter::create(&path, series_columns(schema), &metadata)?;
-        let sink = SeriesSink { table, width: schema.columns.len(), misfits: 0, since: Nanos(0) };
+        let sink = SeriesSink { table, width: schema.columns.len(), misfits: 0, since: Nanos(0), changes };
         self.sinks.insert(schema.monitor.clone(), sink);
         Ok(())
     }
@@ -114,7 +122,7 @@ impl SeriesTableWriter {
         let at = event.at;
         let Some((monitor, rows)) = self.latest.apply(event) else { return Ok(false) };
         let Some(sink) = self.sinks.get_mut(monitor) else { return Ok(true) };
-        rows.iter().try_for_each(|row| sink.push_row(at, row)).map(|()| true)
+        sink.push_tick(at, rows).map(|()| true)
     }
 
     /// Something was lost of the stream: what changed since is not known.
@@ -130,7 +138,7 @@ impl SeriesTableWriter {
         rows: &[CellRow],
     ) -> Result<(), ArchiveError> {
         let Some(sink) = self.sinks.get_mut(monitor) else { return Ok(()) };
-        rows.iter().try_for_each(|row| sink.push_row(at, row))
+        sink.push_tick(at, rows)
     }
 
     /// Closes all tables; gives a gap for each monitor with rows that did not fit.
@@ -150,6 +158,13 @@ impl SeriesTableWriter {
 }
 
 impl SeriesSink {
+    fn push_tick(&mut self, at: Nanos, rows: &[CellRow]) -> Result<(), ArchiveError> {
+        match &mut self.changes {
+            Some(changes) => changes.take_tick(rows).iter().try_for_each(|row| self.push_row(at, row)),
+            None => rows.iter().try_for_each(|row| self.push_row(at, row)),
+        }
+    }
+
     fn push_row(&mut self, at: Nanos, row: &CellRow) -> Result<(), ArchiveError> {
         if row.len() != self.width {
             self.since = if self.misfits == 0 { at } else { self.since };
@@ -221,8 +236,13 @@ pub(crate) fn list_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
     Ok(names)
 }
 
-/// Reads the table of `monitor`, by its stored name.
+/// Reads the table of `monitor`, by its stored name, with the rows that one of changed rows leaves out.
 pub(crate) fn read_series(run: &Path, monitor: &str) -> Result<Series, ArchiveError> {
+    read_stored_rows(run, monitor).map(Series::with_unchanged_rows)
+}
+
+/// The rows that are in the table.
+fn read_stored_rows(run: &Path, monitor: &str) -> Result<Series, ArchiveError> {
     let (table, schema) = open_series(run, monitor)?;
     let mut parts = read_series_parts(&table, &schema)?;
     let first = parts.next().unwrap_or_else(|| Ok(Series::empty(schema.clone())))?;
@@ -245,6 +265,9 @@ pub(crate) fn read_series(run: &Path, monitor: &str) -> Result<Series, ArchiveEr
 /// The same, each row once for all ticks at which it stood, in memory for these and a row group.
 pub(crate) fn read_series_spans(run: &Path, monitor: &str) -> Result<RowRuns, ArchiveError> {
     let (table, schema) = open_series(run, monitor)?;
+    if !schema.stored.is_every() {
+        return Ok(RowRuns::from_series(&read_series(run, monitor)?));
+    }
     let mut runs = RowRunsBuilder::new(schema.clone());
     for part in read_series_parts(&table, &schema)? {
         if runs.extend(&part?).is_err() {
@@ -273,11 +296,13 @@ fn open_series(run: &Path, monitor: &str) -> Result<(ParquetReader, SeriesSchema
     let table = ParquetReader::open(run, series_path(monitor))?;
     let interval = table.metadata(INTERVAL_KEY).and_then(|text| text.parse().ok()).unwrap_or(0);
     let columns = table.columns().iter().filter(|column| column.name != TickRow::TIME.name());
+    let is_changed = table.metadata(ROWS_KEY) == Some(StoredRows::Changed.name());
     let schema = SeriesSchema {
         monitor: current_name(monitor, table.metadata(SOURCE_KEY).unwrap_or_default()).into(),
         source: table.metadata(SOURCE_KEY).unwrap_or_default().into(),
         interval: Nanos(interval),
         columns: columns.map(|column| ColumnSpec { meaning: String::new(), ..column.clone() }).collect(),
+        stored: if is_changed { StoredRows::Changed } else { StoredRows::Every },
     };
     Ok((table, schema))
 }
@@ -344,8 +369,10 @@ impl GatheredSeries {
         }
     }
 
+    /// The rows of a journal are all there.
     fn finish(mut self) -> Series {
-        Series { schema: self.schema, at: self.at, table: self.table.finish() }
+        let schema = SeriesSchema { stored: StoredRows::Every, ..self.schema };
+        Series { schema, at: self.at, table: self.table.finish() }
     }
 }
 
@@ -362,6 +389,7 @@ mod tests {
             ("vmstat", "vmstat", ColumnSpec::gauge("free", "bytes")),
         ] {
             let schema = SeriesSchema {
+                stored: perflab_model::series::StoredRows::Every,
                 monitor: monitor.into(),
                 source: source.into(),
                 interval: Nanos(0),
@@ -371,6 +399,32 @@ mod tests {
             writer.push_rows(Nanos(1), monitor, &[vec![TableCell::Int(7)]]).unwrap();
         }
         writer.close().unwrap();
+    }
+
+    #[test]
+    fn a_table_of_changed_rows_is_read_as_if_it_had_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = directory.path();
+        let schema = SeriesSchema {
+            monitor: "interrupts".into(),
+            source: "/proc/interrupts".into(),
+            interval: Nanos(10),
+            columns: vec![ColumnSpec::key("cpu"), ColumnSpec::counter("count", "1")],
+            stored: StoredRows::Changed,
+        };
+        let mut writer = SeriesTableWriter::create(run).unwrap();
+        writer.open_table(&schema).unwrap();
+        let row = |cpu: &str, count| vec![TableCell::Text(cpu.into()), TableCell::Int(count)];
+        for (at, count) in [(10, 1), (20, 1), (30, 4)] {
+            writer.push_rows(Nanos(at), "interrupts", &[row("cpu0", 7), row("cpu1", count)]).unwrap();
+        }
+        writer.close().unwrap();
+        assert_eq!(read_stored_rows(run, "interrupts").unwrap().at, [10, 10, 20, 30].map(Nanos));
+        let read = read_series(run, "interrupts").unwrap();
+        assert_eq!(read.at, [10, 10, 20, 20, 30, 30].map(Nanos));
+        let counts: Vec<_> = read.named_column::<i64>("count").iter().collect();
+        assert_eq!(counts, [7, 1, 7, 1, 7, 4].map(Some));
+        assert_eq!(read_series_spans(run, "interrupts").unwrap().to_series(), read);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use perflab_model::{CellRow, DeclaredColumn, RowSchema, TableCell};
 
 use crate::column::{describe_mismatch, parse_integer_cell};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
-use crate::reading_parser::{LineOutcome, LineRole};
+use crate::reading_parser::LineOutcome;
 
 /// The file.
 pub const PAGE_TYPES: KernelFile = KernelFile {
@@ -18,7 +18,7 @@ pub const PAGE_TYPES: KernelFile = KernelFile {
     columns: PageTypeRow::COLUMNS,
     layout: KernelFileLayout::Rows(RowLayout {
         parts: &[],
-        start: ReadingStart::Head { expected: "`Page block order:`", role: pagetypeinfo_role },
+        start: ReadingStart::SubjectAgain(find_migrate_type),
         parse_row: parse_pagetypeinfo_line,
     }),
 };
@@ -60,19 +60,23 @@ const PAGE_BLOCKS: usize = 3;
 
 const FREE: usize = 4;
 
-fn pagetypeinfo_role(line: &str) -> Result<LineRole, String> {
-    Ok(match line {
-        _ if line.starts_with("Page block order:") => LineRole::Head,
-        _ if line.starts_with("Node ") => LineRole::Row,
-        _ if line.starts_with("Pages per block") || line.starts_with("Free pages count") => LineRole::Comment,
-        _ if line.starts_with("Number of ") => LineRole::Comment,
-        _ => LineRole::Row,
-    })
+/// Lines that say what follows; the kernel writes them again for each node.
+const HEADINGS: &[&str] = &["Page block order:", "Pages per block:", "Free pages count per", "Number of "];
+
+/// Node, zone and type of a line of free blocks.
+fn find_migrate_type(line: &str) -> Option<&str> {
+    let zone = line.strip_prefix("Node ")?.split_once(", zone ")?.1;
+    let kind = zone.split_once(", type ")?.1.split_ascii_whitespace().next()?;
+    let end = line.rfind(", type ")? + line.get(line.rfind(", type ")?..)?.find(kind)? + kind.len();
+    line.get(..end)
 }
 
 /// Free blocks: `Node 0, zone DMA, type Movable 0 0 1 …`; page blocks of all types: `Node 0, zone DMA 1 7 …`, in the order of
 /// the types.
 fn parse_pagetypeinfo_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
+    if HEADINGS.iter().any(|heading| line.starts_with(heading)) {
+        return LineOutcome::Nothing;
+    }
     let unusable = || LineOutcome::Unusable(describe_mismatch("`Node N, zone NAME`", "a zone", line));
     let Some((node, rest)) = line.strip_prefix("Node ").and_then(|rest| rest.split_once(", zone ")) else {
         return unusable();

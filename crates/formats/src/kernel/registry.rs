@@ -4,9 +4,10 @@ use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, KernelFileParser}
 use crate::kernel::slab_counts::LoggedMachine;
 use crate::kernel::slabinfo::SlabinfoParser;
 use crate::kernel::{
-    buddyinfo, diskstats, file_system_counters, kvm_stats, loadavg, meminfo, memory_features, net_dev,
-    net_statistics, node, pagetypeinfo, pressure, schedstat, sensors, slabinfo, softnet, stat, swaps,
-    sysfs_slab, vmstat, zoneinfo, zram,
+    blocked, buddyinfo, cgroup, cpu_state, diskstats, file_system_counters, filesystems, gpu, interrupts,
+    kvm_stats, loadavg, locks, mdstat, meminfo, memory_features, net_dev, net_protocols, net_statistics, nfs,
+    node, pagetypeinfo, pressure, sched_domains, schedstat, sensors, slabinfo, smaps, softnet, stat, swaps,
+    sysfs_slab, task_numa, tasks, vmstat, writeback, zoneinfo, zram,
 };
 use crate::reading_parser::ReadingParser;
 
@@ -43,6 +44,24 @@ pub static KERNEL_FILES: &[KernelFile] = &[
     file_system_counters::XFS,
     file_system_counters::BTRFS,
     sensors::THERMAL,
+    sensors::SENSORS,
+    tasks::TASKS,
+    cpu_state::CPU_STATE,
+    cpu_state::ENERGY,
+    interrupts::INTERRUPTS,
+    interrupts::SOFTIRQS,
+    cgroup::CGROUP,
+    net_protocols::NET_PROTOCOLS,
+    filesystems::FILESYSTEMS,
+    writeback::WRITEBACK,
+    sched_domains::SCHED_DOMAINS,
+    blocked::BLOCKED,
+    smaps::SMAPS,
+    task_numa::TASK_NUMA,
+    locks::LOCKS,
+    mdstat::MDSTAT,
+    nfs::NFS,
+    gpu::GPU,
 ];
 
 /// The file whose series has this name.

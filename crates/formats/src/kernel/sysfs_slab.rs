@@ -30,7 +30,7 @@ pub const SLAB_CACHES: KernelFile = KernelFile {
     about: "size, alignment, order, flags and merged names of every slab cache; again whenever caches come or go",
     needs: "root",
     without: WITHOUT_ROOT,
-    provided_by: "CONFIG_SLUB with CONFIG_SYSFS",
+    provided_by: "CONFIG_SLUB and CONFIG_SYSFS",
     columns: SlabCacheRow::COLUMNS,
     layout: KernelFileLayout::Tree,
 };
@@ -42,7 +42,7 @@ pub const SLAB_EXACT: KernelFile = KernelFile {
     about: "objects, slabs and partial slabs of every slab cache, counted and not estimated, by node; costly",
     needs: "root",
     without: WITHOUT_ROOT,
-    provided_by: "CONFIG_SLUB with CONFIG_SYSFS",
+    provided_by: "CONFIG_SLUB and CONFIG_SYSFS",
     columns: SlabExactRow::COLUMNS,
     layout: KernelFileLayout::Tree,
 };

@@ -88,7 +88,8 @@ const RULES: &[VmstatRule] = &[
 /// Everything else is an event that was counted: `allocstall_*`, `thp_*`, `oom_kill`, `compact_stall`.
 const DEFAULT_RULE: VmstatRule = ("*", Counter, "1", 1);
 
-pub(crate) fn discover_vmstat_column(name: &str, _rest: &str) -> DiscoveredColumn {
+/// The column of a name of `/proc/vmstat`, and of a node's.
+pub fn discover_vmstat_column(name: &str, _rest: &str) -> DiscoveredColumn {
     let (_, kind, unit, scale) =
         RULES.iter().find(|rule| matches_pattern(rule.0, name)).copied().unwrap_or(DEFAULT_RULE);
     let column = if kind == Gauge { ColumnSpec::gauge(name, unit) } else { ColumnSpec::counter(name, unit) };

@@ -50,6 +50,7 @@ impl MonitorContext<'_> {
     /// The schema of a monitor with these columns.
     pub(crate) fn schema_with_columns(&self, columns: Vec<ColumnSpec>) -> SeriesSchema {
         SeriesSchema {
+            stored: perflab_model::series::StoredRows::Every,
             monitor: self.file.name.into(),
             source: self.file.source.into(),
             interval: self.interval,

@@ -57,7 +57,7 @@ struct FolderRow {
 }
 
 /// A file that is read again and again, kept open where there is room.
-struct SmallFile {
+pub(crate) struct SmallFile {
     path: PathBuf,
     kept: Option<KeptFile>,
 }
@@ -82,8 +82,13 @@ impl Drop for KeptFile {
 }
 
 impl SmallFile {
+    /// Not opened yet.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        SmallFile { path, kept: None }
+    }
+
     /// The text as it is now.
-    fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> io::Result<&'b str> {
+    pub(crate) fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> io::Result<&'b str> {
         let length = match &self.kept {
             Some(kept) => read_again(&kept.0, buffer),
             None => self.open_and_read(buffer),
@@ -157,7 +162,7 @@ impl FolderMonitor {
     }
 
     fn small_files(&self, folder: &Path) -> Vec<SmallFile> {
-        let open = |path: PathBuf| SmallFile { path, kept: None };
+        let open = SmallFile::new;
         let files = self.layout.cells.iter().flat_map(|cells| match cells {
             FolderCells::Files { below, columns } => {
                 columns.iter().map(|column| open(folder.join(format!("{below}{}", column.name)))).collect()

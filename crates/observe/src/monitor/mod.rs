@@ -5,17 +5,32 @@
 //! time nor other monitors, and does not guess: what the kernel did not give is `Missing`, and a text that it does
 //! not understand is an error that names the line.
 
+pub(crate) mod blocked;
+pub(crate) mod cgroup;
 pub(crate) mod context;
+pub(crate) mod cpu_state;
+pub(crate) mod energy;
+pub(crate) mod filesystems;
 pub(crate) mod folder;
+pub(crate) mod gpu;
+pub(crate) mod guarded;
+pub(crate) mod interrupts;
 pub(crate) mod kvm_stats;
+pub(crate) mod net_protocols;
+pub(crate) mod parsed_text;
 pub(crate) mod registry;
 pub(crate) mod slab_caches;
 pub(crate) mod slab_exact;
 pub(crate) mod slab_tree;
 pub(crate) mod slabinfo;
+pub(crate) mod smaps;
+pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text_file;
+pub(crate) mod wide_row;
+pub(crate) mod workload_tree;
+pub(crate) mod writeback;
 
 pub use context::{Monitor, MonitorContext, MonitorReading};
 pub use registry::{all_monitors, find_monitor, open_monitor};

@@ -1,15 +1,19 @@
 //! The monitors: every kernel file that `perflab-formats` declares, how those that are more than one text are opened,
 //! and finding and opening one.
 
-use perflab_formats::kernel::{KERNEL_FILES, KernelFile, KernelFileLayout, find_kernel_file};
+use perflab_formats::kernel::{self, KERNEL_FILES, KernelFile, KernelFileLayout, find_kernel_file};
 use perflab_formats::kernel::{kvm_stats::KVM_STATS, slabinfo::SLABINFO, sysfs_slab};
 use perflab_model::Nanos;
 
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorContext};
 use crate::monitor::folder::FolderMonitor;
+use crate::monitor::guarded::open_guarded;
 use crate::monitor::text_file::TextFileMonitor;
-use crate::monitor::{kvm_stats, slab_caches, slab_exact, slabinfo};
+use crate::monitor::{
+    blocked, cgroup, cpu_state, energy, filesystems, gpu, interrupts, kvm_stats, net_protocols, parsed_text,
+    slab_caches, slab_exact, slabinfo, smaps, tasks, writeback,
+};
 use crate::root::Root;
 
 /// How a monitor is opened.
@@ -21,7 +25,25 @@ pub(crate) const OPENINGS: &[(&str, OpenMonitor)] = &[
     (sysfs_slab::SLAB_CACHES.name, slab_caches::open_slab_caches),
     (sysfs_slab::SLAB_EXACT.name, slab_exact::open_slab_exact),
     (KVM_STATS.name, kvm_stats::open_kvm_stats),
+    (kernel::tasks::TASKS.name, tasks::open_tasks),
+    (kernel::cpu_state::CPU_STATE.name, cpu_state::open_cpu_state),
+    (kernel::cpu_state::ENERGY.name, energy::open_energy),
+    (kernel::interrupts::INTERRUPTS.name, interrupts::open_interrupts),
+    (kernel::interrupts::SOFTIRQS.name, interrupts::open_interrupts),
+    (kernel::cgroup::CGROUP.name, cgroup::open_cgroup),
+    (kernel::net_protocols::NET_PROTOCOLS.name, net_protocols::open_net_protocols),
+    (kernel::filesystems::FILESYSTEMS.name, filesystems::open_filesystems),
+    (kernel::writeback::WRITEBACK.name, writeback::open_writeback),
+    (kernel::sched_domains::SCHED_DOMAINS.name, parsed_text::open_sched_domains),
+    (kernel::blocked::BLOCKED.name, blocked::open_blocked),
+    (kernel::smaps::SMAPS.name, smaps::open_smaps),
+    (kernel::task_numa::TASK_NUMA.name, smaps::open_task_numa),
+    (kernel::nfs::NFS.name, parsed_text::open_nfs),
+    (kernel::gpu::GPU.name, gpu::open_gpu),
 ];
+
+/// Those whose reads may block: on a file system that does not answer, on a process that is held.
+const MAY_BLOCK: &[&str] = &["tasks", "filesystems", "blocked", "smaps", "task-numa", "gpu"];
 
 /// All monitors, in the order in which they are shown.
 pub fn all_monitors() -> &'static [KernelFile] {
@@ -48,6 +70,7 @@ pub fn open_monitor(
 ) -> Result<Box<dyn Monitor>, ObserveError> {
     let context = MonitorContext { file, root, interval };
     let opened = match OPENINGS.iter().find(|(name, _)| *name == file.name) {
+        Some((_, open)) if MAY_BLOCK.contains(&file.name) => open_guarded(&context, *open),
         Some((_, open)) => open(&context),
         None if matches!(file.layout, KernelFileLayout::Folders(_)) => FolderMonitor::open(&context),
         None => TextFileMonitor::open(&context),

@@ -351,8 +351,13 @@ mod tests {
     /// A monitor whose every reading is the next of these texts, and fails when they are used up.
     fn scripted_monitor(root: &Root, texts: &[String]) -> impl Monitor + use<> {
         let columns = stored_columns(SLABINFO.columns);
-        let schema =
-            SeriesSchema { monitor: "slabinfo".into(), source: String::new(), interval: Nanos(1), columns };
+        let schema = SeriesSchema {
+            stored: perflab_model::series::StoredRows::Every,
+            monitor: "slabinfo".into(),
+            source: String::new(),
+            interval: Nanos(1),
+            columns,
+        };
         SlabinfoMonitor::new(
             schema,
             CountEstimates::new(root),

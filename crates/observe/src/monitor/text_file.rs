@@ -24,6 +24,8 @@ pub(crate) struct ProcFile {
     path: String,
     file: File,
     buffer: Vec<u8>,
+    /// Bytes of the last reading.
+    length: usize,
 }
 
 impl ProcFile {
@@ -31,13 +33,14 @@ impl ProcFile {
     pub(crate) fn open(root: &Root, path: &str) -> Result<Self, ObserveError> {
         let file =
             open_unblocked(&root.path(path)).map_err(|source| ObserveError::read_failed(path, source))?;
-        Ok(ProcFile { path: path.into(), file, buffer: vec![0; FIRST_BUFFER] })
+        Ok(ProcFile { path: path.into(), file, buffer: vec![0; FIRST_BUFFER], length: 0 })
     }
 
     /// The whole text as it is now. Bytes that are not ASCII become `?` where the text is not UTF-8.
     pub(crate) fn read(&mut self) -> Result<&str, ObserveError> {
         let length = read_again(&self.file, &mut self.buffer)
             .map_err(|source| ObserveError::read_failed(&self.path, source))?;
+        self.length = length;
         let text = self.buffer.get_mut(..length).unwrap_or_default();
         if std::str::from_utf8(text).is_err() {
             text.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
@@ -45,10 +48,21 @@ impl ProcFile {
         Ok(std::str::from_utf8(text).unwrap_or_default())
     }
 
+    /// The same, with the path that errors name.
+    pub(crate) fn read_with_path(&mut self) -> Result<(&str, &str), ObserveError> {
+        self.read()?;
+        let text = self.buffer.get(..self.length).unwrap_or_default();
+        Ok((&self.path, std::str::from_utf8(text).unwrap_or_default()))
+    }
+
+    /// As the kernel names it.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The error for a line of this file that is not understood.
     pub(crate) fn malformed_error(&self, malformed: MalformedLine) -> ObserveError {
-        let MalformedLine { line, description: what } = malformed;
-        ObserveError::Malformed { path: self.path.clone(), line, what }
+        ObserveError::malformed(&self.path, malformed)
     }
 }
 

@@ -603,6 +603,7 @@ mod tests {
             (Nanos(1), row)
         };
         let schema = SeriesSchema {
+            stored: perflab_model::series::StoredRows::Every,
             monitor: "slabinfo".into(),
             source: String::new(),
             interval: Nanos(1),

@@ -19,7 +19,8 @@ use crate::measure::command_study::RecordedCommand;
 use crate::verb::Verb;
 
 /// Monitors that cost too much, or say too much, to be among all of them unasked.
-const NOT_UNASKED: &[&str] = &["slab-exact", "slab-caches", "kvm", "page-types"];
+const NOT_UNASKED: &[&str] =
+    &["slab-exact", "slab-caches", "kvm", "page-types", "blocked", "smaps", "task-numa", "gpu", "nfs"];
 
 /// Say what the machine does while a command runs: all monitors
 #[derive(Debug, Args)]

@@ -166,6 +166,32 @@ fn the_reference_is_what_the_code_says() {
     );
 }
 
+/// The monitors of MMTests, each with what replaces it, or why nothing does.
+const MMTESTS_MONITORS: &str = "vmstat proc-vmstat mpstat turbostat top iostat iotop \
+    perf-event-stat perf-time-stat numa-numastat numa-meminfo numa-convergence numa-scheduling ftrace \
+    proc-buddyinfo proc-pagetypeinfo proc-interrupts proc-latency_stats proc-timer_list slabinfo proc-meminfo \
+    proc-net-dev proc-zoneinfo proc-schedstat proc-sched_debug proc-stat proc-stack pidstat \
+    pcpu-usage dstate kswapd-stack interactive-apps perf-event perf-top perf-sched \
+    compaction extfrag highorder highorder-latency kcache kcache-slabs kcache-detailed \
+    syscalls irqsoff function-frequency tlb blktrace bdi read-latency \
+    write-latency sync-latency mmap-access-latency app-launch inbox-open cpuoffline cpuoffline-stress \
+    df file-frag numad storage-cache-status";
+
+#[test]
+fn the_page_of_monitors_has_a_row_for_each_and_for_each_of_mmtests() {
+    let read = |page: &str| fs::read_to_string(project_root().join(page)).unwrap();
+    let (page, list) = (read("docs/monitors.md"), read("docs/reference/monitors.md"));
+    for row in list.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let name = row.split(" | ").next().unwrap().trim_start_matches("| ");
+        assert!(page.contains(&format!("| `{name}` |")), "{name} has no row in docs/monitors.md");
+    }
+    let of_mmtests: Vec<&str> = MMTESTS_MONITORS.split_whitespace().collect();
+    assert_eq!(of_mmtests.len(), 60);
+    for name in of_mmtests {
+        assert!(page.contains(&format!("\n| {name} |")), "{name} has no row in docs/monitors.md");
+    }
+}
+
 /// Every verb, and every verb below it, with its help.
 #[test]
 fn the_reference_has_the_help_of_every_verb() {

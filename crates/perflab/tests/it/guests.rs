@@ -428,3 +428,66 @@ fn a_key_of_the_guests_is_a_factor_and_they_are_started_anew_for_it() {
     assert!(verdicts.iter().all(|verdict| !["better", "worse", "same"].contains(verdict)), "{compared}");
     guests.guests.assert_nothing_is_left();
 }
+
+/// What the kernel of most machines lacks, or has switched off, this one has: two nodes, PSI, the scheduler's statistics.
+#[test]
+fn monitors_of_a_guest_read_what_its_kernel_has_and_name_what_it_lacks() {
+    let Some(step) =
+        SynchronisedGuests::new("monitors_of_a_guest_read_what_its_kernel_has_and_name_what_it_lacks")
+    else {
+        return;
+    };
+    let there = [
+        "node",
+        "node-vmstat",
+        "zones",
+        "buddy",
+        "page-types",
+        "pressure",
+        "schedstat",
+        "sched-domains",
+        "interrupts",
+        "softirqs",
+        "softnet",
+        "tasks",
+        "writeback",
+        "net-protocols",
+    ];
+    let absent = [
+        ("zram", "CONFIG_ZRAM"),
+        ("energy", "CONFIG_POWERCAP"),
+        ("nfs", "CONFIG_NFS_FS"),
+        ("thermal", "CONFIG_THERMAL"),
+    ];
+    let monitors = there.iter().copied().chain(absent.iter().map(|(name, _)| *name));
+    let monitors: String = monitors.map(|name| format!("{name} = \"200ms\"\n")).collect();
+    let text = format!(
+        "[run]\nwarmup = 0\niterations = 2\n[workload.memory-sweep]\nparameters = {{ size = \"1MiB\", passes = 20 }}\n\
+         [target.guest]\nkind = \"vm\"\nkernel = \"debian-cloud\"\nroot = \"bare\"\n\
+         nodes = [{{ cpus = 1, memory = \"256MiB\" }}, {{ cpus = 1, memory = \"256MiB\" }}]\n\
+         append = [\"psi=1\", \"schedstats=enable\"]\n[monitors]\n{monitors}"
+    );
+    let study = step.laboratory.write_study("monitors.toml", &text);
+    let ended = step.run_disturbed(&study, |_| ());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let tables: Vec<String> = fs::read_dir(step.laboratory.only_run().join("series"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for name in there {
+        assert!(tables.iter().any(|table| table.starts_with(&format!("{name}."))), "{name}: {tables:?}");
+    }
+    let journal = step.run_journal();
+    let events: Vec<Value> = journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (name, option) in absent {
+        let gaps: Vec<&str> = events
+            .iter()
+            .filter(|event| {
+                event["what"]["gap"]["monitor"].as_str().is_some_and(|monitor| monitor.starts_with(name))
+            })
+            .map(|event| event["what"]["gap"]["reason"].as_str().unwrap())
+            .collect();
+        let [reason] = &gaps[..] else { panic!("{name}: {gaps:?}") };
+        assert!(reason.contains(option), "{reason}");
+    }
+}

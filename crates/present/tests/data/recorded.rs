@@ -220,6 +220,7 @@ fn read_series_table(monitor: &str) -> Series {
     };
     let rows: Vec<(Nanos, CellRow)> = rows.iter().map(cells).collect();
     let schema = SeriesSchema {
+        stored: perflab_model::series::StoredRows::Every,
         monitor: monitor.into(),
         source: format!("/proc/{monitor}"),
         interval: Nanos(100_000_000),

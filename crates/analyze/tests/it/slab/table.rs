@@ -5,7 +5,13 @@ use perflab_model::series::{RowRuns, Series};
 use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema, TableCell};
 
 pub fn make_series(monitor: &str, columns: Vec<ColumnSpec>, rows: Vec<(Nanos, CellRow)>) -> Series {
-    let schema = SeriesSchema { monitor: monitor.into(), source: "test".into(), interval: Nanos(0), columns };
+    let schema = SeriesSchema {
+        stored: perflab_model::series::StoredRows::Every,
+        monitor: monitor.into(),
+        source: "test".into(),
+        interval: Nanos(0),
+        columns,
+    };
     Series::from_rows(schema, &rows)
 }
 
