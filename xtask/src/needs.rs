@@ -47,6 +47,7 @@ const PACKAGES: &[TestPackage] = &[
     declare_package("libvirt-daemon", "libvirtd"),
     declare_package("libvirt-daemon-driver-qemu", "libvirtd"),
     declare_package("binutils", "strip"),
+    declare_package("gdb", "gdb"),
     declare_package("qemu-utils", "qemu-img"),
     declare_package("xvfb", "Xvfb"),
     declare_package("x11-apps", "xclock"),

@@ -12,6 +12,7 @@ use perflab_model::{RunEventKind, RunRecord, fact_table};
 use perflab_stats::{EventCount, fisher_exact};
 
 use crate::compare::options::ComparisonSide;
+use crate::compare::target_levels::{TARGET_FACTOR, has_target_levels};
 use crate::kernel_log_rows::{KernelLogComparison, KernelLogCount, KernelLogRow};
 
 /// Something that was kept of a kernel's log.
@@ -19,6 +20,8 @@ use crate::kernel_log_rows::{KernelLogComparison, KernelLogCount, KernelLogRow};
 pub struct KernelLogPart {
     /// The iteration in which it was printed; none where it was outside of any.
     pub slot: Option<u32>,
+    /// The target whose kernel printed it: index into the manifest's targets; none for the machine that records.
+    pub target: Option<u32>,
     /// Lines as they are stored, or a console.
     pub text: String,
     /// Whether it is a console, of which only trouble counts: boots print much.
@@ -33,7 +36,7 @@ pub fn compare_kernel_logs(sides: &[ComparisonSide], logs: &KernelLogsOfRuns) ->
     let read = |side: &ComparisonSide| {
         let mut tally = KernelLogTally::new(&side.name);
         for run in &side.runs {
-            tally.add_run(run, logs.get(&run.manifest.id).map(Vec::as_slice), |_| true);
+            tally.add_run(run, logs.get(&run.manifest.id).map(Vec::as_slice), |_| true, |_| true);
         }
         tally
     };
@@ -53,7 +56,15 @@ pub fn compare_kernel_logs_of_levels(
             let has_level = |slot: Option<u32>| {
                 slot.and_then(|slot| run.manifest.plan.slot_level(slot, factor)) == Some(level.as_str())
             };
-            tally.add_run(run, logs.get(&run.manifest.id).map(Vec::as_slice), has_level);
+            let parts = logs.get(&run.manifest.id).map(Vec::as_slice);
+            if factor == TARGET_FACTOR && has_target_levels(run) {
+                let name =
+                    |target: u32| run.manifest.targets.get(target as usize).map(|one| one.name.as_str());
+                let is_target = |target: Option<u32>| target.and_then(name) == Some(level.as_str());
+                tally.add_run(run, parts, |_| true, is_target);
+            } else {
+                tally.add_run(run, parts, has_level, |_| true);
+            }
         }
         tally
     };
@@ -63,7 +74,7 @@ pub fn compare_kernel_logs_of_levels(
 /// Kinds of trouble that a run had, with the iterations of each.
 pub fn kernel_troubles(run: &RunRecord, parts: &[KernelLogPart]) -> Vec<KernelLogRow> {
     let mut tally = KernelLogTally::new("");
-    tally.add_run(run, Some(parts), |_| true);
+    tally.add_run(run, Some(parts), |_| true, |_| true);
     compare_tallies(vec![tally]).map(|found| found.troubles).unwrap_or_default()
 }
 
@@ -105,12 +116,13 @@ impl KernelLogTally {
         }
     }
 
-    /// Adds a run's parts that are of this side; a run without parts at all was not read.
+    /// Adds a run's parts that are of this side, by their slot and their target; a run without parts at all was not read.
     fn add_run(
         &mut self,
         run: &RunRecord,
         parts: Option<&[KernelLogPart]>,
         is_own: impl Fn(Option<u32>) -> bool,
+        is_own_target: impl Fn(Option<u32>) -> bool,
     ) {
         let manifest = &run.manifest;
         let is_imported = manifest.facts.value(&fact_table::IMPORT_KIND).is_some();
@@ -119,13 +131,14 @@ impl KernelLogTally {
             return;
         };
         self.kept = true;
-        self.is_unread |= parts.iter().any(|part| part.text.starts_with(RunEventKind::KERNEL_LOG_UNREAD));
+        let parts = || parts.iter().filter(|part| is_own_target(part.target));
+        self.is_unread |= parts().any(|part| part.text.starts_with(RunEventKind::KERNEL_LOG_UNREAD));
         let is_measured = |slot: u32| {
             manifest.plan.slots.get(slot as usize).is_some_and(|slot| !slot.warmup) && is_own(Some(slot))
         };
         let slots = 0..u32::try_from(manifest.plan.slots.len()).unwrap_or(u32::MAX);
         self.measured += slots.filter(|slot| is_measured(*slot)).count();
-        for part in parts.iter().filter(|part| is_own(part.slot)) {
+        for part in parts().filter(|part| is_own(part.slot)) {
             let iteration =
                 part.slot.filter(|slot| is_measured(*slot)).map(|slot| (manifest.id.clone(), slot));
             for (level, text) in part.text.lines().filter_map(split_printed_line) {
@@ -136,7 +149,9 @@ impl KernelLogTally {
             }
         }
         // A kernel that ends prints on its console, which belongs to no iteration; why the iteration failed does.
-        for failed in run.iterations.iter().filter(|failed| is_measured(failed.slot)) {
+        for failed in
+            run.iterations.iter().filter(|failed| is_measured(failed.slot) && is_own_target(failed.target))
+        {
             let reason = failed.outcome.failure_reason().unwrap_or_default();
             if let Some(line) = reason.find(PANIC).and_then(|at| reason.get(at..)) {
                 self.add_line(None, line, Some(&(manifest.id.clone(), failed.slot)));
@@ -237,7 +252,7 @@ mod tests {
     }
 
     fn part(slot: u32, text: &str) -> KernelLogPart {
-        KernelLogPart { slot: Some(slot), text: text.into(), is_console: false }
+        KernelLogPart { slot: Some(slot), target: None, text: text.into(), is_console: false }
     }
 
     const WARNING: &str = "<4>[    1.000000] WARNING: CPU: 0 PID: 17 at mm/slub.c:100 kfree+0x1/0x2\n";
@@ -267,7 +282,7 @@ mod tests {
     fn a_run_that_kept_no_log_is_unread_and_a_console_counts_for_trouble_only() {
         let mut sides = [side("a", 2), side("b", 2)];
         let console = "[    0.1] Linux version 6.1\r\n[    9.1] Kernel panic - not syncing: Oops\r\n";
-        let console = KernelLogPart { slot: None, text: console.into(), is_console: true };
+        let console = KernelLogPart { slot: None, target: None, text: console.into(), is_console: true };
         let logs: KernelLogsOfRuns = [("a".to_owned(), Vec::new()), ("b".to_owned(), vec![console])].into();
         let found = compare_kernel_logs(&sides, &logs).unwrap();
         assert_eq!(found.lines.len(), 1);

@@ -119,6 +119,7 @@ pub use compare::recap::{ComparisonRecap, recap_comparison};
 pub use compare::row_order::RowOrder;
 pub use compare::row_shift::RowShift;
 pub use compare::run_differences::{FactDifference, PlanDifference, run_differences};
+pub use compare::target_levels::{TARGET_FACTOR, has_target_levels};
 pub use error::AnalyzeError;
 pub use fairness::{
     TargetFairness, average_over_targets, case_fairness, clock_bounds, median, start_skew, target_fairness,

@@ -77,7 +77,8 @@ impl AgentRuns<'_> {
         preflight::check_environment(&manifest, machine, &permissions, role)?;
         let (sink, events) = channel();
         let stream = EventSender::new(sink);
-        let executor = SlotExecutor::new(machine, &manifest, stream, &self.stop, role)?.prepare_run()?;
+        let executor = SlotExecutor::new(machine, &manifest, stream, &self.stop, role)?;
+        let executor = executor.with_names(config.names).prepare_run()?;
         let monitors = AgentMonitors::start(&manifest, &machine.root, &self.writer);
         if let Some(text) = iteration_trace::outside_symbols(&manifest, machine) {
             // Whoever does not listen any more is noticed by the listening thread.

@@ -522,9 +522,10 @@ impl<'c, 'a> BootRound<'c, 'a> {
     }
 
     fn configure(&mut self, who: &[usize]) {
+        let first = self.pending_slots.front().map(|(_, slot)| *slot);
         for target in who {
             let Some(session) = self.targets.sessions.get(*target) else { continue };
-            let config = self.run_state.agent_run_config(&session.name, &session.kind);
+            let config = self.run_state.agent_run_config(&session.name, &session.kind, first.as_ref());
             self.targets.send(*target, &AgentOrder::Configure(Box::new(config)));
         }
     }

@@ -102,6 +102,9 @@ pub enum ConductError {
     /// Observing could not begin.
     #[error(transparent)]
     Observe(#[from] perflab_observe::ObserveError),
+    /// The guests could not be connected with each other.
+    #[error(transparent)]
+    Guest(#[from] perflab_guest::GuestError),
     /// A workload could not be started.
     #[error(transparent)]
     Workload(#[from] perflab_workload::WorkloadError),
@@ -129,6 +132,7 @@ impl Classify for ConductError {
             ConductError::Profile(error) => error.class(),
             ConductError::Io(error) => error.class(),
             ConductError::Observe(error) => error.class(),
+            ConductError::Guest(error) => error.class(),
             ConductError::Workload(error) => error.class(),
             ConductError::Install(error) => error.class(),
         }

@@ -16,8 +16,8 @@ use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::study::BesideSpec;
 use perflab_model::{
-    Case, Manifest, Metric, Nanos, Outcome, Refusal, RunEvent, RunEventKind, RunStatus, Sample, SeriesSchema,
-    Setting, Slot, StopRequest, describe_error_chain,
+    Case, Manifest, Metric, Nanos, Outcome, Refusal, RunEvent, RunEventKind, RunStatus, Sample, Scalar,
+    SeriesSchema, Setting, Slot, StopRequest, describe_error_chain,
 };
 use perflab_observe::{CpuTopology, KernelLog, NewKernelRecords, RealtimeGuard};
 use perflab_settings::{
@@ -153,6 +153,12 @@ impl<'a> SlotExecutor<'a> {
             opened_series: RefCell::default(),
             _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
         })
+    }
+
+    /// Lets templates use these names too.
+    pub(crate) fn with_names(mut self, names: BTreeMap<String, Scalar>) -> Self {
+        names.into_iter().for_each(|(name, value)| self.scope.set(&name, value));
+        self
     }
 
     /// Carries out the study's hooks from now on: the first of them at once.

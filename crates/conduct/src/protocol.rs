@@ -6,11 +6,12 @@
 //! kernel's last lines on a port) is skipped. After it the host orders and the agent reports. An agent may lie:
 //! reports are checked in `report_validation`.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::io_trace::IO_TRACER;
-use perflab_model::{Bytes, Manifest, Nanos, RunEvent, Slot};
+use perflab_model::{Bytes, Manifest, Nanos, RunEvent, Scalar, Slot};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -225,6 +226,8 @@ pub struct AgentRunConfig {
     pub manifest: Manifest,
     /// Files and texts of the definitions that the plan uses: the agent's own catalogue may be another.
     pub definitions: Vec<(String, String)>,
+    /// Names that templates may use here, beside the facts of the machine: the targets of the run with their addresses.
+    pub names: BTreeMap<String, Scalar>,
 }
 
 /// What an agent says of itself, first of all.

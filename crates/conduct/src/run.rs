@@ -7,8 +7,10 @@
 //! A study without targets is carried out by this host alone, one with targets by agents that begin every iteration
 //! at one instant, under the settings of this host. Either way the [`crate::barrier`] says who goes on.
 
+use std::net::Ipv4Addr;
 use std::sync::mpsc::Sender;
 
+use perflab_guest::{NetworkSwitch, switch_address};
 use perflab_model::event::RunPhase;
 use perflab_model::{Manifest, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::monotonic_now;
@@ -17,6 +19,7 @@ use crate::boot_round::BootRound;
 use crate::error::ConductError;
 use crate::executor;
 use crate::host_target::HostTarget;
+use crate::launcher::launch::LaunchableTarget;
 use crate::overhead_meter::add_overhead;
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunContext, RunPermissions};
@@ -43,8 +46,9 @@ pub fn conduct_run(
         preflight::install_missing(manifest, &machine.catalogue, &stream)?;
     }
     preflight::check_environment(manifest, machine, permissions, role)?;
-    let targets = preflight::resolve_targets(manifest)?;
+    let mut targets = preflight::resolve_targets(manifest)?;
     stream.send_phase(RunPhase::Prepare)?;
+    let network_switch = connect_guests(&mut targets)?;
     let run = RunContext { machine, manifest, stop, stream };
     std::thread::scope(|scope| {
         let run_state = RunState {
@@ -63,9 +67,27 @@ pub fn conduct_run(
             cost: Overhead::default(),
             variants: Vec::new(),
             stack_merger: StackMerger::default(),
+            network_switch,
         };
         run_state.run()
     })
+}
+
+/// Gives every guest that is to reach the others a place on one switch: by its number among the targets, under any variant.
+fn connect_guests(targets: &mut [Vec<LaunchableTarget>]) -> Result<Option<NetworkSwitch>, ConductError> {
+    if !targets.iter().flatten().any(LaunchableTarget::is_on_switch) {
+        return Ok(None);
+    }
+    let switch = NetworkSwitch::start()?;
+    for variant in targets {
+        let connected = variant.iter().enumerate().filter(|(_, target)| target.is_on_switch());
+        let names: Vec<(String, Ipv4Addr)> =
+            connected.map(|(number, target)| (target.name().to_owned(), switch_address(number))).collect();
+        for (number, target) in variant.iter_mut().enumerate().filter(|(_, target)| target.is_on_switch()) {
+            target.connect_to_switch(switch.socket(), switch_address(number), names.clone());
+        }
+    }
+    Ok(Some(switch))
 }
 
 /// The slots of each start of the targets, with their numbers.
@@ -134,6 +156,17 @@ impl RunState<'_> {
             wait_quiet_time(self.manifest, self.stop);
         }
         let watched = begun.sampler.stop();
+        if let Some(dropped) =
+            self.network_switch.as_ref().map(NetworkSwitch::dropped_frames).filter(|count| *count > 0)
+        {
+            let message = format!(
+                "{dropped} frames between guests were dropped: their receiver did not take them in time"
+            );
+            self.stream.send_warning(
+                message,
+                "what was lost had to be sent again: give guests CPUs of their own (`pin`)",
+            )?;
+        }
         self.stream.send_phase(RunPhase::Finish)?;
         let mut overhead = begun.meter.overhead(&watched);
         add_overhead(&mut overhead, &self.cost);

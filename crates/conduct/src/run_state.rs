@@ -1,13 +1,15 @@
 //! What a run has reported and counted so far: phases, progress, limits, stopping rule, overhead.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
+use perflab_guest::NetworkSwitch;
 use perflab_model::event::{RunPhase, TargetStatus};
 use perflab_model::study::{StoppingRule, TargetKey};
 use perflab_model::{
     EndReason, Manifest, Nanos, Overhead, PlannedParticipation, PlannedTargetVariant, RunEvent, RunEventKind,
-    RunStatus, Slot, StopRequest, TargetRecord, TargetVariantRecord,
+    RunStatus, Scalar, Slot, StopRequest, TargetRecord, TargetVariantRecord,
 };
 use perflab_observe::{Sampler, monotonic_now};
 
@@ -64,6 +66,8 @@ pub(crate) struct RunState<'a> {
     /// The targets under each combination of levels that they were started with so far.
     pub(crate) variants: Vec<TargetVariantRecord>,
     pub(crate) stack_merger: StackMerger,
+    /// What guests reach each other by, as long as the run goes on; none where they do not.
+    pub(crate) network_switch: Option<NetworkSwitch>,
 }
 
 impl<'a> RunState<'a> {
@@ -189,7 +193,7 @@ impl<'a> RunState<'a> {
 
     /// What an agent has to know. Its id is its own, as its scratch directory is; one that shares our kernel need not
     /// watch what we watch.
-    pub(crate) fn agent_run_config(&self, name: &str, kind: &str) -> AgentRunConfig {
+    pub(crate) fn agent_run_config(&self, name: &str, kind: &str, slot: Option<&Slot>) -> AgentRunConfig {
         let mut manifest = self.manifest.clone();
         manifest.id = format!("{}-{name}", manifest.id);
         manifest.study_text = String::new();
@@ -205,7 +209,26 @@ impl<'a> RunState<'a> {
         let beside = manifest.plan.besides.iter().filter_map(|one| catalogue.beside_source(&one.name));
         let definitions =
             used.chain(beside).map(|source| (source.file.clone(), source.text.clone())).collect();
-        AgentRunConfig { manifest, definitions }
+        let names = self.target_names(name, slot);
+        AgentRunConfig { manifest, definitions, names }
+    }
+
+    /// What templates of a target may name of the targets: itself, the others, this host.
+    fn target_names(&self, name: &str, slot: Option<&Slot>) -> BTreeMap<String, Scalar> {
+        let targets = self.targets_of_slot(slot);
+        let text = |text: &str| Scalar::Text(text.to_owned());
+        let mut names = BTreeMap::from([("target.name".to_owned(), text(name))]);
+        for target in targets {
+            let Some(address) = target.address() else { continue };
+            if target.name() == name {
+                names.insert("target.address".into(), text(&address));
+            }
+            names.insert(format!("targets.{}.address", target.name()), text(&address));
+        }
+        let host =
+            targets.iter().find(|target| target.name() == name).and_then(LaunchableTarget::host_address);
+        names.extend(host.map(|address| ("targets.host.address".to_owned(), text(&address))));
+        names
     }
 
     /// Whether this workload writes a trace of its operations.

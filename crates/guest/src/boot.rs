@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
@@ -14,14 +14,17 @@ use perflab_observe::ChildOptions;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
+use crate::console_log::{ConsoleLogLimiter, read_log_end};
+use crate::crash_dump::CrashWatch;
 use crate::error::GuestError;
+use crate::guest_network::GuestAddresses;
 use crate::init_protocol::{ControlFrame, GuestMessage, GuestRoot, GuestWork, InitConfig};
 use crate::initramfs::Initramfs;
-use crate::machine::{Accelerator, ChosenAccelerator, GuestMachine, GuestRootSource};
+use crate::machine::{Accelerator, ChosenAccelerator, GuestDebug, GuestMachine, GuestRootSource};
 use crate::qemu_command_line::{self, GuestPaths, RootShare};
 use crate::qmp::{self, QmpConnection};
 use crate::root_share;
-use crate::running_guest::{self, ConsoleLogLimiter, Guest, GuestRecord, read_log_end};
+use crate::running_guest::{self, Guest, GuestRecord};
 use crate::vsock::GuestVsock;
 
 /// What a boot needs besides the machine.
@@ -62,7 +65,9 @@ fn attempt_boot(
     around: &BootOptions<'_>,
     chosen: &ChosenAccelerator,
 ) -> Result<Guest, GuestError> {
-    let deadline = BootDeadline::new(chosen.accelerator, machine.boot_within);
+    // Whoever debugs stops it for as long as they like.
+    let patience = machine.debug.as_ref().map(|_| DEBUGGED_BOOT);
+    let deadline = BootDeadline::new(chosen.accelerator, machine.boot_within.or(patience));
     let (mut guest, need) = start_qemu(machine, around, chosen, &deadline)?;
     let console = guest.console_log().to_owned();
     let starved = || need.out_of_memory_error(machine, &console);
@@ -71,6 +76,9 @@ fn attempt_boot(
         Err(error) => Err(starved().unwrap_or(error)),
     }
 }
+
+/// How long the boot of a guest that is debugged may take, where nobody says: a day.
+const DEBUGGED_BOOT: Nanos = Nanos(86_400_000_000_000);
 
 /// How long a boot may take: long on a host that is busy with other things.
 struct BootDeadline {
@@ -169,8 +177,11 @@ fn start_qemu(
             return Err(share.unwrap_or(error));
         }
     };
+    let watch =
+        |debug: &GuestDebug| CrashWatch::start(&machine.name, debug, &folder.path().join("watch"), &console);
+    let crash_watch = machine.debug.as_ref().map(watch).transpose();
     let note = new_guest_record(machine, chosen, &folder, qemu.id(), &console, around.stays);
-    let guest = Guest {
+    let mut guest = Guest {
         record: note,
         accelerator: chosen.clone(),
         qemu,
@@ -179,8 +190,11 @@ fn start_qemu(
         folder: Some(folder),
         control,
         vsock,
+        crash_watch: None,
         bound,
     };
+    // A guest that cannot be watched ends here, as any.
+    guest.crash_watch = crash_watch?;
     Ok((guest.with_record_written()?, need))
 }
 
@@ -198,6 +212,7 @@ fn new_guest_record(
         name: machine.name.clone(),
         pid,
         kernel: machine.kernel.release.clone(),
+        image: machine.kernel.image.clone(),
         accelerator: chosen.accelerator,
         cpus: machine.cpus,
         memory: machine.memory,
@@ -241,6 +256,14 @@ fn pack_initramfs(
     if vsock.is_some() {
         wanted.push("vmw_vsock_virtio_transport");
     }
+    let network = GuestAddresses::of_network(&machine.network);
+    if !network.interfaces.is_empty() {
+        if !modules.has("virtio_net") {
+            let reason = "its kernel has no driver for the card (CONFIG_VIRTIO_NET); use a kernel with it, or leave `network` out";
+            return Err(GuestError::NoNetwork { name: machine.name.clone(), reason: reason.into() });
+        }
+        wanted.push("virtio_net");
+    }
     wanted.extend(machine.load.iter().map(String::as_str));
     let modules = modules.loading_order(&wanted)?;
     let orders = InitConfig {
@@ -249,6 +272,7 @@ fn pack_initramfs(
         root,
         work: around.work.clone(),
         vsock: vsock.map(|vsock| vsock.port),
+        network,
     };
     let packed = Initramfs { perflab: around.perflab, modules: &modules, orders: &orders, programs };
     packed.write(&folder.join("initramfs"))?;
@@ -266,6 +290,7 @@ fn spawn_qemu(
         let hint = "install it (Debian: apt-get install qemu-system-x86)";
         return Err(GuestError::NotInstalled { program: qemu_command_line::QEMU_PROGRAM, hint });
     }
+    check_network_backends(machine)?;
     let options = ChildOptions { read_only: false, stays: around.stays };
     let mut command = perflab_observe::child_command(around.perflab, options);
     command.arg(qemu_command_line::QEMU_PROGRAM).args(arguments);
@@ -274,6 +299,29 @@ fn spawn_qemu(
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
     let program = format!("{} for guest {}", qemu_command_line::QEMU_PROGRAM, machine.name);
     perflab_observe::spawn_child(command).map_err(|source| GuestError::Start { program, source })
+}
+
+/// Refuses a network that this QEMU cannot give.
+fn check_network_backends(machine: &GuestMachine) -> Result<(), GuestError> {
+    let network = &machine.network;
+    let wanted = [
+        (network.switch.is_some(), "stream", "it comes with QEMU 7.2"),
+        (network.host, "user", "QEMU was built without libslirp"),
+    ];
+    if wanted.iter().all(|(is_wanted, ..)| !is_wanted) {
+        return Ok(());
+    }
+    let mut asked = Command::new(qemu_command_line::QEMU_PROGRAM);
+    let asked = asked.args(["-netdev", "help"]).stdin(Stdio::null()).output();
+    let said = asked.map_err(GuestError::file_error(qemu_command_line::QEMU_PROGRAM))?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let missing = wanted
+        .iter()
+        .find(|(is_wanted, kind, _)| *is_wanted && !said.lines().any(|line| line.trim() == *kind));
+    missing.map_or(Ok(()), |(_, kind, why)| {
+        let reason = format!("this host's QEMU has no network backend `{kind}` ({why}); leave `network` out");
+        Err(GuestError::NoNetwork { name: machine.name.clone(), reason })
+    })
 }
 
 /// Waits for QEMU's sockets, pins its processors, and connects to the guest's control port.

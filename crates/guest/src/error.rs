@@ -60,6 +60,14 @@ pub enum GuestError {
         /// what is missing
         reason: String,
     },
+    /// The guest cannot have a network card.
+    #[error("guest {name} cannot have a network: {reason}")]
+    NoNetwork {
+        /// the guest
+        name: String,
+        /// what is missing, and what to do
+        reason: String,
+    },
     /// The guest's memory does not suffice to begin.
     #[error(
         "guest {name} has too little memory with {memory}: {why}; give it {good} or more (`--memory`, or `memory` in the \
@@ -173,6 +181,7 @@ impl Classify for GuestError {
             | GuestError::NoKvm { .. }
             | GuestError::NoShare { .. }
             | GuestError::NoVsock { .. }
+            | GuestError::NoNetwork { .. }
             | GuestError::TooSmall { .. } => ErrorClass::Environment,
             GuestError::NoRoot { .. } | GuestError::NoSize { .. } | GuestError::NotRunning { .. } => {
                 ErrorClass::Usage

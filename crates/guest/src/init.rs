@@ -16,8 +16,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
 use rustix::process::{Pid, WaitOptions, WaitStatus, ioctl_tiocsctty, setsid, wait};
 use rustix::system::{RebootCommand, finit_module, reboot};
 
@@ -25,8 +23,8 @@ use crate::init_protocol::{
     AGENT_PORT, CONTROL_PORT, ControlFrame, ControlPort, GuestCommand, GuestMessage, GuestWork, HostMessage,
     InitConfig, InitError,
 };
-use crate::init_root;
 use crate::initramfs::GUEST_HOME;
+use crate::{init_network, init_root};
 
 /// Whether this process is the first one of a guest that perflab booted.
 pub fn is_guest_init() -> bool {
@@ -67,8 +65,11 @@ fn boot_to_work() -> Result<(), InitError> {
 fn prepare_guest(orders: &InitConfig) -> Result<(), InitError> {
     // A kernel without these works as well.
     let _ = rustix::system::sethostname(orders.name.as_bytes());
-    let _ = bring_loopback_up();
-    init_root::enter_root(&orders.root)
+    let _ = init_network::bring_loopback_up();
+    init_network::set_up_interfaces(&orders.network.interfaces)?;
+    init_root::enter_root(&orders.root)?;
+    init_network::write_names(&orders.network, Path::new("/"));
+    Ok(())
 }
 
 /// Where the shell is.
@@ -229,41 +230,6 @@ fn load_module(module: &str) -> Result<(), InitError> {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(InitError::system_error("load", format!("module {module}"))(error)),
     }
-}
-
-const RTM_NEWLINK: u16 = 16;
-
-const NLM_F_REQUEST: u16 = 1;
-
-const NLM_F_ACK: u16 = 4;
-
-const IFF_UP: u32 = 1;
-
-/// The kernel gives the loopback interface this index in every namespace.
-const LOOPBACK: u32 = 1;
-
-/// Brings `lo` up, as `ip link set lo up` does (rtnetlink(7)).
-fn bring_loopback_up() -> io::Result<()> {
-    let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
-    sendto(&netlink, &link_up_request(), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-    // The acknowledgement: without it the interface may still be down when the first benchmark starts.
-    let mut answer = [0_u8; 256];
-    recv(&netlink, &mut answer, RecvFlags::empty())?;
-    Ok(())
-}
-
-/// A header (length, type, flags, number, sender) and an `ifinfomsg` (family, type, index, flags, change).
-fn link_up_request() -> Vec<u8> {
-    let mut message = Vec::with_capacity(32);
-    message.extend_from_slice(&32_u32.to_ne_bytes());
-    message.extend_from_slice(&RTM_NEWLINK.to_ne_bytes());
-    message.extend_from_slice(&(NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
-    message.extend_from_slice(&[0; 8]);
-    message.extend_from_slice(&[0; 4]);
-    for word in [LOOPBACK, IFF_UP, IFF_UP] {
-        message.extend_from_slice(&word.to_ne_bytes());
-    }
-    message
 }
 
 /// Waits until `child` has ended; others that end before it are reaped.

@@ -13,6 +13,8 @@ use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::remove_control_characters;
 use serde::{Deserialize, Serialize};
 
+use crate::guest_network::GuestAddresses;
+
 /// Name of the port over which a guest reports its state.
 pub const CONTROL_PORT: &str = "perflab.control";
 
@@ -32,6 +34,8 @@ pub struct InitConfig {
     pub work: GuestWork,
     /// The host's port that the agent calls over vsock; a port of virtio-serial where there is none.
     pub vsock: Option<u32>,
+    /// Its network cards, and who is where.
+    pub network: GuestAddresses,
 }
 
 /// What `/` is in the guest.

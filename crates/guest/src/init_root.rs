@@ -159,7 +159,11 @@ fn find_port(name: &str) -> Option<PathBuf> {
     Some(Path::new("/dev").join(port.file_name())).filter(|path| path.exists())
 }
 
-fn wait_for<T>(mut look: impl FnMut() -> Option<T>, what: impl Fn() -> String) -> Result<T, InitError> {
+/// Looks until it is there.
+pub(crate) fn wait_for<T>(
+    mut look: impl FnMut() -> Option<T>,
+    what: impl Fn() -> String,
+) -> Result<T, InitError> {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {

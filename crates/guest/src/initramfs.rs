@@ -371,6 +371,7 @@ mod tests {
             modules: vec!["one".into()],
             root: crate::init_protocol::GuestRoot::Bare,
             vsock: None,
+            network: crate::guest_network::GuestAddresses::default(),
             work: crate::init_protocol::GuestWork::Agent,
         };
         let modules = [crate::kernel::KernelModule { name: "one".into(), content: b"module".to_vec() }];

@@ -11,18 +11,24 @@
 //! | [`initramfs`], `portable_program` | the first file system, with perflab in it; a program with its loader and libraries |
 //! | `qemu_command_line`, `root_share` | the machine as QEMU's arguments; the host's root, read-only |
 //! | [`mod@boot`] | from a machine to a guest that is ready, with a deadline that knows how loaded the host is |
-//! | [`running_guest`] | a running guest, its console log, and the list of all of them |
+//! | [`running_guest`], [`console_log`] | a running guest, and the list of all of them; the log of its console |
 //! | `git` | git in somebody's repository |
 //! | `qmp` | QEMU's monitor: questions, and pinning of virtual processors |
 //! | `gdb_stub`, [`ProcessorSampler`] | QEMU's debugger's port; sampling a guest's processors from outside |
+//! | `crash_dump` | the memory of a guest whose kernel panicked, as a file for debuggers |
 //! | [`vsock`] | the second way to an agent, beside virtio-serial |
-//! | [`init_protocol`], `init`, `init_root` | perflab as the first process: its orders, its work, its file systems |
+//! | [`network_switch`], [`guest_network`] | the switch between the guests of a run; who is where on it |
+//! | [`init_protocol`], `init`, `init_root`, `init_network` | perflab as the first process: its orders, its work, its file systems, its network |
 
 pub mod boot;
+pub mod console_log;
+mod crash_dump;
 mod error;
 mod gdb_stub;
 mod git;
+pub mod guest_network;
 mod init;
+mod init_network;
 pub mod init_protocol;
 mod init_root;
 pub mod initramfs;
@@ -35,6 +41,7 @@ pub mod kernel_request;
 mod kernel_sources;
 mod kernel_step;
 pub mod machine;
+pub mod network_switch;
 mod portable_program;
 mod processor_sampler;
 mod qemu_command_line;
@@ -44,8 +51,10 @@ pub mod running_guest;
 pub mod vsock;
 
 pub use boot::{BootOptions, boot_guest, log_tail};
+pub use console_log::{find_panic, find_panic_in, read_log_end};
 pub use error::{GuestError, InitramfsError};
 pub use git::git_command;
+pub use guest_network::{GuestAddresses, GuestInterface, HOST_ADDRESS, switch_address};
 pub use init::{exec_on_terminal, guest_agent_address, is_guest_init, run_init};
 pub use init_protocol::{
     ControlFrame, GuestCommand, GuestMessage, GuestRoot, GuestWork, HostMessage, InitConfig,
@@ -58,13 +67,11 @@ pub use kernel_request::{KernelRequest, find_kernel};
 pub use kernel_sources::list_revisions;
 pub use kernel_step::{KernelListener, KernelProgress};
 pub use machine::{
-    Accelerator, AcceleratorRequest, ChosenAccelerator, GuestDisk, GuestMachine, GuestNumaNode,
-    GuestRootSource,
+    Accelerator, AcceleratorRequest, ChosenAccelerator, GuestDebug, GuestDisk, GuestMachine, GuestNetwork,
+    GuestNumaNode, GuestRootSource, SwitchPort,
 };
+pub use network_switch::NetworkSwitch;
 pub use portable_program::find_closure;
 pub use processor_sampler::{ProcessorRecording, ProcessorSampler, RunningProcessorSampler, SampledGuest};
-pub use running_guest::{
-    Guest, connect_shell, find_guest, find_panic, find_panic_in, list_guests, read_log_end,
-    remove_abandoned_guests, stop_guest,
-};
+pub use running_guest::{Guest, connect_shell, find_guest, list_guests, remove_abandoned_guests, stop_guest};
 pub use vsock::{GuestVsock, connect_vsock};

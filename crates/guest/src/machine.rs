@@ -1,10 +1,12 @@
 //! What a guest is made of, and which accelerator it gets.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use perflab_model::named::Named;
+use perflab_model::study::PortForward;
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::{KvmSpeed, probe_kvm_speed};
 use serde::{Deserialize, Serialize};
@@ -43,6 +45,18 @@ pub struct GuestMachine {
     pub huge_pages: Option<Bytes>,
     /// Disks besides the root.
     pub disks: Vec<GuestDisk>,
+    /// Request queues of each disk; none for as many as there are processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_queues: Option<u32>,
+    /// Threads that serve the disks, each disk by one of them in turn; 0 for QEMU's main thread.
+    #[serde(default)]
+    pub iothreads: u32,
+    /// Its network cards.
+    #[serde(default)]
+    pub network: GuestNetwork,
+    /// Where a debugger finds it, and what becomes of it when its kernel panics; none for a guest that nobody debugs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debug: Option<GuestDebug>,
     /// Whether its agent is spoken to over vsock, and not over a port of virtio-serial.
     pub vsock: bool,
     /// How long each of two attempts to boot may take; none for what the accelerator and the host's load suggest.
@@ -50,6 +64,37 @@ pub struct GuestMachine {
     /// Further arguments for QEMU, after all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub qemu_options: Vec<String>,
+}
+
+/// The network cards of a guest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestNetwork {
+    /// Its card on a switch with other guests; none without.
+    pub switch: Option<SwitchPort>,
+    /// Whether a card leads to the host, and to what the host reaches.
+    pub host: bool,
+    /// TCP ports of the host's loopback address, and the guest's ports that they lead to.
+    pub forward: Vec<PortForward>,
+    /// Names that it knows, with their addresses.
+    pub names: Vec<(String, Ipv4Addr)>,
+}
+
+/// A port of a [`crate::NetworkSwitch`], and who is behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchPort {
+    /// The switch's socket.
+    pub socket: PathBuf,
+    /// The guest's address there; its hardware address follows from it.
+    pub address: Ipv4Addr,
+}
+
+/// A guest that is debugged: its addresses are not randomised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestDebug {
+    /// The socket of QEMU's gdb stub.
+    pub stub: PathBuf,
+    /// Where the guest's memory is written to if its kernel panics, as an ELF core.
+    pub dump: PathBuf,
 }
 
 /// What `/` is in the guest.
@@ -143,6 +188,10 @@ impl GuestMachine {
             nodes: Vec::new(),
             huge_pages: None,
             disks: Vec::new(),
+            disk_queues: None,
+            iothreads: 0,
+            network: GuestNetwork::default(),
+            debug: None,
             vsock: false,
             boot_within: None,
             qemu_options: Vec::new(),

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use perflab_model::study::PortForward;
+
+use crate::guest_network::{HOST_CARD, format_hardware_address, switch_hardware_address};
 use crate::init_protocol::{AGENT_PORT, CONTROL_PORT};
 use crate::initramfs::GUEST_HOME;
-use crate::machine::{Accelerator, GuestDisk, GuestMachine, GuestRootSource};
+use crate::machine::{Accelerator, GuestDebug, GuestDisk, GuestMachine, GuestNetwork, GuestRootSource};
 
 /// The files and sockets of a guest.
 pub(crate) struct GuestPaths<'a> {
@@ -50,12 +53,16 @@ pub(crate) fn qemu_arguments(
     line.add_option("-kernel", machine.kernel.image.display());
     line.add_option("-initrd", paths.private.join("initramfs").display());
     line.add_option("-append", kernel_command_line(machine, accelerator));
-    add_ports(&mut line, paths);
+    add_ports(&mut line, machine, paths);
     if let Some(cid) = paths.cid {
         line.add_option("-device", format!("vhost-vsock-pci,guest-cid={cid}"));
     }
     add_share(&mut line, sharing, paths);
     add_disks(&mut line, machine);
+    add_network(&mut line, &machine.network);
+    if let Some(debug) = &machine.debug {
+        add_debugging(&mut line, debug);
+    }
     line.0.extend(machine.qemu_options.iter().cloned());
     line.0
 }
@@ -135,11 +142,14 @@ fn kernel_command_line(machine: &GuestMachine, accelerator: Accelerator) -> Stri
         // A starved virtual processor misses the timer's interrupts, and the kernel gives up on it.
         arguments.push("no_timer_check".into());
     }
+    if machine.debug.is_some() {
+        arguments.push("nokaslr".into());
+    }
     arguments.extend(machine.append.iter().cloned());
     arguments.join(" ")
 }
 
-fn add_ports(line: &mut QemuArguments, paths: &GuestPaths<'_>) {
+fn add_ports(line: &mut QemuArguments, machine: &GuestMachine, paths: &GuestPaths<'_>) {
     let socket = |name: &str| escape_comma(&paths.private.join(name).display().to_string());
     line.add_option(
         "-chardev",
@@ -147,6 +157,10 @@ fn add_ports(line: &mut QemuArguments, paths: &GuestPaths<'_>) {
     );
     line.add_option("-serial", "chardev:console");
     line.add_option("-qmp", format!("unix:{},server=on,wait=off", socket("qmp")));
+    if machine.debug.is_some() {
+        // A monitor speaks to one at a time, and this one is held until the end.
+        line.add_option("-qmp", format!("unix:{},server=on,wait=off", socket("watch")));
+    }
     line.add_option("-device", "virtio-serial-pci,id=ports");
     for (id, device) in [("control", "virtserialport"), ("agent", "virtserialport"), ("shell", "virtconsole")]
     {
@@ -185,10 +199,46 @@ fn add_disks(line: &mut QemuArguments, machine: &GuestMachine) {
         GuestRootSource::Image { disk, .. } => Some(disk),
         _ => None,
     };
+    for thread in 0..machine.iothreads {
+        line.add_option("-object", format!("iothread,id=iothread{thread}"));
+    }
     for (index, disk) in root.into_iter().chain(&machine.disks).enumerate() {
         line.add_option("-drive", drive_option(index, disk));
-        line.add_option("-device", format!("virtio-blk-pci,drive=disk{index}"));
+        let queues = machine.disk_queues.map_or(String::new(), |queues| format!(",num-queues={queues}"));
+        let thread = u32::try_from(index).unwrap_or_default().checked_rem(machine.iothreads);
+        let thread = thread.map_or(String::new(), |thread| format!(",iothread=iothread{thread}"));
+        line.add_option("-device", format!("virtio-blk-pci,drive=disk{index}{queues}{thread}"));
     }
+}
+
+/// A card on the switch, which QEMU calls itself, and one to the user network. They boot nothing (`romfile=`).
+fn add_network(line: &mut QemuArguments, network: &GuestNetwork) {
+    let switch = network.switch.as_ref().map(|port| {
+        let path = escape_comma(&port.socket.display().to_string());
+        let backend = format!("stream,id=guests,server=off,addr.type=unix,addr.path={path}");
+        ("guests", backend, switch_hardware_address(port.address))
+    });
+    let host = network.host.then(|| {
+        let lead =
+            |forward: &PortForward| format!(",hostfwd=tcp:127.0.0.1:{}-:{}", forward.host, forward.guest);
+        let forwards: String = network.forward.iter().map(lead).collect();
+        ("host", format!("user,id=host{forwards}"), HOST_CARD)
+    });
+    for (name, backend, address) in switch.into_iter().chain(host) {
+        line.add_option("-netdev", backend);
+        let mac = format_hardware_address(address);
+        line.add_option("-device", format!("virtio-net-pci,netdev={name},mac={mac},romfile="));
+    }
+}
+
+/// A stub for gdb, and a guest that stays as it is when its kernel gives up: what it says of its kernel's place in memory goes into a
+/// dump of it (`vmcoreinfo`).
+fn add_debugging(line: &mut QemuArguments, debug: &GuestDebug) {
+    let path = escape_comma(&debug.stub.display().to_string());
+    line.add_option("-chardev", format!("socket,id=gdb,path={path},server=on,wait=off"));
+    line.add_option("-gdb", "chardev:gdb");
+    line.add_option("-action", "reboot=shutdown,shutdown=pause");
+    line.add_option("-device", "vmcoreinfo");
 }
 
 fn drive_option(index: usize, disk: &GuestDisk) -> String {
@@ -262,6 +312,18 @@ mod tests {
                 snapshot: false,
                 ..GuestDisk::discarding_changes("/images/data.img")
             }],
+            disk_queues: Some(4),
+            iothreads: 1,
+            network: GuestNetwork {
+                switch: Some(SwitchPort {
+                    socket: "/n/switch".into(),
+                    address: std::net::Ipv4Addr::new(10, 77, 0, 1),
+                }),
+                host: true,
+                forward: vec![perflab_model::study::PortForward { host: 2222, guest: 22 }],
+                names: Vec::new(),
+            },
+            debug: Some(GuestDebug { stub: "/l/gdb".into(), dump: "/l/dump".into() }),
             ..example_machine()
         };
         insta::assert_snapshot!(command_line_text(&described, Accelerator::Kvm, None));

@@ -17,6 +17,9 @@ use crate::machine::GuestMachine;
 /// A healthy QEMU answers within milliseconds, a starved one takes its time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The same where it writes the guest's memory to a file.
+const SLOW: Duration = Duration::from_secs(1800);
+
 /// How often a wish to stop is looked for while it does not.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -29,6 +32,7 @@ pub(crate) struct QmpConnection {
     name: String,
     stream: BufReader<UnixStream>,
     stop: StopRequest,
+    patience: Duration,
 }
 
 impl QmpConnection {
@@ -42,8 +46,12 @@ impl QmpConnection {
             |error: std::io::Error| GuestError::Monitor { name: name.into(), reason: error.to_string() };
         let stream = UnixStream::connect(socket).map_err(failed)?;
         stream.set_read_timeout(Some(LOOK)).map_err(failed)?;
-        let mut monitor =
-            QmpConnection { name: name.into(), stream: BufReader::new(stream), stop: stop.clone() };
+        let mut monitor = QmpConnection {
+            name: name.into(),
+            stream: BufReader::new(stream),
+            stop: stop.clone(),
+            patience: PATIENCE,
+        };
         monitor.read_message()?;
         monitor.execute("qmp_capabilities")?;
         Ok(monitor)
@@ -60,6 +68,14 @@ impl QmpConnection {
         let said =
             self.execute_json(&json!({ "execute": "human-monitor-command", "arguments": arguments }))?;
         Ok(said.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Runs a command that works through the guest's memory.
+    pub(crate) fn execute_slowly(&mut self, command: &Value) -> Result<(), GuestError> {
+        self.patience = SLOW;
+        let done = self.execute_json(command);
+        self.patience = PATIENCE;
+        done.map(drop)
     }
 
     fn execute_json(&mut self, command: &Value) -> Result<Value, GuestError> {
@@ -100,11 +116,12 @@ impl QmpConnection {
         while let Err(error) = bounded.read_until(b'\n', &mut text) {
             match error.kind() {
                 _ if self.stop.is_requested() => return Err(GuestError::Stopped { name: self.name.clone() }),
-                ErrorKind::WouldBlock | ErrorKind::TimedOut if begun.elapsed() < PATIENCE => {}
+                ErrorKind::WouldBlock | ErrorKind::TimedOut if begun.elapsed() < self.patience => {}
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                    return Err(
-                        self.connection_error(&format!("it gave no answer within {} s", PATIENCE.as_secs()))
-                    );
+                    return Err(self.connection_error(&format!(
+                        "it gave no answer within {} s",
+                        self.patience.as_secs()
+                    )));
                 }
                 _ => return Err(self.connection_error(&error.to_string())),
             }

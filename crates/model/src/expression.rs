@@ -65,7 +65,7 @@ impl ExpressionScope {
         ExpressionScope { names }
     }
 
-    /// Adds or replaces one name.
+    /// Adds or replaces one name; `a.b` is the name `b` of a table `a`.
     pub fn set(&mut self, name: &str, value: Scalar) {
         self.names.insert(name.into(), value);
     }
@@ -153,9 +153,7 @@ impl ExpressionScope {
     }
 
     fn minijinja_context(&self) -> minijinja::Value {
-        minijinja::Value::from_pairs(
-            self.names.iter().map(|(name, value)| (name.as_str(), to_minijinja_value(value))),
-        )
+        nest_names(self.names.iter().map(|(name, value)| (name.as_str(), value)).collect())
     }
 
     fn define_recursively<'a>(
@@ -207,12 +205,34 @@ impl ExpressionScope {
 
     fn require_defined(&self, expression: &str, name: &str) -> Result<(), ExpressionError> {
         let is_global = strict_environment().globals().any(|(global, _)| global == name);
-        if self.names.contains_key(name) || is_global || expression_lists::FUNCTIONS.contains(&name) {
+        let is_table =
+            || self.names().any(|known| known.split_once('.').is_some_and(|(table, _)| table == name));
+        if self.names.contains_key(name)
+            || is_table()
+            || is_global
+            || expression_lists::FUNCTIONS.contains(&name)
+        {
             return Ok(());
         }
         let hint = problem::suggest_name(name, self.names());
         Err(ExpressionError::Unknown { expression: expression.into(), name: name.into(), hint })
     }
+}
+
+/// Names as a template sees them: `target.address` is `address` of the table `target`, unless a name is `target` itself.
+fn nest_names(names: BTreeMap<&str, &Scalar>) -> minijinja::Value {
+    let mut flat: BTreeMap<&str, minijinja::Value> = BTreeMap::new();
+    let mut tables: BTreeMap<&str, BTreeMap<&str, &Scalar>> = BTreeMap::new();
+    for (name, value) in names {
+        match name.split_once('.') {
+            Some((table, rest)) => drop(tables.entry(table).or_default().insert(rest, value)),
+            None => drop(flat.insert(name, to_minijinja_value(value))),
+        }
+    }
+    for (table, names) in tables {
+        flat.entry(table).or_insert_with(|| nest_names(names));
+    }
+    minijinja::Value::from_pairs(flat)
 }
 
 fn strict_environment() -> Environment<'static> {

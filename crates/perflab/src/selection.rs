@@ -140,7 +140,12 @@ pub fn read_kernel_logs(runs: &[RunDir]) -> Result<KernelLogsOfRuns, Failure> {
             continue;
         }
         let part = |is_console: bool| {
-            move |output: StoredOutput| KernelLogPart { slot: output.slot, text: output.text, is_console }
+            move |output: StoredOutput| KernelLogPart {
+                slot: output.slot,
+                target: output.target,
+                text: output.text,
+                is_console,
+            }
         };
         let mut parts: Vec<KernelLogPart> =
             run.list_outputs(RunEventKind::KERNEL_LOG)?.into_iter().map(part(false)).collect();

@@ -150,7 +150,8 @@ pub fn iteration_grid(record: &RunRecord) -> Grid {
     let plan = &record.manifest.plan;
     let has_layouts = !plan.layouts.is_empty();
     let titles = ["slot", "case", "iteration", "start", "took", "outcome"].into_iter();
-    let titles = titles.chain(has_layouts.then_some("layout"));
+    let has_targets = record.iterations.iter().any(|one| one.target.is_some());
+    let titles = titles.chain(has_layouts.then_some("layout")).chain(has_targets.then_some("target"));
     let mut grid = Grid::new(titles.map(GridColumn::left));
     for one in &record.iterations {
         let Some(slot) = plan.slots.get(one.slot as usize) else { continue };
@@ -167,7 +168,10 @@ pub fn iteration_grid(record: &RunRecord) -> Grid {
             outcome_text(&one.outcome).as_str().into(),
         ];
         let layout = has_layouts.then(|| slot.layout.map(u64::from).into());
-        grid.add_row(cells.into_iter().chain(layout));
+        let target = one.target.and_then(|target| record.manifest.targets.get(target as usize));
+        let target =
+            has_targets.then(|| target.map_or(GridCell::missing(), |target| target.name.as_str().into()));
+        grid.add_row(cells.into_iter().chain(layout).chain(target));
     }
     grid
 }

@@ -521,9 +521,10 @@ fn deserialize_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     Bytes::parse(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
-/// Names that a template may use besides the parameters.
+/// Names that a template may use besides the parameters; `target` and `targets` are tables that a target of a run has.
 fn template_names<'a>() -> impl Iterator<Item = &'a str> {
-    Facts::VARIABLES.iter().map(|(name, _)| *name).chain(["scratch", "kept", "perflab", "free_port"])
+    let others = ["scratch", "kept", "perflab", "free_port", "target", "targets"];
+    Facts::VARIABLES.iter().map(|(name, _)| *name).chain(others)
 }
 
 /// All problems of a definition except those of its metrics.

@@ -57,6 +57,7 @@ pub mod run_differences;
 pub(crate) mod same_content;
 pub(crate) mod side_values;
 pub(crate) mod tails;
+pub mod target_levels;
 pub(crate) mod twin_rows;
 mod unequal_units;
 pub(crate) mod verdict;

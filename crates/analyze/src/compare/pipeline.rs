@@ -21,6 +21,7 @@ use crate::compare::part_verdict::judge_parts;
 use crate::compare::row_estimate::{EstimateContext, RowEstimate, estimate_rows};
 use crate::compare::run_differences::{self, FactDifference};
 use crate::compare::same_content::count_contents_once;
+use crate::compare::target_levels::{TARGET_FACTOR, has_target_levels, with_target_levels};
 use crate::compare::verdict::{TestFamilySizes, set_verdicts};
 use crate::compare::warm_up_values::leave_out_warm_up;
 use crate::error::AnalyzeError;
@@ -232,6 +233,7 @@ pub fn compare_levels(
 ) -> Result<Comparison, AnalyzeError> {
     options.validate()?;
     alignment::check_runs_present(&[side])?;
+    let side = &*with_target_levels(side, factor);
     check_conditions(side.runs.iter(), &options.conditions)?;
     let (counted, same_content) = count_contents_once(side, &[]);
     let side = counted.first().map_or(side, AsRef::as_ref);
@@ -338,9 +340,10 @@ pub(crate) fn factor_levels(side: &ComparisonSide, factor: &str) -> Result<Vec<S
 fn unknown_factor(side: &ComparisonSide, factor: &str) -> AnalyzeError {
     let cases = side.runs.iter().flat_map(|run| &run.manifest.plan.cases);
     let known: IndexSet<&String> = cases.flat_map(|case| case.levels.keys()).collect();
+    let targets = side.runs.iter().all(has_target_levels).then(|| TARGET_FACTOR.to_owned());
     AnalyzeError::UnknownFactor {
         factor: factor.into(),
         side: side.name.clone(),
-        known: known.into_iter().cloned().collect(),
+        known: known.into_iter().cloned().chain(targets).collect(),
     }
 }

@@ -7,7 +7,9 @@ use perflab_guest::{
     AcceleratorRequest, BootOptions, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode,
     GuestRootSource, GuestWork, SampledGuest, boot_guest, read_log_end,
 };
-use perflab_model::study::{AcceleratorChoice, AgentChannel, GuestDiskSpec, NumaNodeSpec, TargetSpec};
+use perflab_model::study::{
+    AcceleratorChoice, AgentChannel, GuestDiskSpec, GuestNetworkChoice, NumaNodeSpec, TargetSpec,
+};
 use perflab_model::{Bytes, StopRequest};
 use perflab_settings::TemporaryFolder;
 
@@ -97,6 +99,10 @@ pub(crate) fn guest_machine(name: &str, target: &TargetSpec) -> Result<GuestMach
     machine.boot_within = target.boot_within.map(|span| span.0);
     machine.qemu_options = target.qemu_options.clone();
     machine.disks = target.disks.iter().map(guest_disk).collect::<Result<_, _>>()?;
+    machine.disk_queues = target.disk_queues;
+    machine.iothreads = target.iothreads.unwrap_or_default();
+    machine.network.host = target.network.is_some_and(GuestNetworkChoice::has_host);
+    machine.network.forward = target.forward.clone();
     Ok(machine)
 }
 
@@ -139,7 +145,7 @@ fn guest_disk(disk: &GuestDiskSpec) -> Result<GuestDisk, GuestError> {
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::study::TomlSource;
+    use perflab_model::study::{PortForward, TomlSource};
 
     use super::*;
 
@@ -179,7 +185,8 @@ mod tests {
         let words = "load = [\"xfs\"]\nappend = [\"mitigations=off\"]\nroot = \"DIR/root.qcow2:1\"\ncache = \"none\"\n\
                      pin = [1, 0]\nhuge-pages = \"2MiB\"\ncpu-model = \"EPYC\"\naccelerator = \"tcg\"\nchannel = \"vsock\"\n\
                      nodes = [{ cpus = 2, memory = \"1GiB\", host = 0 }, { cpus = 1, memory = \"512MiB\" }]\n\
-                     disks = [{ path = \"DIR/root.qcow2\", cache = \"directsync\", keep = true }]\n";
+                     disks = [{ path = \"DIR/root.qcow2\", cache = \"directsync\", keep = true }]\n\
+                     disk-queues = 4\niothreads = 2\nnetwork = \"all\"\nforward = [\"2222:22\"]\n";
         let machine = study_machine(words).unwrap();
         assert_eq!((machine.cpus, machine.memory), (3, Bytes((1 << 30) + (512 << 20))));
         assert_eq!((machine.nodes[0].host, machine.nodes[1].host), (Some(0), None));
@@ -190,6 +197,9 @@ mod tests {
             (Some(Bytes(2 << 20)), AcceleratorRequest::Tcg)
         );
         assert!(machine.vsock);
+        assert_eq!((machine.disk_queues, machine.iothreads), (Some(4), 2));
+        assert!(machine.network.host && machine.network.switch.is_none(), "the switch is the run's");
+        assert_eq!(machine.network.forward, [PortForward { host: 2222, guest: 22 }]);
         assert_eq!(machine.model.as_deref(), Some("EPYC"));
         let GuestRootSource::Image { disk, partition } = machine.root else { panic!("{:?}", machine.root) };
         assert_eq!(

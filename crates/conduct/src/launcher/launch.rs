@@ -1,9 +1,11 @@
 //! The agent of one target, started by the kind of the target.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
-use perflab_guest::{GuestMachine, KernelImage};
-use perflab_model::study::TargetKind;
+use perflab_guest::{GuestMachine, HOST_ADDRESS, KernelImage, SwitchPort};
+use perflab_model::study::{GuestNetworkChoice, TargetKind};
 use perflab_model::{Facts, PlannedTarget, StopRequest, fact_table};
 use perflab_settings::TemporaryFolder;
 
@@ -35,6 +37,52 @@ impl LaunchableTarget {
     /// What it is called.
     pub fn name(&self) -> &str {
         &self.planned.name
+    }
+
+    /// Whether it has a card on the switch of the run's guests.
+    pub(crate) fn is_on_switch(&self) -> bool {
+        self.guest.is_some() && self.planned.spec.network.is_some_and(GuestNetworkChoice::has_guests)
+    }
+
+    /// Connects it with the other guests of the run: at `address`, knowing their `names`.
+    pub(crate) fn connect_to_switch(
+        &mut self,
+        socket: PathBuf,
+        address: Ipv4Addr,
+        names: Vec<(String, Ipv4Addr)>,
+    ) {
+        if let Some(Ok(machine)) = &mut self.guest {
+            machine.network.switch = Some(SwitchPort { socket, address });
+            machine.network.names = names;
+        }
+    }
+
+    /// Where the other targets of the run reach it, as far as that is known here.
+    pub(crate) fn address(&self) -> Option<String> {
+        let PlannedTarget { spec, .. } = &self.planned;
+        match spec.kind {
+            TargetKind::Process => Some(Ipv4Addr::LOCALHOST.to_string()),
+            TargetKind::Vm => {
+                let machine = self.guest.as_ref()?.as_ref().ok()?;
+                machine.network.switch.as_ref().map(|port| port.address.to_string())
+            }
+            TargetKind::Ssh | TargetKind::Libvirt => {
+                let address = spec.address.as_deref()?;
+                Some(address.rsplit_once('@').map_or(address, |(_, host)| host).to_owned())
+            }
+        }
+    }
+
+    /// Where it reaches this host, as far as that is known here.
+    pub(crate) fn host_address(&self) -> Option<String> {
+        match self.planned.spec.kind {
+            TargetKind::Process => Some(Ipv4Addr::LOCALHOST.to_string()),
+            TargetKind::Vm => {
+                let machine = self.guest.as_ref()?.as_ref().ok()?;
+                machine.network.host.then(|| HOST_ADDRESS.to_string())
+            }
+            TargetKind::Ssh | TargetKind::Libvirt => None,
+        }
     }
 
     /// The kernel that it boots, where it is a guest of ours.

@@ -41,8 +41,8 @@ pub use hooks::HooksSpec;
 pub use stopping_rule::{StoppingGoal, StoppingRule, StoppingRuleError};
 pub use study_list::StudyList;
 pub use target::{
-    AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, NumaNodeSpec, TargetKind, TargetSpec,
-    qemu_option_problem,
+    AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, GuestNetworkChoice, NumaNodeSpec,
+    PortForward, TargetKind, TargetSpec, qemu_option_problem,
 };
 pub use target_key::{TargetKey, TargetKeyError};
 pub use validation::{find_study_problems, stopping_rule_problems};

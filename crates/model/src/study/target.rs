@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::named::Named;
 use crate::quantity::DurationText;
 
 /// One target, or several alike.
@@ -80,6 +81,18 @@ pub struct TargetSpec {
     /// vm: disks besides the root: /dev/vda, or /dev/vdb where the root is a disk, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<GuestDiskSpec>,
+    /// vm: request queues of each of its disks, 1 to 256 (default: as many as it has processors).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_queues: Option<u32>,
+    /// vm: threads of QEMU that serve its disks, each disk by one of them in turn, up to 64 (default: 0: QEMU's main thread).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iothreads: Option<u32>,
+    /// vm: what it reaches by a network card: the other guests of the run that say so too, this host, or both (default: nothing).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<GuestNetworkChoice>,
+    /// vm, network `host` or `all`: TCP ports of this host's loopback address that lead to ports of the guest: `["2222:22"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forward: Vec<PortForward>,
 }
 
 /// Options of QEMU that perflab sets itself, with what says the same in a study.
@@ -128,6 +141,84 @@ pub fn qemu_option_problem(options: &[String]) -> Option<(String, String)> {
         key => format!("say it with `{key}`"),
     };
     Some((format!("perflab sets `{}` itself", found.0), hint))
+}
+
+/// What a guest reaches by its network cards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GuestNetworkChoice {
+    /// the guests of the same run that say `guests` or `all` too, over a switch of perflab's
+    Guests,
+    /// this host, as 10.0.2.2, and what it reaches, by QEMU's user network: nothing of it needs root
+    Host,
+    /// both, by a card each
+    All,
+}
+
+impl GuestNetworkChoice {
+    /// Whether it has a card on the switch.
+    pub fn has_guests(self) -> bool {
+        matches!(self, GuestNetworkChoice::Guests | GuestNetworkChoice::All)
+    }
+
+    /// Whether it has a card towards the host.
+    pub fn has_host(self) -> bool {
+        matches!(self, GuestNetworkChoice::Host | GuestNetworkChoice::All)
+    }
+}
+
+impl Named for GuestNetworkChoice {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (GuestNetworkChoice::Guests, "guests", "the other guests of the run"),
+        (GuestNetworkChoice::Host, "host", "this host, and what it reaches"),
+        (GuestNetworkChoice::All, "all", "both"),
+    ];
+}
+
+/// A TCP port of this host that leads to one of a guest: `2222:22`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PortForward {
+    /// On 127.0.0.1 of this host.
+    pub host: u16,
+    /// In the guest.
+    pub guest: u16,
+}
+
+impl std::str::FromStr for PortForward {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let port = |text: &str| text.parse().ok().filter(|port: &u16| *port > 0);
+        let ports = text.split_once(':').and_then(|(host, guest)| port(host).zip(port(guest)));
+        let (host, guest) =
+            ports.ok_or_else(|| format!("`{text}` is no pair of ports; write HOST:GUEST, as 2222:22"))?;
+        Ok(PortForward { host, guest })
+    }
+}
+
+impl TryFrom<String> for PortForward {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<PortForward> for String {
+    fn from(forward: PortForward) -> String {
+        format!("{}:{}", forward.host, forward.guest)
+    }
+}
+
+impl JsonSchema for PortForward {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "PortForward".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[0-9]+:[0-9]+$" })
+    }
 }
 
 /// A NUMA node of a guest.
@@ -233,6 +324,10 @@ impl TargetSpec {
             cache: None,
             qemu_options: Vec::new(),
             disks: Vec::new(),
+            disk_queues: None,
+            iothreads: None,
+            network: None,
+            forward: Vec::new(),
         }
     }
 }

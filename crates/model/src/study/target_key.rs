@@ -20,7 +20,7 @@ enum KeyValue {
 }
 
 /// The keys that a factor may vary.
-const KEYS: [(&str, KeyValue); 19] = [
+const KEYS: [(&str, KeyValue); 22] = [
     ("kernel", KeyValue::Single),
     ("modules", KeyValue::Single),
     ("append", KeyValue::Words),
@@ -34,6 +34,9 @@ const KEYS: [(&str, KeyValue); 19] = [
     ("pin", KeyValue::Cpus),
     ("root", KeyValue::Single),
     ("cache", KeyValue::Single),
+    ("disk-queues", KeyValue::Single),
+    ("iothreads", KeyValue::Single),
+    ("network", KeyValue::Single),
     ("accelerator", KeyValue::Single),
     ("channel", KeyValue::Single),
     ("boot-within", KeyValue::Single),

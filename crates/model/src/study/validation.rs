@@ -11,7 +11,7 @@ use crate::study::document::{
 use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
 use crate::study::study_list::StudyList;
-use crate::study::target::{AgentChannel, TargetKind, TargetSpec, qemu_option_problem};
+use crate::study::target::{AgentChannel, GuestNetworkChoice, TargetKind, TargetSpec, qemu_option_problem};
 use crate::study::target_key::TargetKey;
 use crate::study::workload_spec::BesideSpec;
 
@@ -430,6 +430,7 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         if let Some((message, hint)) = qemu_option_problem(&target.qemu_options) {
             found.push(Problem::new(format!("target.{name}.qemu-options"), message).with_hint(hint));
         }
+        guest_device_problems(name, target, found);
         return;
     }
     let present = [
@@ -451,6 +452,10 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         ("cache", target.cache.is_some()),
         ("qemu-options", !target.qemu_options.is_empty()),
         ("disks", !target.disks.is_empty()),
+        ("disk-queues", target.disk_queues.is_some()),
+        ("iothreads", target.iothreads.is_some()),
+        ("network", target.network.is_some()),
+        ("forward", !target.forward.is_empty()),
     ];
     for (key, _) in present.into_iter().filter(|(_, present)| *present) {
         found.push(meaningless_key_problem(name, key, target.kind));
@@ -477,6 +482,55 @@ fn guest_size_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>
         found.push(problem.with_hint("leave `cpus` and `memory` out"));
     }
 }
+
+/// The disks and network cards of a guest: how many queues and threads, and which ports of the host.
+fn guest_device_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
+    let mut refuse = |key: &str, message: String, hint: &str| {
+        found.push(Problem::new(format!("target.{name}.{key}"), message).with_hint(hint));
+    };
+    if target.disk_queues.is_some_and(|queues| !(1..=MOST_QUEUES).contains(&queues)) {
+        refuse(
+            "disk-queues",
+            format!("must be from 1 to {MOST_QUEUES}"),
+            "as many as it has processors is QEMU's own choice",
+        );
+    }
+    if target.iothreads.is_some_and(|threads| threads > MOST_IOTHREADS) {
+        refuse(
+            "iothreads",
+            format!("must be from 0 to {MOST_IOTHREADS}"),
+            "more threads than disks do nothing",
+        );
+    }
+    if target.forward.is_empty() {
+        return;
+    }
+    if !target.network.is_some_and(GuestNetworkChoice::has_host) {
+        refuse(
+            "forward",
+            "leads to a guest that the host does not reach".into(),
+            "add `network = \"host\"` or `\"all\"`",
+        );
+    }
+    if target.count > 1 {
+        refuse(
+            "forward",
+            "a port of this host leads to one guest".into(),
+            "write each guest as a target of its own",
+        );
+    }
+    let mut ports: Vec<u16> = target.forward.iter().map(|forward| forward.host).collect();
+    ports.sort_unstable();
+    if let Some(twice) = ports.windows(2).find(|pair| pair[0] == pair[1]) {
+        refuse("forward", format!("names port {} of this host twice", twice[0]), "give each its own");
+    }
+}
+
+/// Request queues of a disk: QEMU takes no more than its processors, of which no guest has more than this many useful ones.
+const MOST_QUEUES: u32 = 256;
+
+/// Threads for disks.
+const MOST_IOTHREADS: u32 = 64;
 
 fn factor_side_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
     if factor.on.is_none() {

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use perflab_guest::BootOptions;
 use perflab_guest::{
-    AcceleratorRequest, Guest, GuestDisk, GuestError, GuestMachine, GuestNumaNode, GuestRootSource,
-    boot_guest,
+    AcceleratorRequest, Guest, GuestDebug, GuestDisk, GuestError, GuestMachine, GuestNumaNode,
+    GuestRootSource, boot_guest,
 };
 use perflab_guest::{GuestCommand, GuestWork};
 use perflab_model::StopRequest;
-use perflab_model::study::qemu_option_problem;
+use perflab_model::study::{PortForward, qemu_option_problem};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
@@ -87,8 +87,12 @@ fn boot_described_guest(context: &App, args: &BootArgs) -> Result<Exit, Failure>
     if args.root == "host" {
         crate::measure::command_words::check_command_exists(&args.command)?;
     }
-    let machine = machine_from_args(args)?;
+    let mut machine = machine_from_args(args)?;
     let logs = GuestLogs::new(context, args)?;
+    if args.debug {
+        machine.debug = Some(debug_files(&machine.name, logs.path())?);
+        note_debugger(context, &machine);
+    }
     let work = guest_work(args, &machine);
     let stop = crate::measure::run::stop_on_interrupt()?;
     let perflab = std::env::current_exe()?;
@@ -103,6 +107,8 @@ fn boot_described_guest(context: &App, args: &BootArgs) -> Result<Exit, Failure>
         // QEMU may hear ^C first, which is no crash.
         Err(_) if stop.is_requested() => return Err(GuestError::Stopped { name: machine.name }.into()),
         Err(error) => {
+            let dump = machine.debug.as_ref().filter(|debug| debug.dump.exists());
+            dump.into_iter().for_each(|debug| note_crash_dump(context, &debug.dump, &machine.kernel.image));
             logs.keep_if_useful(context);
             return Err(error.into());
         }
@@ -114,7 +120,7 @@ fn boot_described_guest(context: &App, args: &BootArgs) -> Result<Exit, Failure>
 fn run_in_guest(
     context: &App,
     args: &BootArgs,
-    guest: Guest,
+    mut guest: Guest,
     stop: &StopRequest,
     logs: GuestLogs,
 ) -> Result<Exit, Failure> {
@@ -132,13 +138,64 @@ fn run_in_guest(
         crate::laboratory::guest_terminal::attach_console(std::os::unix::net::UnixStream::connect(
             guest.shell_socket(),
         )?)?;
+        if let Some(dump) = guest.finish_crash_dump()? {
+            note_crash_dump(context, &dump, &guest.record().image);
+            logs.keep_if_useful(context);
+        }
         return Ok(Exit::Fine);
     }
     let ended = crate::laboratory::guest_terminal::pass_through_streams(&guest, stop);
     if ended.is_err() && !stop.is_requested() {
+        if let Some(dump) = guest.finish_crash_dump()? {
+            note_crash_dump(context, &dump, &guest.record().image);
+        }
         logs.keep_if_useful(context);
     }
     ended
+}
+
+/// Says where the memory of a guest is that panicked, and how to look into it.
+fn note_crash_dump(context: &App, dump: &Path, image: &Path) {
+    let symbols = kernel_symbols_file(image).map_or(String::new(), |path| format!(" {}", path.display()));
+    context.note(format!("the guest's memory is in {0}: `gdb{symbols} -c {0}`", dump.display()));
+}
+
+/// A socket's path has room for so many bytes.
+const LONGEST_SOCKET_PATH: usize = 107;
+
+/// Where the debugger of a guest finds it. A dump of an earlier guest of the name is not written over.
+fn debug_files(name: &str, logs: &Path) -> Result<GuestDebug, UsageError> {
+    let logs = std::path::absolute(logs).unwrap_or_else(|_| logs.to_owned());
+    let stub = logs.join(format!("{name}.gdb"));
+    if stub.as_os_str().len() > LONGEST_SOCKET_PATH {
+        let message = format!("{} is too long for the path of a socket", stub.display());
+        return Err(UsageError::new(message, "keep the logs in a shorter folder: --logs /tmp/guest"));
+    }
+    let free = |number: u32| {
+        let number = if number == 0 { String::new() } else { format!(".{number}") };
+        logs.join(format!("{name}{number}.core"))
+    };
+    let dump = (0..).map(free).find(|path| !path.exists()).unwrap_or_else(|| free(0));
+    Ok(GuestDebug { stub, dump })
+}
+
+/// The unstripped kernel of a recipe that was built, beside its image.
+fn kernel_symbols_file(image: &Path) -> Option<PathBuf> {
+    Some(image.with_file_name("vmlinux")).filter(|path| path.is_file())
+}
+
+fn note_debugger(context: &App, machine: &GuestMachine) {
+    let Some(debug) = &machine.debug else { return };
+    context.note(
+        "the kernel's addresses are not randomised (nokaslr), and it may take as long to boot as it likes",
+    );
+    let symbols = kernel_symbols_file(&machine.kernel.image);
+    let has_symbols = symbols.is_some();
+    let symbols = symbols.map_or(String::new(), |path| format!(" {}", path.display()));
+    context.note(format!("gdb{symbols} -ex 'target remote {}'", debug.stub.display()));
+    if !has_symbols {
+        context.note("no `vmlinux` is beside its image: gdb knows its symbols only with one, as `perflab kernel build` keeps it");
+    }
 }
 
 /// Whether the command is given something of the host's /tmp, or starts there.
@@ -243,6 +300,10 @@ pub fn machine_from_args(args: &BootArgs) -> Result<GuestMachine, Failure> {
     machine.pin = args.pin.clone();
     machine.huge_pages = args.huge_pages;
     machine.disks = args.disk.iter().map(|text| parse_disk(text)).collect::<Result<Vec<_>, _>>()?;
+    machine.disk_queues = args.disk_queues;
+    machine.iothreads = args.iothreads;
+    machine.network.host = args.network || !args.forward.is_empty();
+    machine.network.forward = args.forward.clone();
     Ok(machine)
 }
 
@@ -350,6 +411,8 @@ and nothing that it writes stays.
   perflab vm boot --root debian.qcow2:1 -- /bin/true     the first partition of an image
   perflab vm boot                                        a shell
   perflab vm boot --stay; perflab vm shell debian-cloud  a guest that stays until `perflab vm stop`
+  perflab vm boot --network -- curl -I http://10.0.2.2/  the guest reaches this host by a network
+  perflab vm boot --debug -- sh -c 'echo c >/proc/sysrq-trigger'  a core file for gdb
 
 Exit code: the command's, 128 + N where signal N killed it; perflab's own errors are on stderr,
 with exit code 3 (something is missing) or 1.";
@@ -408,6 +471,21 @@ pub struct BootArgs {
     /// A further disk, IMAGE[:CACHE-MODE]; its changes are discarded (repeatable)
     #[arg(long, value_name = "DISK")]
     pub disk: Vec<String>,
+    /// Request queues of each disk (default: one a processor)
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub disk_queues: Option<u32>,
+    /// Threads of QEMU that serve the disks, each disk by one of them in turn
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64))]
+    pub iothreads: u32,
+    /// A network card to this host (10.0.2.2 in the guest) and whatever it reaches
+    #[arg(long)]
+    pub network: bool,
+    /// Let this port of 127.0.0.1 lead to the guest's, as 2222:22 (repeatable)
+    #[arg(long, value_name = "HOST:GUEST")]
+    pub forward: Vec<PortForward>,
+    /// A stub for gdb, no address randomisation, and a core file if the kernel panics
+    #[arg(long)]
+    pub debug: bool,
     /// Where to keep the console's log (default: a temporary folder, kept if something fails)
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,

@@ -1,8 +1,11 @@
 //! `perflab report`, and the conclusions with which a run ends.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use perflab_analyze::{
-    AnalysisOptions, Comparison, ComparisonSide, TraceContents, compare_levels, compare_sides,
+    AnalysisOptions, Comparison, ComparisonSide, TARGET_FACTOR, TraceContents, compare_levels, compare_sides,
+    has_target_levels,
 };
 use perflab_archive::{Archive, RunDir, StoredRun};
 use perflab_model::RunData;
@@ -121,14 +124,20 @@ fn compare_report_sides(archive: &Archive, sides: &[ComparisonSide]) -> Result<V
     }
 }
 
-/// A comparison for every factor that the run varied. A run without a sample has none.
+/// Targets of a run beyond which they are no levels of a report.
+const MOST_TARGET_LEVELS: usize = 8;
+
+/// A comparison for every factor that the run varied, and of its targets where they are not all alike. A run without a sample has none.
 pub fn compare_by_every_factor(archive: &Archive, side: &ComparisonSide) -> Result<Vec<Comparison>, Failure> {
     let Some(record) = side.runs.first().filter(|record| !record.samples.is_empty()) else {
         return Ok(Vec::new());
     };
     let varied = record.manifest.plan.factors.iter().filter(|(_, levels)| levels.len() > 1);
+    let count = record.samples.iter().filter_map(|sample| sample.target).collect::<BTreeSet<_>>().len();
+    let has_unlike = record.manifest.study.target.len() > 1 && (2..=MOST_TARGET_LEVELS).contains(&count);
+    let targets = (has_unlike && has_target_levels(record)).then_some(TARGET_FACTOR);
     let options = AnalysisOptions::default();
-    let compared = varied.map(|(factor, _)| {
+    let compared = varied.map(|(factor, _)| factor.as_str()).chain(targets).map(|factor| {
         let compare = |options: &AnalysisOptions| compare_levels(side, factor, options);
         crate::selection::compare_with_history(archive, std::slice::from_ref(side), &options, compare)
     });

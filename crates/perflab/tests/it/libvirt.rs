@@ -114,6 +114,7 @@ fn build_domain_system(home: &Path, perflab: &Path, kernel: &perflab_guest::Kern
         root: GuestRoot::Bare,
         work: GuestWork::Command(perflab_guest::GuestCommand { argv, directory: "/".into(), environment }),
         vsock: None,
+        network: perflab_guest::GuestAddresses::default(),
     };
     let programs = ["sh", "sshd", "mkdir", "ip", "head", "tar", "rm"].map(str::to_owned);
     let path = home.join("initramfs");

@@ -26,6 +26,8 @@ mod filesystems;
 mod fine;
 mod flame;
 mod formats;
+mod guest_debug;
+mod guest_network;
 mod guests;
 mod history;
 mod hooks;
