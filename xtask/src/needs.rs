@@ -39,6 +39,7 @@ const PACKAGES: &[TestPackage] = &[
     declare_package("curl", "curl"),
     declare_package("openssh-server", "sshd"),
     declare_package("openssh-client", "ssh"),
+    declare_package("kexec-tools", "kexec"),
     declare_package("procps", "pgrep"),
     declare_package("systemd", "systemd-analyze"),
     declare_package("util-linux", "setpriv"),

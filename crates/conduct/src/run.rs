@@ -8,18 +8,21 @@
 //! at one instant, under the settings of this host. Either way the [`crate::barrier`] says who goes on.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use perflab_guest::{NetworkSwitch, switch_address};
 use perflab_model::event::RunPhase;
 use perflab_model::{Manifest, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::monotonic_now;
+use perflab_settings::UndoJournal;
 
 use crate::boot_round::BootRound;
 use crate::error::ConductError;
 use crate::executor;
 use crate::host_target::HostTarget;
 use crate::launcher::launch::LaunchableTarget;
+use crate::launcher::machine_reboot::MachineReboots;
 use crate::overhead_meter::add_overhead;
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunContext, RunPermissions};
@@ -49,8 +52,9 @@ pub fn conduct_run(
     let mut targets = preflight::resolve_targets(manifest)?;
     stream.send_phase(RunPhase::Prepare)?;
     let network_switch = connect_guests(&mut targets)?;
+    let reboots = share_reboots(&mut targets, machine, manifest);
     let run = RunContext { machine, manifest, stop, stream };
-    std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
         let run_state = RunState {
             host: HostTarget::start(scope, run.clone(), role)?,
             role,
@@ -70,7 +74,27 @@ pub fn conduct_run(
             network_switch,
         };
         run_state.run()
-    })
+    });
+    // All else is undone by now, and nobody speaks to the machines any more.
+    let left = reboots.and_then(Arc::into_inner).map(MachineReboots::put_back).unwrap_or_default();
+    executor::with_undo_failures(ended, left)
+}
+
+/// Has every machine that is booted into its kernel booted by one who sees to it that it returns to its own.
+fn share_reboots(
+    targets: &mut [Vec<LaunchableTarget>],
+    machine: &LocalMachine,
+    manifest: &Manifest,
+) -> Option<Arc<MachineReboots>> {
+    let rebooted: Vec<&mut LaunchableTarget> =
+        targets.iter_mut().flatten().filter(|target| target.is_rebooted()).collect();
+    if rebooted.is_empty() {
+        return None;
+    }
+    let journal = UndoJournal::new(&machine.state, &format!("{}-machines", manifest.id), &manifest.boot_id);
+    let reboots = Arc::new(MachineReboots::new(journal, &machine.perflab));
+    rebooted.into_iter().for_each(|target| target.reboot_by(Arc::clone(&reboots)));
+    Some(reboots)
 }
 
 /// Gives every guest that is to reach the others a place on one switch: by its number among the targets, under any variant.

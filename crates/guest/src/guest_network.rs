@@ -4,10 +4,10 @@
 //! where is known before anything boots.
 
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
+use perflab_model::study::PortForward;
 use serde::{Deserialize, Serialize};
-
-use crate::machine::GuestNetwork;
 
 /// The host on QEMU's user network,
 pub const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
@@ -20,6 +20,28 @@ const USER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
 
 /// The hardware address of a guest's card on its user network.
 pub(crate) const HOST_CARD: [u8; 6] = [0x52, 0x54, 0x00, 0xff, 0x02, 0x0f];
+
+/// The network cards of a guest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestNetwork {
+    /// Its card on a switch with other guests; none without.
+    pub switch: Option<SwitchPort>,
+    /// Whether a card leads to the host, and to what the host reaches.
+    pub host: bool,
+    /// TCP ports of the host's loopback address, and the guest's ports that they lead to.
+    pub forward: Vec<PortForward>,
+    /// Names that it knows, with their addresses.
+    pub names: Vec<(String, Ipv4Addr)>,
+}
+
+/// A port of a [`crate::NetworkSwitch`], and who is behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchPort {
+    /// The switch's socket.
+    pub socket: PathBuf,
+    /// The guest's address there; its hardware address follows from it.
+    pub address: Ipv4Addr,
+}
 
 /// A network card as the guest's first process sets it up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -217,12 +217,12 @@ mod tests {
     #[test]
     fn names_come_after_those_that_are_there() {
         let root = tempfile::tempdir().unwrap();
-        let switch = Some(crate::machine::SwitchPort {
+        let switch = Some(crate::guest_network::SwitchPort {
             socket: "/s".into(),
             address: crate::guest_network::switch_address(0),
         });
         let names = vec![("guest2".to_owned(), crate::guest_network::switch_address(1))];
-        let network = crate::machine::GuestNetwork { switch, host: true, forward: Vec::new(), names };
+        let network = crate::guest_network::GuestNetwork { switch, host: true, forward: Vec::new(), names };
         let addresses = GuestAddresses::of_network(&network);
         write_names(&addresses, root.path());
         let hosts = fs::read_to_string(root.path().join("etc/hosts")).unwrap();

@@ -6,6 +6,7 @@
 //! | module | what a reader finds |
 //! |---|---|
 //! | [`machine`] | what a guest is made of; KVM where it really runs code, else TCG, and why |
+//! | [`image_identity`] | which kernel an image holds: build id, release, version |
 //! | [`kernel`], [`kernel_recipe`], [`kernel_request`] | a kernel image and its modules; recipes; what a user asks for |
 //! | `kernel_sources`, `kernel_build`, `kernel_package`, `kernel_cache` | how it is had: checked out, patched, built, fetched, kept |
 //! | [`initramfs`], `portable_program` | the first file system, with perflab in it; a program with its loader and libraries |
@@ -27,6 +28,7 @@ mod error;
 mod gdb_stub;
 mod git;
 pub mod guest_network;
+pub mod image_identity;
 mod init;
 mod init_network;
 pub mod init_protocol;
@@ -54,7 +56,10 @@ pub use boot::{BootOptions, boot_guest, log_tail};
 pub use console_log::{find_panic, find_panic_in, read_log_end};
 pub use error::{GuestError, InitramfsError};
 pub use git::git_command;
-pub use guest_network::{GuestAddresses, GuestInterface, HOST_ADDRESS, switch_address};
+pub use guest_network::{
+    GuestAddresses, GuestInterface, GuestNetwork, HOST_ADDRESS, SwitchPort, switch_address,
+};
+pub use image_identity::KernelIdentity;
 pub use init::{exec_on_terminal, guest_agent_address, is_guest_init, run_init};
 pub use init_protocol::{
     ControlFrame, GuestCommand, GuestMessage, GuestRoot, GuestWork, HostMessage, InitConfig,
@@ -67,8 +72,8 @@ pub use kernel_request::{KernelRequest, find_kernel};
 pub use kernel_sources::list_revisions;
 pub use kernel_step::{KernelListener, KernelProgress};
 pub use machine::{
-    Accelerator, AcceleratorRequest, ChosenAccelerator, GuestDebug, GuestDisk, GuestMachine, GuestNetwork,
-    GuestNumaNode, GuestRootSource, SwitchPort,
+    Accelerator, AcceleratorRequest, ChosenAccelerator, GuestDebug, GuestDisk, GuestMachine, GuestNumaNode,
+    GuestRootSource,
 };
 pub use network_switch::NetworkSwitch;
 pub use portable_program::find_closure;

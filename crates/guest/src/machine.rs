@@ -1,17 +1,16 @@
 //! What a guest is made of, and which accelerator it gets.
 
 use std::fmt;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use perflab_model::named::Named;
-use perflab_model::study::PortForward;
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::{KvmSpeed, probe_kvm_speed};
 use serde::{Deserialize, Serialize};
 
 use crate::error::GuestError;
+use crate::guest_network::GuestNetwork;
 use crate::kernel::KernelImage;
 
 /// A guest to be.
@@ -64,28 +63,6 @@ pub struct GuestMachine {
     /// Further arguments for QEMU, after all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub qemu_options: Vec<String>,
-}
-
-/// The network cards of a guest.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GuestNetwork {
-    /// Its card on a switch with other guests; none without.
-    pub switch: Option<SwitchPort>,
-    /// Whether a card leads to the host, and to what the host reaches.
-    pub host: bool,
-    /// TCP ports of the host's loopback address, and the guest's ports that they lead to.
-    pub forward: Vec<PortForward>,
-    /// Names that it knows, with their addresses.
-    pub names: Vec<(String, Ipv4Addr)>,
-}
-
-/// A port of a [`crate::NetworkSwitch`], and who is behind it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SwitchPort {
-    /// The switch's socket.
-    pub socket: PathBuf,
-    /// The guest's address there; its hardware address follows from it.
-    pub address: Ipv4Addr,
 }
 
 /// A guest that is debugged: its addresses are not randomised.

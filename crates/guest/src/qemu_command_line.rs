@@ -4,10 +4,10 @@ use std::path::Path;
 
 use perflab_model::study::PortForward;
 
-use crate::guest_network::{HOST_CARD, format_hardware_address, switch_hardware_address};
+use crate::guest_network::{GuestNetwork, HOST_CARD, format_hardware_address, switch_hardware_address};
 use crate::init_protocol::{AGENT_PORT, CONTROL_PORT};
 use crate::initramfs::GUEST_HOME;
-use crate::machine::{Accelerator, GuestDebug, GuestDisk, GuestMachine, GuestNetwork, GuestRootSource};
+use crate::machine::{Accelerator, GuestDebug, GuestDisk, GuestMachine, GuestRootSource};
 
 /// The files and sockets of a guest.
 pub(crate) struct GuestPaths<'a> {

@@ -14,7 +14,7 @@ use crate::instruments::slab::SlabArgs;
 use crate::instruments::startup::StartupArgs;
 use crate::instruments::startup_once::StartOnceArgs;
 use crate::instruments::trace::TraceArgs;
-use crate::internal::{AgentArgs, BuiltInLoadArgs, DiskServerArgs, ExecutionGuardArgs};
+use crate::internal::{AgentArgs, BuiltInLoadArgs, DiskServerArgs, ExecutionGuardArgs, ReturnMachineArgs};
 use crate::keep::exchange::{ExportArgs, ImportArgs};
 use crate::keep::index::IndexArgs;
 use crate::keep::runs::{LabelArgs, ListArgs, PruneArgs, RmArgs};
@@ -83,6 +83,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<PrefetchGuardArgs>("prefetch-guard", Internal),
     VerbEntry::new::<LaunchArgs>("launch", Internal),
     VerbEntry::new::<TerminalArgs>("terminal", Internal),
+    VerbEntry::new::<ReturnMachineArgs>("return-machine", Internal),
     VerbEntry::new::<ReferenceArgs>("reference", Internal),
 ];
 

@@ -7,7 +7,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use perflab_conduct::launcher::return_machine;
 use perflab_conduct::{Connection, LocalMachine, agent};
+use perflab_guest::KernelIdentity;
+use perflab_model::Nanos;
 use perflab_model::study::DiskModel;
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
@@ -150,6 +153,52 @@ pub struct ExecutionGuardArgs {
 impl Verb for ExecutionGuardArgs {
     fn run(&self, _app: &App) -> Result<Exit, Failure> {
         perflab_workload::guard_executions(&self.executor);
+        Ok(Exit::Fine)
+    }
+}
+
+/// Have a machine that was booted into another kernel return to its own
+#[derive(Debug, Args)]
+pub struct ReturnMachineArgs {
+    /// The machine, as ssh names it
+    #[arg(long, value_name = "ADDRESS", allow_hyphen_values = true)]
+    pub address: String,
+    /// The build id of its own kernel, in hexadecimal; empty where it has none
+    #[arg(long, value_name = "ID", value_parser = parse_build_id_text)]
+    pub build_id: BuildId,
+    /// The release of its own kernel
+    #[arg(long, value_name = "RELEASE", allow_hyphen_values = true)]
+    pub release: String,
+    /// The version of its own kernel
+    #[arg(long, value_name = "VERSION", allow_hyphen_values = true)]
+    pub kernel_version: String,
+    /// What its own kernel was booted with
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
+    pub command_line: String,
+    /// How long it may take to answer, and to boot
+    #[arg(long, value_name = "TIME", default_value = "270s")]
+    pub within: Nanos,
+}
+
+/// A build id as bytes.
+#[derive(Debug, Clone)]
+pub struct BuildId(Vec<u8>);
+
+fn parse_build_id_text(text: &str) -> Result<BuildId, &'static str> {
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
+    bytes.map(BuildId).ok_or("it is no build id")
+}
+
+impl Verb for ReturnMachineArgs {
+    fn run(&self, _app: &App) -> Result<Exit, Failure> {
+        let own = KernelIdentity {
+            build_id: self.build_id.0.clone(),
+            release: self.release.clone(),
+            version: self.kernel_version.clone(),
+        };
+        let returned = return_machine(&self.address, &own, &self.command_line, self.within.into());
+        returned.with_context(|| format!("{} did not return to its own kernel", self.address))?;
         Ok(Exit::Fine)
     }
 }

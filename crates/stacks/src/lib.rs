@@ -60,7 +60,7 @@ pub use pprof::write_pprof;
 pub use processor_samples::{ProcessorProfile, ProcessorSample};
 pub use profile_format::{ProfileFormat, read_profile_file};
 pub use profile_selection::ProfileSelection;
-pub use recorded_machine::SymbolOptions;
+pub use recorded_machine::{SymbolOptions, parse_build_id};
 pub use sampled_kernel::{SampledKernel, SampledKernelError, SampledStack, select_kallsyms};
 pub use speedscope::write_speedscope;
 pub use stack_converter::{StackConverter, SymbolSources};

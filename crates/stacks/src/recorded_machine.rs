@@ -56,8 +56,8 @@ impl RecordedMachine {
     }
 }
 
-/// The GNU build id in a text of the form of /sys/kernel/notes.
-fn parse_build_id(notes: &[u8]) -> Vec<u8> {
+/// The GNU build id in a text of the form of /sys/kernel/notes; empty where there is none.
+pub fn parse_build_id(notes: &[u8]) -> Vec<u8> {
     let word = |at: usize| {
         let raw = notes.get(at..at + 4)?.try_into().ok()?;
         Some(u32::from_ne_bytes(raw) as usize)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use perflab_guest::{GuestMachine, HOST_ADDRESS, KernelImage, SwitchPort};
 use perflab_model::study::{GuestNetworkChoice, TargetKind};
@@ -13,6 +14,7 @@ use crate::error::ConductError;
 use crate::launcher::agent_handle::LaunchedAgent;
 use crate::launcher::guest::{guest_machine, launch_guest_agent};
 use crate::launcher::libvirt::launch_in_domain;
+use crate::launcher::machine_reboot::MachineReboots;
 use crate::launcher::process::launch_process_agent;
 use crate::launcher::ssh::launch_over_ssh;
 use crate::run_context::LocalMachine;
@@ -21,6 +23,8 @@ use crate::run_context::LocalMachine;
 #[derive(Debug)]
 pub struct LaunchableTarget {
     planned: PlannedTarget,
+    /// Of a machine that is booted into its kernel: who sees to it that it returns to its own.
+    reboots: Option<Arc<MachineReboots>>,
     /// Of a guest: its machine with the kernel that it boots, or why there is none.
     guest: Option<Result<GuestMachine, String>>,
 }
@@ -31,12 +35,22 @@ impl LaunchableTarget {
         let PlannedTarget { name, spec } = &planned;
         let guest = (spec.kind == TargetKind::Vm)
             .then(|| guest_machine(name, spec).map_err(|error| error.to_string()));
-        LaunchableTarget { planned, guest }
+        LaunchableTarget { planned, reboots: None, guest }
     }
 
     /// What it is called.
     pub fn name(&self) -> &str {
         &self.planned.name
+    }
+
+    /// Whether it is a machine that is booted into its kernel.
+    pub(crate) fn is_rebooted(&self) -> bool {
+        self.planned.spec.reboot.is_some()
+    }
+
+    /// Has it booted by these.
+    pub(crate) fn reboot_by(&mut self, reboots: Arc<MachineReboots>) {
+        self.reboots = Some(reboots);
     }
 
     /// Whether it has a card on the switch of the run's guests.
@@ -122,6 +136,12 @@ impl LaunchableTarget {
         self.planned.spec.kind
     }
 
+    /// Boots a machine into its kernel, where the study says so.
+    fn boot_machine(&self, stop: &StopRequest) -> std::io::Result<()> {
+        let PlannedTarget { name, spec } = &self.planned;
+        self.reboots.as_ref().map_or(Ok(()), |reboots| reboots.boot(name, spec, stop))
+    }
+
     /// Why it cannot be launched, where that is known before.
     pub(crate) fn problem(&self) -> Option<ConductError> {
         let reason = self.guest.as_ref()?.as_ref().err()?;
@@ -147,7 +167,9 @@ pub fn launch_target(
     }
     let started = match spec.kind {
         TargetKind::Libvirt => launch_in_domain(name, spec, host, stop),
-        TargetKind::Ssh => launch_over_ssh(name, spec.address.as_deref().unwrap_or_default(), host, stop),
+        TargetKind::Ssh => target
+            .boot_machine(stop)
+            .and_then(|()| launch_over_ssh(name, spec.address.as_deref().unwrap_or_default(), host, stop)),
         TargetKind::Process | TargetKind::Vm => launch_process_agent(name, spec, host),
     };
     started.map_err(|error| target_lost_error(name, error.to_string()))

@@ -7,8 +7,10 @@ pub(crate) mod agent_handle;
 pub(crate) mod guest;
 pub(crate) mod launch;
 pub(crate) mod libvirt;
+pub(crate) mod machine_reboot;
 pub(crate) mod process;
 pub(crate) mod ssh;
 
 pub use agent_handle::{AgentHandle, LaunchedAgent};
 pub use launch::{LaunchableTarget, launch_target};
+pub use machine_reboot::{REBOOT_LIMIT, return_machine};

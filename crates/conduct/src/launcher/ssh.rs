@@ -32,7 +32,7 @@ pub(crate) fn launch_over_ssh(
 ) -> io::Result<LaunchedAgent> {
     let folder = copy_bundle(address, host, stop)?;
     let folder = folder.display();
-    let mut command = ssh_command(address);
+    let mut command = ssh_command(address, &[]);
     command.arg(format!("{folder}/perflab agent; rm -rf {folder}"));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stderr = StderrTail::of_child(&mut child);
@@ -51,7 +51,7 @@ fn copy_bundle(address: &str, host: &LocalMachine, stop: &StopRequest) -> io::Re
     let take = format!(
         "umask 077; mkdir {folder} && {{ tar -xf - -C {folder} || {{ rm -rf {folder}; exit 1; }}; }}"
     );
-    let output = run_stoppable_command(ssh_command(address).arg(take).stdin(bundle), stop)?;
+    let output = run_stoppable_command(ssh_command(address, &[]).arg(take).stdin(bundle), stop)?;
     if output.status.success() {
         return Ok(folder.into());
     }
@@ -70,10 +70,15 @@ fn random_suffix() -> String {
     (0..6).map(|_| letter()).collect()
 }
 
-fn ssh_command(address: &str) -> Command {
+/// The user's ssh to an address, with further options of its configuration.
+pub(crate) fn ssh_command(address: &str, options: &[&str]) -> Command {
     let mut command = Command::new("ssh");
     // What it would ask could not be seen, let alone answered.
-    command.args(["-o", "BatchMode=yes", "-T", "--", address]);
+    command.args(["-o", "BatchMode=yes"]);
+    for option in options {
+        command.args(["-o", option]);
+    }
+    command.args(["-T", "--", address]);
     command
 }
 

@@ -18,13 +18,21 @@ pub struct TargetSpec {
     /// ssh, libvirt: `user@host`, or a name of your own ssh configuration. libvirt: where its agent is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// ssh: boot the machine into `kernel` before each start of the targets, and back into its own at the end (default: leave it as it is).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboot: Option<RebootMethod>,
+    /// ssh with `reboot`: the initial file system of `kernel`, where that is a path: a path on the machine (default: of a release, the one
+    /// that is installed with it).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initrd: Option<String>,
     /// libvirt: the domain's name; it is started, if it does not run, and shut down after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// libvirt: the connection's URI, `"qemu:///system"` (default: virsh's own default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<String>,
-    /// vm: what it boots: a recipe (`perflab kernel list`), or the file of a kernel image.
+    /// vm: what it boots: a recipe (`perflab kernel list`), or the file of a kernel image. ssh with `reboot`: a release that is installed
+    /// there, `"6.1.0-56-amd64"`, or the path of an image there (default: the kernel that runs).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// vm: the folder of the kernel's modules, where it is not one of a recipe.
@@ -33,7 +41,7 @@ pub struct TargetSpec {
     /// vm: modules that are loaded besides those that perflab needs, with what they need: `["xfs"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load: Vec<String>,
-    /// vm: words added to the kernel's command line.
+    /// vm, and ssh with `reboot`: words added to the kernel's command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub append: Vec<String>,
     /// vm: virtual processors (default: 1).
@@ -69,7 +77,8 @@ pub struct TargetSpec {
     /// instead of a socket pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<AgentChannel>,
-    /// vm: how long a boot may take, which is tried twice (default: by the accelerator and the host's load).
+    /// vm: how long a boot may take, which is tried twice (default: by the accelerator and the host's load). ssh with `reboot`: until the
+    /// machine answers again (default: 9 minutes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_within: Option<DurationText>,
     /// vm: cache mode of the root's disk image (default: `writeback`).
@@ -277,6 +286,14 @@ impl std::fmt::Display for DiskCacheMode {
     }
 }
 
+/// How a machine comes to run another kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RebootMethod {
+    /// the running kernel starts the next one, without firmware and boot loader; the machine needs kexec-tools
+    Kexec,
+}
+
 /// How a guest's agent is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -304,6 +321,8 @@ impl TargetSpec {
             kind,
             count: 1,
             address: None,
+            reboot: None,
+            initrd: None,
             domain: None,
             connect: None,
             kernel: None,

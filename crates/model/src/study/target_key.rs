@@ -20,9 +20,10 @@ enum KeyValue {
 }
 
 /// The keys that a factor may vary.
-const KEYS: [(&str, KeyValue); 22] = [
+const KEYS: [(&str, KeyValue); 23] = [
     ("kernel", KeyValue::Single),
     ("modules", KeyValue::Single),
+    ("initrd", KeyValue::Single),
     ("append", KeyValue::Words),
     ("load", KeyValue::Words),
     ("programs", KeyValue::Words),

@@ -376,6 +376,7 @@ fn target_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
         found.push(Problem::new(format!("target.{name}.count"), "must be at least 1"));
     }
     guest_key_problems(name, target, found);
+    reboot_problems(name, target, found);
     address_problems(name, target, found);
 }
 
@@ -433,11 +434,12 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         guest_device_problems(name, target, found);
         return;
     }
+    let reboots = target.kind == TargetKind::Ssh && target.reboot.is_some();
     let present = [
-        ("kernel", target.kernel.is_some()),
+        ("kernel", target.kernel.is_some() && !reboots),
         ("modules", target.modules.is_some()),
         ("load", !target.load.is_empty()),
-        ("append", !target.append.is_empty()),
+        ("append", !target.append.is_empty() && !reboots),
         ("cpus", target.cpus.is_some()),
         ("memory", target.memory.is_some()),
         ("root", target.root.is_some()),
@@ -448,7 +450,7 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         ("cpu-model", target.cpu_model.is_some()),
         ("accelerator", target.accelerator.is_some()),
         ("channel", target.channel.is_some_and(|channel| !is_usable_channel(target.kind, channel))),
-        ("boot-within", target.boot_within.is_some()),
+        ("boot-within", target.boot_within.is_some() && !reboots),
         ("cache", target.cache.is_some()),
         ("qemu-options", !target.qemu_options.is_empty()),
         ("disks", !target.disks.is_empty()),
@@ -480,6 +482,39 @@ fn guest_size_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>
         let problem =
             Problem::new(format!("target.{name}.nodes"), "say already how many cpus and how much memory");
         found.push(problem.with_hint("leave `cpus` and `memory` out"));
+    }
+}
+
+/// A machine that is to run another kernel.
+fn reboot_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
+    let mut refuse = |key: &str, message: String, hint: &str| {
+        found.push(Problem::new(format!("target.{name}.{key}"), message).with_hint(hint));
+    };
+    if target.reboot.is_some() && target.kind != TargetKind::Ssh {
+        let hint = "a guest boots its `kernel` for every start; a machine that ssh reaches can be rebooted";
+        refuse("reboot", format!("means nothing for a target of kind `{}`", target.kind), hint);
+    }
+    if target.reboot.is_some() && target.count > 1 {
+        refuse("count", "a machine is one, and runs one kernel at a time".into(), "leave `count` out");
+    }
+    let reboots = target.kind == TargetKind::Ssh && target.reboot.is_some();
+    if target.initrd.is_some() && !reboots {
+        refuse(
+            "initrd",
+            "means nothing without `reboot`".into(),
+            "guests have a first file system of perflab's",
+        );
+    }
+    if let Some(path) = target.initrd.as_ref().filter(|path| !path.starts_with('/')) {
+        refuse("initrd", format!("`{path}` is no path on the machine"), "write it from the root on");
+    }
+    let is_path = |kernel: &str| kernel.starts_with('/');
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._+~-".contains(c);
+    let odd = |kernel: &&String| !is_path(kernel) && (kernel.is_empty() || !kernel.chars().all(plain));
+    if let Some(kernel) = target.kernel.as_ref().filter(|_| reboots).filter(odd) {
+        let hint =
+            "name a release that is installed there, as `uname -r` prints it, or the path of an image there";
+        refuse("kernel", format!("`{kernel}` is no kernel of another machine"), hint);
     }
 }
 

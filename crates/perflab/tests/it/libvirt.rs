@@ -101,13 +101,20 @@ impl Drop for LibvirtDaemon {
     }
 }
 
-/// The domain's whole system: perflab as its first process, which loads modules and runs a script; sshd, and the
-/// few programs with which perflab's agent gets there.
-fn build_domain_system(home: &Path, perflab: &Path, kernel: &perflab_guest::KernelImage) -> PathBuf {
-    let wanted = ["virtio_pci", "virtio_console", "virtio_net", "button", "evdev"];
+/// A machine's whole system: perflab as its first process, which loads modules and runs a script; sshd, the few programs with which
+/// perflab's agent gets there.
+pub fn build_small_system(
+    home: &Path,
+    path: &Path,
+    perflab: &Path,
+    kernel: &perflab_guest::KernelImage,
+    script: &str,
+    programs: &[&str],
+) {
+    let wanted = ["virtio_pci", "virtio_console", "virtio_net", "virtio_blk", "ext4", "button", "evdev"];
     let modules = kernel.modules().unwrap().loading_order(&wanted).unwrap();
     let environment = vec![("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())];
-    let argv = ["sh", "-c", GUEST].map(str::to_owned).to_vec();
+    let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
     let orders = InitConfig {
         name: "box".into(),
         modules: modules.iter().map(|module| module.name.clone()).collect(),
@@ -116,11 +123,10 @@ fn build_domain_system(home: &Path, perflab: &Path, kernel: &perflab_guest::Kern
         vsock: None,
         network: perflab_guest::GuestAddresses::default(),
     };
-    let programs = ["sh", "sshd", "mkdir", "ip", "head", "tar", "rm"].map(str::to_owned);
-    let path = home.join("initramfs");
-    Initramfs { perflab, modules: &modules, orders: &orders, programs: &programs }.write(&path).unwrap();
+    let programs: Vec<String> = programs.iter().map(|program| (*program).to_owned()).collect();
+    Initramfs { perflab, modules: &modules, orders: &orders, programs: &programs }.write(path).unwrap();
     // A second archive behind the first.
-    let mut archive = CpioWriter::new(fs::OpenOptions::new().append(true).open(&path).unwrap());
+    let mut archive = CpioWriter::new(fs::OpenOptions::new().append(true).open(path).unwrap());
     let read = |name: &str| fs::read(home.join(name)).unwrap();
     let users = "root:x:0:0:root:/root:/bin/sh\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n";
     let server = "HostKey /etc/host_key\nAuthorizedKeysFile /etc/authorized\nStrictModes no\nUsePAM no\n\
@@ -135,7 +141,6 @@ fn build_domain_system(home: &Path, perflab: &Path, kernel: &perflab_guest::Kern
     archive.add_private_file(Path::new("/etc/host_key"), &read("host_key")).unwrap();
     archive.add_file(Path::new("/bin/sh"), &fs::read(fs::canonicalize("/bin/sh").unwrap()).unwrap()).unwrap();
     archive.finish().unwrap();
-    path
 }
 
 fn domain_xml(home: &Path, kernel: &Path, initramfs: &Path, port: u16) -> String {
@@ -159,7 +164,7 @@ fn domain_xml(home: &Path, kernel: &Path, initramfs: &Path, port: u16) -> String
 }
 
 /// perflab without what only debuggers read: it travels through an emulated network.
-fn strip_perflab(home: &Path) -> PathBuf {
+pub fn strip_perflab(home: &Path) -> PathBuf {
     let path = home.join("perflab");
     let stripped = Command::new("strip").arg("-o").arg(&path).arg(env!("CARGO_BIN_EXE_perflab")).status();
     assert!(stripped.unwrap().success());
@@ -179,7 +184,9 @@ fn needs_root_a_real_domain_is_started_works_and_is_shut_down_again() {
     ["host_key", "user_key"].iter().for_each(|name| ssh::make_ssh_key(&home.join(name)));
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let kernel = perflab_guest::find_kernel("debian-cloud", None).unwrap();
-    let initramfs = build_domain_system(home, &perflab, &kernel);
+    let initramfs = home.join("initramfs");
+    let programs = ["sh", "sshd", "mkdir", "ip", "head", "tar", "rm"];
+    build_small_system(home, &initramfs, &perflab, &kernel, GUEST, &programs);
     fs::write(home.join("box.xml"), domain_xml(home, &kernel.image, &initramfs, port)).unwrap();
     let daemon = LibvirtDaemon::start(home);
     daemon.run_virsh(&["define", &home.join("box.xml").display().to_string()]);

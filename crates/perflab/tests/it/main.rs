@@ -49,6 +49,7 @@ mod plot;
 mod prefetch;
 mod put_back;
 mod quickstart;
+mod reboot;
 mod relayout;
 mod reproduce;
 mod runs;
