@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 const PAGES: &[(&str, &str, &[&str])] = &[
     ("workloads.md", "Workloads", &["workload", "list", "--format", "markdown"]),
     ("monitors.md", "Monitors", &["monitor", "list", "--format", "markdown"]),
+    ("settings.md", "Settings", &["setting", "list", "--format", "markdown"]),
     ("study.schema.json", "", &["study", "schema"]),
     ("export.schema.json", "", &["export", "--schema"]),
     ("commands.md", "", &["reference"]),
@@ -20,14 +21,15 @@ pub fn write_reference() -> Result<()> {
     std::fs::create_dir_all(home)?;
     for (file, title, arguments) in PAGES {
         let text = capture_perflab_output(arguments)?;
-        let text = if *file == "workloads.md" { drop_last_column(&text) } else { text };
+        let text =
+            if matches!(*file, "workloads.md" | "settings.md") { drop_last_column(&text) } else { text };
         let text = if title.is_empty() { text } else { format!("# {title}\n\n{text}") };
         std::fs::write(home.join(file), text)?;
     }
     Ok(())
 }
 
-/// The last column of the catalogue says what is ready on this very machine, which is nobody else's business.
+/// The last column of these tables says what is ready or in force on this very machine, which is nobody else's business.
 fn drop_last_column(table: &str) -> String {
     let cut = |line: &str| match line.trim_end().trim_end_matches('|').rsplit_once('|') {
         Some((kept, _)) => format!("{kept}|\n"),

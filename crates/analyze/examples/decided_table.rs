@@ -58,6 +58,7 @@ fn after_blocks(run: &RunRecord, blocks: u32, until: Option<StoppingRule>) -> Ru
         gaps: Vec::new(),
         warnings: Vec::new(),
         clock_bounds: Vec::new(),
+        overwritten: Vec::new(),
     }
 }
 

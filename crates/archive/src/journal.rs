@@ -174,6 +174,7 @@ pub(crate) mod kind {
     pub(crate) const OUTPUT: &str = "output";
 
     pub(crate) const WARNING: &str = "warning";
+    pub(crate) const SETTING_OVERWRITTEN: &str = "setting-overwritten";
 }
 
 /// The events of a journal in order, an iterator over `Result<Event, ArchiveError>`.

@@ -10,7 +10,8 @@ use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIt
 use perflab_model::run::RunWarning;
 use perflab_model::series::{RowRuns, Series, SeriesGap};
 use perflab_model::{
-    IterationRecord, Manifest, Outcome, Profile, RunEvent, RunEventKind, RunRecord, RunStatus,
+    IterationRecord, Manifest, Outcome, OverwrittenSettingRecord, Profile, RunEvent, RunEventKind, RunRecord,
+    RunStatus,
 };
 
 use crate::checksums::open_verified;
@@ -123,6 +124,7 @@ impl RunDir {
             gaps: Vec::new(),
             warnings: Vec::new(),
             clock_bounds: Vec::new(),
+            overwritten: Vec::new(),
         };
         events.select_kinds(if closed { NOTES } else { RECORD }).try_for_each(|event| {
             apply_event(&mut record, event?);
@@ -319,11 +321,18 @@ impl RunDir {
 }
 
 /// What the tables of a closed run do not hold.
-const NOTES: &[&str] = &[kind::GAP, kind::WARNING, kind::CLOCK];
+const NOTES: &[&str] = &[kind::GAP, kind::WARNING, kind::CLOCK, kind::SETTING_OVERWRITTEN];
 
 /// What a record is made of.
-const RECORD: &[&str] =
-    &[kind::GAP, kind::WARNING, kind::CLOCK, kind::SAMPLE, kind::ITERATION_ENDED, kind::FACTS];
+const RECORD: &[&str] = &[
+    kind::GAP,
+    kind::WARNING,
+    kind::CLOCK,
+    kind::SETTING_OVERWRITTEN,
+    kind::SAMPLE,
+    kind::ITERATION_ENDED,
+    kind::FACTS,
+];
 
 fn apply_event(record: &mut RunRecord, event: RunEvent) {
     match event.what {
@@ -334,6 +343,10 @@ fn apply_event(record: &mut RunRecord, event: RunEvent) {
         RunEventKind::Gap(gap) => record_gap(&mut record.gaps, gap),
         RunEventKind::Clock(clock) => record.clock_bounds.push(clock.bound),
         RunEventKind::Warning { message, advice } => record.warnings.push(RunWarning { message, advice }),
+        RunEventKind::SettingOverwritten { slot, setting, file, set, found } => {
+            let target = event.target;
+            record.overwritten.push(OverwrittenSettingRecord { target, slot, setting, file, set, found });
+        }
         RunEventKind::Facts(facts) => record.manifest.facts.extend(facts),
         _ => {}
     }

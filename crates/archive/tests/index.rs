@@ -96,6 +96,7 @@ fn condense(mut record: RunRecord) -> RunRecord {
         gaps: Vec::new(),
         warnings: Vec::new(),
         clock_bounds: Vec::new(),
+        overwritten: Vec::new(),
         ..record
     }
 }

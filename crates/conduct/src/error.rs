@@ -28,12 +28,10 @@ pub enum ConductError {
     #[error(transparent)]
     Disk(DiskError),
     /// A level could not be brought into force.
-    #[error("factor `{factor}`, level `{level}`")]
+    #[error("{owner}")]
     Level {
-        /// the factor's name
-        factor: String,
-        /// the level's name
-        level: String,
+        /// whose level it is: a factor's, or a line's of `[settings]`
+        owner: String,
         /// why
         source: Box<SettingError>,
     },

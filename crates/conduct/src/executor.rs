@@ -16,13 +16,13 @@ use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::study::BesideSpec;
 use perflab_model::{
-    Case, Manifest, Metric, Nanos, Outcome, Refusal, RunEvent, RunEventKind, RunStatus, Sample, Scalar,
-    SeriesSchema, Setting, Slot, StopRequest, describe_error_chain,
+    Case, Manifest, Metric, Nanos, Outcome, PlannedSetting, Refusal, RunEvent, RunEventKind, RunStatus,
+    Sample, Scalar, SeriesSchema, Setting, Slot, StopRequest, describe_error_chain,
 };
 use perflab_observe::{CpuTopology, KernelLog, NewKernelRecords, RealtimeGuard};
 use perflab_settings::{
-    AppliedSettings, SettingChange, SettingError, UndoEntry, UndoJournal, end_delays, locate_setting,
-    remove_tree,
+    AppliedSettings, OverwrittenSetting, SettingChange, SettingError, StudyDisk, UndoEntry, UndoJournal,
+    end_delays, locate_setting, remove_tree,
 };
 use perflab_workload::definition::UntimedPhases;
 use perflab_workload::execution::{CapturedOutput, WatcherAbsence};
@@ -83,8 +83,12 @@ pub(crate) struct SlotExecutor<'a> {
     role: TargetRole,
     pub(crate) profiler: Option<IterationProfiler>,
     settings: AppliedSettings,
-    /// Factors and levels that were reported as rounded by the kernel.
-    reported_roundings: BTreeSet<(String, String)>,
+    /// Levels that were reported as rounded by the kernel.
+    reported_roundings: BTreeSet<String>,
+    /// Settings of which it was reported that somebody else changes them.
+    reported_overwriting: BTreeSet<String>,
+    /// The slot that was prepared last.
+    last_slot: Option<u32>,
     /// What was done for the slot that is next, where its workload has something to do before.
     ready: Option<ReadyIteration>,
     /// Cases of which an iteration was made ready, with why what comes before them failed if it did.
@@ -119,7 +123,7 @@ impl<'a> SlotExecutor<'a> {
         role: TargetRole,
     ) -> Result<Self, ConductError> {
         let journal = UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id);
-        let applied = AppliedSettings::new(journal).with_stop_flag(stop.flag());
+        let applied = AppliedSettings::new(journal).with_root(host.root.clone()).with_stop_flag(stop.flag());
         let scope = plan::expression_scope(&manifest.study, &manifest.facts)
             .map_err(|problem| ConductError::Refused(vec![preflight::refusal_of_value(&problem.message)]))?;
         let is_kept = manifest.study.kernel_log;
@@ -141,6 +145,8 @@ impl<'a> SlotExecutor<'a> {
             profiler: None,
             settings: applied,
             reported_roundings: BTreeSet::new(),
+            reported_overwriting: BTreeSet::new(),
+            last_slot: None,
             ready: None,
             begun_cases: BTreeMap::new(),
             set_up: BTreeMap::new(),
@@ -201,7 +207,9 @@ impl<'a> SlotExecutor<'a> {
         }
         let journal = self.settings.journal();
         let make = |disk| scratch_disk::prepare_scratch_disk(disk, &manifest.id, &self.host.perflab, journal);
-        Ok(manifest.plan.disks.first().map(make).transpose()?)
+        let scratch = manifest.plan.disks.first().map(make).transpose()?;
+        self.settings.set_study_disk(scratch.as_deref().and_then(StudyDisk::of_folder));
+        Ok(scratch)
     }
 
     /// A layout is one only where addresses are not drawn anew by every process.
@@ -236,6 +244,10 @@ impl<'a> SlotExecutor<'a> {
     pub(crate) fn prepare_slot(&mut self, index: u32, slot: &Slot, case: &Case) -> Result<(), ConductError> {
         // Under the settings of the iteration that it comes after.
         self.end_iteration();
+        // Where workloads run on other machines, their iterations end unseen here.
+        let ended = self.last_slot.filter(|_| !self.role.runs_workloads());
+        self.report_overwritten(ended, None)?;
+        self.last_slot = Some(index);
         for what in self.apply_settings(case)? {
             self.stream.send(what)?;
         }
@@ -253,9 +265,35 @@ impl<'a> SlotExecutor<'a> {
             Err(error) => return Err(error),
         };
         for planned in self.manifest.plan.case_settings(case, self.role.side()) {
-            if let Setting::DropCaches(which) = &planned.setting {
-                perflab_settings::drop_caches(&self.host.root, *which)?;
+            match &planned.setting {
+                Setting::DropCaches(which) => perflab_settings::drop_caches(&self.host.root, *which)?,
+                Setting::Preset(level) if level.trigger => {
+                    let done = perflab_settings::run_trigger(level, &self.host.root);
+                    done.map_err(|error| level_error(planned, error))?;
+                }
+                _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// Reports settings that are not what they were set to: at the end of a slot's iteration, or before one.
+    fn report_overwritten(&mut self, slot: Option<u32>, case: Option<&Case>) -> Result<(), ConductError> {
+        for found in self.settings.find_overwritten() {
+            let OverwrittenSetting { setting, path, set, found } = found;
+            let file = path.display().to_string();
+            if self.reported_overwriting.insert(setting.clone()) {
+                let during =
+                    case.map_or(String::new(), |case| format!(", in an iteration of {}", case.label()));
+                self.stream.send_warning(
+                    format!(
+                        "somebody else changed {setting}{during}: {file} held `{set}` and holds `{found}`"
+                    ),
+                    "it is set again before each iteration; find who does it, such as a daemon that tunes: \
+                     `perflab show` counts the iterations",
+                )?;
+            }
+            self.stream.send(RunEventKind::SettingOverwritten { slot, setting, file, set, found })?;
         }
         Ok(())
     }
@@ -339,19 +377,36 @@ impl<'a> SlotExecutor<'a> {
 
     /// Brings the settings to the case's levels; gives the events to send.
     pub(crate) fn apply_settings(&mut self, case: &Case) -> Result<Vec<RunEventKind>, ConductError> {
+        let is_later = self.manifest.plan.has_varying_disk();
+        self.apply_chosen_settings(case, |setting| !(is_later && is_of_disk(setting)))
+    }
+
+    fn apply_chosen_settings(
+        &mut self,
+        case: &Case,
+        is_chosen: impl Fn(&Setting) -> bool,
+    ) -> Result<Vec<RunEventKind>, ConductError> {
+        let mut events = self.write_settings(case, &is_chosen)?;
+        // One may have changed what another had set: with an I/O scheduler comes a depth of the queue.
+        if !self.settings.find_overwritten().is_empty() {
+            events.extend(self.write_settings(case, &is_chosen)?);
+        }
+        Ok(events)
+    }
+
+    fn write_settings(
+        &mut self,
+        case: &Case,
+        is_chosen: &impl Fn(&Setting) -> bool,
+    ) -> Result<Vec<RunEventKind>, ConductError> {
         let mut events = Vec::new();
         let manifest = self.manifest;
-        for planned in manifest.plan.case_settings(case, self.role.side()) {
-            let (factor, level) = (&planned.factor, &planned.level);
+        let wanted = manifest.plan.case_settings(case, self.role.side());
+        for planned in wanted.filter(|planned| is_chosen(&planned.setting)) {
             let setting = locate_setting(&planned.setting, &self.host.root);
             let changes = self.settings.apply(std::slice::from_ref(&setting));
-            let changes = changes.map_err(|error| ConductError::Level {
-                factor: factor.clone(),
-                level: level.clone(),
-                source: Box::new(error),
-            })?;
-            for change in changes {
-                events.extend(self.rounding_warning(factor, level, &change));
+            for change in changes.map_err(|error| level_error(planned, error))? {
+                events.extend(self.rounding_warning(planned, &change));
                 let SettingChange { setting, from, to, asked } = change;
                 events.push(RunEventKind::SettingApplied { setting, from, to, asked });
             }
@@ -360,18 +415,10 @@ impl<'a> SlotExecutor<'a> {
     }
 
     /// Reported once for each level: what is compared is not what the study says.
-    fn rounding_warning(
-        &mut self,
-        factor: &str,
-        level: &str,
-        change: &SettingChange,
-    ) -> Option<RunEventKind> {
-        let asked = change.asked.as_ref()?;
-        self.reported_roundings.insert((factor.into(), level.into())).then(|| RunEventKind::Warning {
-            message: format!(
-                "factor `{factor}`, level `{level}`: the kernel made `{}` of `{asked}` in {}",
-                change.to, change.setting
-            ),
+    fn rounding_warning(&mut self, planned: &PlannedSetting, change: &SettingChange) -> Option<RunEventKind> {
+        let (asked, owner) = (change.asked.as_ref()?, planned.describe_owner());
+        self.reported_roundings.insert(owner.clone()).then(|| RunEventKind::Warning {
+            message: format!("{owner}: the kernel made `{}` of `{asked}` in {}", change.to, change.setting),
             advice: "give the value that is in force, or take it as another level's name".into(),
         })
     }
@@ -409,9 +456,14 @@ impl<'a> SlotExecutor<'a> {
     ) -> Result<bool, ConductError> {
         let mark = self.settings.journal().next_number();
         self.scratch = self.make_fresh_disk(case)?;
-        let ready = self.make_ready(index, slot, case);
-        let good = ready.and_then(|ready| run_iteration(self, (index, slot, ready), case, begin));
-        self.settings.journal().undo_since(mark)?;
+        self.settings.set_study_disk(self.scratch.as_deref().and_then(StudyDisk::of_folder));
+        let good = self
+            .apply_chosen_settings(case, is_of_disk)
+            .and_then(|events| events.into_iter().try_for_each(|event| self.stream.send(event)))
+            .and_then(|()| self.make_ready(index, slot, case))
+            .and_then(|ready| run_iteration(self, (index, slot, ready), case, begin));
+        self.settings.undo_since(mark)?;
+        self.settings.set_study_disk(None);
         good
     }
 
@@ -630,7 +682,8 @@ impl<'a> SlotExecutor<'a> {
     /// Undoes everything; gives what is not back. Done even if the event consumer is gone, which is an error.
     pub(crate) fn undo_all(mut self) -> Result<UndoneRun, ConductError> {
         self.end_iteration();
-        let reported = self.report_kernel_log(None);
+        let ended = self.last_slot.filter(|_| !self.role.runs_workloads());
+        let reported = self.report_overwritten(ended, None).and_then(|()| self.report_kernel_log(None));
         let (undone, failed) = self.settings.undo_all();
         reported?;
         let is_cleanup = |error: &SettingError| matches!(error, SettingError::CleanUp { .. });
@@ -688,6 +741,15 @@ impl SlotExecutor<'_> {
     }
 }
 
+/// Whether a setting is of the study's own disk.
+fn is_of_disk(setting: &Setting) -> bool {
+    matches!(setting, Setting::Preset(level) if level.of_disk)
+}
+
+fn level_error(planned: &PlannedSetting, error: SettingError) -> ConductError {
+    ConductError::Level { owner: planned.describe_owner(), source: Box::new(error) }
+}
+
 /// What a run ended with, given what is not back after it.
 pub(crate) fn with_undo_failures<T>(
     outcome: Result<T, ConductError>,
@@ -711,12 +773,13 @@ struct WatchedExecution {
 
 /// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
 pub(crate) fn run_iteration(
-    executor: &SlotExecutor<'_>,
+    executor: &mut SlotExecutor<'_>,
     (index, slot, ready): (u32, &Slot, ReadyIteration),
     case: &Case,
     begin: &dyn Fn() -> Option<RealtimeGuard>,
 ) -> Result<bool, ConductError> {
-    let Some(definition) = executor.host.catalogue.get(&case.uses) else { return Ok(false) };
+    let host = executor.host;
+    let Some(definition) = host.catalogue.get(&case.uses) else { return Ok(false) };
     // What the kernel printed while things were made ready is not the iteration's.
     executor.report_kernel_log(None)?;
     executor.stream.send(RunEventKind::IterationBegan { slot: index })?;
@@ -727,6 +790,7 @@ pub(crate) fn run_iteration(
             let _ = remove_tree(&folder);
         }
         let outcome = Outcome::Failed { reason };
+        executor.report_overwritten(Some(index), Some(case))?;
         executor.report_kernel_log(Some((index, case)))?;
         executor.stream.send(RunEventKind::IterationEnded {
             slot: index,
@@ -757,6 +821,7 @@ pub(crate) fn run_iteration(
     };
     let good = outcome == Outcome::Ok;
     // An iteration has nothing to say once it has ended.
+    executor.report_overwritten(Some(index), Some(case))?;
     executor.report_kernel_log(Some((index, case)))?;
     executor.stream.send(RunEventKind::IterationEnded { slot: index, outcome, start, end })?;
     Ok(good)

@@ -605,7 +605,7 @@ s.toml:5:9: `target.guest`: needs `kernel`; add `kernel = "debian-cloud"` (`perf
         let set = |one: &PlannedSetting| match &one.setting {
             Setting::File { path, value, .. } => format!("{} {}={value}", one.factor, path.display()),
             Setting::DropCaches(which) => format!("{} {which}", one.factor),
-            Setting::Commands { .. } => panic!("{one:?}"),
+            Setting::Commands { .. } | Setting::Preset(_) => panic!("{one:?}"),
         };
         let all: Vec<String> = plan.settings.iter().map(set).collect();
         assert_eq!(

@@ -7,6 +7,7 @@ use perflab_disk::scratch_disk;
 use perflab_model::study::{FactorKind, LostTargetPolicy};
 use perflab_model::{Manifest, PlannedPlacement, Refusal, RunEventKind, Setting, describe_error_chain};
 use perflab_observe::{CpuTopology, KernelConfig, Root, collect_facts};
+use perflab_settings::{SettingSite, find_preset_refusal};
 use perflab_workload::{Catalogue, WorkloadDefinition, WorkloadError, install};
 use rustix::fs::{Access, access};
 
@@ -203,6 +204,9 @@ pub(crate) fn refusal_of_value(error: &dyn std::fmt::Display) -> Refusal {
 }
 
 fn check_setting(setting: &Setting, host: &LocalMachine) -> Option<Refusal> {
+    if let Setting::Preset(level) = setting {
+        return find_preset_refusal(level, SettingSite { root: &host.root, disk: None });
+    }
     let (name, path) = setting.needed_file()?;
     let path = host.root.path(&path.to_string_lossy());
     if !path.exists() {

@@ -104,7 +104,9 @@ impl ReportValidator<'_> {
                 text: remove_control_characters(&text),
             }),
             RunEventKind::Gap(_) if !session.may_report_gap() => ValidatedReport::Drop,
-            RunEventKind::SettingApplied { .. } | RunEventKind::SettingUndone { .. }
+            RunEventKind::SettingApplied { .. }
+            | RunEventKind::SettingUndone { .. }
+            | RunEventKind::SettingOverwritten { .. }
                 if !session.may_report_change() =>
             {
                 ValidatedReport::Drop
@@ -130,6 +132,22 @@ impl ReportValidator<'_> {
                 setting: remove_control_characters(&setting),
                 to: remove_control_characters(&to),
             }),
+            RunEventKind::SettingOverwritten { slot, setting, file, set, found } => {
+                let cleaned = RunEventKind::SettingOverwritten {
+                    slot,
+                    setting: clean_label(&setting),
+                    file: remove_control_characters(&file),
+                    set: remove_control_characters(&set),
+                    found: remove_control_characters(&found),
+                };
+                match slot {
+                    Some(slot) => {
+                        self.expect_open_slot(slot)?;
+                        hold(cleaned)
+                    }
+                    None => pass(cleaned),
+                }
+            }
             RunEventKind::Warning { .. } if !session.may_warn() => ValidatedReport::Drop,
             RunEventKind::Warning { message, advice } => {
                 let message = format!("{}: {}", session.name, clean_sentence(&message));

@@ -344,6 +344,8 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
         workload: metadata.results.workloads().map(used).collect(),
         beside: IndexMap::new(),
         hooks: HooksSpec::default(),
+        settings: Default::default(),
+        preset: Default::default(),
         factor: IndexMap::new(),
         monitors: logs.map(monitor).collect(),
         facts: None,

@@ -142,6 +142,19 @@ pub enum RunEventKind {
         /// what it is again
         to: String,
     },
+    /// A setting is not what it was set to: somebody else changed it.
+    SettingOverwritten {
+        /// index into the plan's slots: the iteration that ended so; none where it was found before one began
+        slot: Option<u32>,
+        /// `sysctl vm.swappiness`, `governor`
+        setting: String,
+        /// the file
+        file: String,
+        /// what it held when it was set
+        set: String,
+        /// what it holds
+        found: String,
+    },
     /// An iteration begins.
     IterationBegan {
         /// index into the plan's slots

@@ -286,12 +286,8 @@ declare_facts! {
         one CPU_IDLE_DRIVER = "cpu.idle_driver";
         /// CPUs that the scheduler leaves alone.
         one CPU_ISOLATED = "cpu.isolated";
-        /// Frequency governor.
-        one CPU_GOVERNOR = "cpu.governor", good(
-            GoodValues::OneOf(&["performance"]),
-            "performance",
-            "the clock follows the load, so the first iterations are slower"
-        );
+        /// Frequency governor; whether it is good to measure on, its preset in `settings/` says.
+        one CPU_GOVERNOR = "cpu.governor";
         /// Driver of frequencies.
         one CPU_DRIVER = "cpu.driver";
         /// What the processor prefers, speed or saving energy.

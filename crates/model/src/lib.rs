@@ -12,6 +12,7 @@
 //! | [`named`] | choices by name, for the command line and its help |
 //! | [`scalar`], [`quantity`] | one value of a study; times, sizes, counts and ratios, parsed and printed |
 //! | [`plan`], `setting` | cases and slots: everything that will be done, in order, and what is set for it |
+//! | `setting_preset` | settings with a name of their own: their files, levels, tolerance and needs |
 //! | `layout` | where a program happens to lie, as far as a study varies it |
 //! | [`event`] | the one stream that a run is |
 //! | [`metric`] | metric, unit, direction, and one sample |
@@ -57,6 +58,7 @@ mod run_data;
 pub mod scalar;
 pub mod series;
 mod setting;
+mod setting_preset;
 mod shared_str;
 mod stack;
 mod stop_request;
@@ -83,13 +85,18 @@ pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos, Ratio};
 pub use refusal::Refusal;
 pub use run::{
-    ClockOffset, FORMAT_VERSION, GuestStops, IterationRecord, Manifest, Outcome, Overhead, RunRecord,
-    RunStatus, TargetRecord, TargetVariantRecord,
+    ClockOffset, FORMAT_VERSION, GuestStops, IterationRecord, Manifest, Outcome, Overhead,
+    OverwrittenSettingRecord, RunRecord, RunStatus, TargetRecord, TargetVariantRecord,
+    describe_overwritten_settings,
 };
 pub use run_data::{RunData, RunDataError};
 pub use scalar::Scalar;
 pub use series::SeriesSchema;
 pub use setting::{PlannedSetting, Setting};
+pub use setting_preset::{
+    PresetFile, PresetLevel, PresetLevelError, PresetName, PresetNeeds, PresetPart, PresetValue, QuietLevel,
+    SettingMechanism, SettingPreset, ValueTolerance,
+};
 pub use shared_str::SharedStr;
 pub use stack::{
     CommId, FrameId, FrameKind, NodeId, StackFrame, StackNode, StackSample, strip_compiler_suffixes,

@@ -152,7 +152,7 @@ fn parse_number_set(text: &str) -> Result<Vec<u32>, String> {
 }
 
 /// `0-3,8` as the kernel writes lists of CPUs and nodes; the numbers in the order in which they stand there.
-pub(crate) fn parse_number_list(text: &str) -> Result<Vec<u32>, String> {
+pub fn parse_number_list(text: &str) -> Result<Vec<u32>, String> {
     let refuse = || format!("`{text}` is no list of numbers such as 0-3,8");
     let number = |digits: &str| digits.parse::<u32>().ok().filter(|number| *number <= HIGHEST_NUMBER);
     let mut numbers = Vec::new();

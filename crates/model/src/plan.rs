@@ -232,16 +232,17 @@ impl RunPlan {
         self.cases.get(index as usize)
     }
 
-    /// What is set for a case, in its order of factors; with a `side`, only what is set there.
+    /// What is set for a case: what all cases have, then its levels, in its order of factors; with a `side`, only what is set there.
     pub fn case_settings<'a>(
         &'a self,
         case: &'a Case,
         side: Option<FactorSide>,
     ) -> impl Iterator<Item = &'a PlannedSetting> {
         let find = |(factor, level): (&String, &String)| {
-            self.settings.iter().find(|one| one.factor == *factor && one.level == *level)
+            self.settings.iter().find(|one| !one.fixed && one.factor == *factor && one.level == *level)
         };
-        case.levels.iter().filter_map(find).filter(move |one| one.is_set_on(side))
+        let fixed = self.settings.iter().filter(|one| one.fixed);
+        fixed.chain(case.levels.iter().filter_map(find)).filter(move |one| one.is_set_on(side))
     }
 
     /// The disk that a case is run on, if it needs one.

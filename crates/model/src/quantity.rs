@@ -149,6 +149,20 @@ impl<'a> WrittenQuantity<'a> {
     }
 }
 
+const FREQUENCY: UnitFamily = UnitFamily {
+    units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
+    likely: &["GHz", "MHz"],
+    wanted: "a frequency such as 2.4GHz",
+};
+
+/// Reads `2.4GHz`, `800MHz`, in hertz; a bare number is refused.
+///
+/// # Errors
+/// For whatever else.
+pub fn parse_hertz(text: &str) -> Result<u64, QuantityError> {
+    parse_amount(text, &FREQUENCY)
+}
+
 fn parse_amount(text: &str, family: &UnitFamily) -> Result<u64, QuantityError> {
     let text = text.trim();
     let unreadable = || QuantityError::Unreadable { text: text.into(), wanted: family.wanted };
@@ -204,6 +218,15 @@ impl Nanos {
 }
 
 impl Bytes {
+    /// As a study would write it, and exactly: `64MiB`, `1500B`.
+    #[must_use]
+    pub fn to_study_text(self) -> String {
+        exact_text(
+            self.0,
+            &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)],
+        )
+    }
+
     /// Reads `64MiB`, `4K`: decimal units are powers of 1000, `K M G T` of 1024; a bare number is refused.
     ///
     /// # Errors

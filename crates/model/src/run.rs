@@ -292,6 +292,46 @@ pub struct RunWarning {
     pub advice: String,
 }
 
+/// A setting that somebody else changed while a run had set it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverwrittenSettingRecord {
+    /// Which target: index into the manifest's targets. Missing for the machine that records.
+    pub target: Option<u32>,
+    /// Index into the plan's slots: the iteration that ended so; none where it was found before one began.
+    pub slot: Option<u32>,
+    /// What it is called: `sysctl vm.swappiness`, `governor`.
+    pub setting: String,
+    /// Its file.
+    pub file: String,
+    /// What it held when it was set.
+    pub set: String,
+    /// What it was found to hold.
+    pub found: String,
+}
+
+/// Settings that somebody else changed, each with in how many iterations and what from and to: one text a setting.
+pub fn describe_overwritten_settings(found: &[OverwrittenSettingRecord]) -> Vec<String> {
+    let mut settings: Vec<&str> = Vec::new();
+    for one in found {
+        if !settings.contains(&one.setting.as_str()) {
+            settings.push(&one.setting);
+        }
+    }
+    let describe = |setting: &str| {
+        let own: Vec<&OverwrittenSettingRecord> = found.iter().filter(|one| one.setting == setting).collect();
+        let mut slots: Vec<Option<u32>> = own.iter().map(|one| one.slot).filter(Option::is_some).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        let first = own.first().map_or_else(String::new, |one| format!("`{}` -> `{}`", one.set, one.found));
+        match slots.len() {
+            0 => format!("{setting}: between iterations, {first}"),
+            1 => format!("{setting}: in 1 iteration, {first}"),
+            count => format!("{setting}: in {count} iterations, at first {first}"),
+        }
+    };
+    settings.into_iter().map(describe).collect()
+}
+
 /// One run, read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
@@ -307,4 +347,6 @@ pub struct RunRecord {
     pub warnings: Vec<RunWarning>,
     /// With targets: to what bound each one's clock was known, at each release.
     pub clock_bounds: Vec<Nanos>,
+    /// Settings that somebody else changed meanwhile.
+    pub overwritten: Vec<OverwrittenSettingRecord>,
 }

@@ -1,13 +1,14 @@
-//! What a level of a factor sets on a machine: worked out once, when a study is planned.
+//! What a level of a factor, or a line of `[settings]`, sets on a machine: worked out once, when a study is planned.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::setting_preset::PresetLevel;
 use crate::study::factor_side::FactorSide;
 
 /// One setting at the level that a case wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Setting {
     /// A file of /proc or /sys and its requested content. What it held is read before, and written back.
@@ -32,6 +33,8 @@ pub enum Setting {
     },
     /// Caches to drop before each iteration: 1, 2 or 3. Nothing to undo.
     DropCaches(u8),
+    /// A preset at one level: the files of all CPUs, of the study's own disk, or what has a mechanism of its own.
+    Preset(Box<PresetLevel>),
 }
 
 impl Setting {
@@ -41,6 +44,7 @@ impl Setting {
             Setting::File { name, .. } => name,
             Setting::Commands { factor, .. } => factor,
             Setting::DropCaches(_) => "drop_caches",
+            Setting::Preset(preset) => &preset.name,
         }
     }
 
@@ -49,7 +53,7 @@ impl Setting {
         match self {
             Setting::File { name, path, .. } => Some((name, path)),
             Setting::DropCaches(_) => Some(("dropping caches", Path::new("/proc/sys/vm/drop_caches"))),
-            Setting::Commands { .. } => None,
+            Setting::Commands { .. } | Setting::Preset(_) => None,
         }
     }
 
@@ -62,17 +66,21 @@ impl Setting {
                 Some(format!("{} (undo: {})", apply.join(" "), undo.join(" ")))
             }
             Setting::DropCaches(which) => Some(format!("drop caches {which}")),
+            Setting::Preset(preset) => Some(format!("{}={}", preset.name, preset.level)),
         }
     }
 }
 
 /// A setting, and whose level it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedSetting {
-    /// The factor's name.
+    /// The factor's name; of a setting that all cases have, its name.
     pub factor: String,
     /// The level's name.
     pub level: String,
+    /// Whether all cases have it: it stands under `[settings]`, not in a factor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fixed: bool,
     /// The side that it is set on; absent in a study without targets. The value of a target's setting is the study's
     /// expression: each target works it out by its own facts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +90,16 @@ pub struct PlannedSetting {
 }
 
 impl PlannedSetting {
+    /// Whose setting it is, for people.
+    pub fn describe_owner(&self) -> String {
+        let PlannedSetting { factor, level, .. } = self;
+        if self.fixed {
+            format!("settings.{factor} = {level}")
+        } else {
+            format!("factor `{factor}`, level `{level}`")
+        }
+    }
+
     /// Whether it is set on this side; everything is where there are no sides.
     pub fn is_set_on(&self, side: Option<FactorSide>) -> bool {
         side.is_none_or(|side| self.on.unwrap_or(FactorSide::Host) == side)

@@ -21,7 +21,9 @@ use crate::keep::runs::{LabelArgs, ListArgs, PruneArgs, RmArgs};
 use crate::laboratory::kernel::KernelArgs;
 use crate::laboratory::machine::{CheckArgs, MonitorArgs, UndoArgs};
 use crate::laboratory::noise::{NoiseArgs, SampleSizeArgs};
+use crate::laboratory::setting::SettingArgs;
 use crate::laboratory::study::StudyArgs;
+use crate::laboratory::tune::TuneArgs;
 use crate::laboratory::vm::{LaunchArgs, TerminalArgs, VmArgs};
 use crate::laboratory::workload::WorkloadArgs;
 use crate::measure::bench::BenchArgs;
@@ -69,9 +71,11 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<StudyArgs>("study", Laboratory),
     VerbEntry::new::<WorkloadArgs>("workload", Laboratory),
     VerbEntry::new::<MonitorArgs>("monitor", Laboratory),
+    VerbEntry::new::<SettingArgs>("setting", Laboratory),
     VerbEntry::new::<KernelArgs>("kernel", Laboratory),
     VerbEntry::new::<VmArgs>("vm", Laboratory),
     VerbEntry::new::<CheckArgs>("check", Laboratory),
+    VerbEntry::new::<TuneArgs>("tune", Laboratory),
     VerbEntry::new::<NoiseArgs>("noise", Laboratory),
     VerbEntry::new::<SampleSizeArgs>("plan", Laboratory),
     VerbEntry::new::<UndoArgs>("undo", Laboratory),
@@ -106,7 +110,10 @@ run was stopped, 5 a regression was found (--fail-if, guard), 6 settings are not
 /// Global options that mean nothing to some verbs, whose help leaves them out; they are accepted everywhere. A verb stands
 /// for those below it.
 const MEANINGLESS: &[(&str, &[&str])] = &[
-    ("archive", &["study", "workload", "monitor", "vm", "kernel", "prefetch", "check", "undo"]),
+    (
+        "archive",
+        &["study", "workload", "monitor", "setting", "vm", "kernel", "prefetch", "check", "tune", "undo"],
+    ),
     (
         "workloads",
         &[
@@ -126,10 +133,12 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "import",
             "index",
             "monitor",
+            "setting",
             "vm",
             "kernel",
             "prefetch",
             "check",
+            "tune",
             "undo",
             "slab",
             "trace",

@@ -3,7 +3,9 @@
 use perflab_model::fact_table;
 use perflab_model::quantity::{format_quantity, format_share};
 use perflab_model::untrusted_text::escape_controls_in_line;
-use perflab_model::{Case, GuestStops, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus};
+use perflab_model::{
+    Case, GuestStops, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus, describe_overwritten_settings,
+};
 
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer::run_display_name;
@@ -44,6 +46,12 @@ fn run_card(run: &dyn RunData) -> Result<SectionBlock, SectionError> {
         headline: format_sentence(&warning.message),
         advice: format_sentence(&warning.advice),
         details: Vec::new(),
+    }));
+    let overwritten = describe_overwritten_settings(&record.overwritten);
+    blocks.extend((!overwritten.is_empty()).then(|| SectionBlock::Diagnostic {
+        headline: "Somebody else changed settings during the run.".into(),
+        advice: "Some iterations ran under another setting than their case says.".into(),
+        details: overwritten,
     }));
     let console = run.target_output()?.as_deref().map(last_output_lines).filter(|text| !text.is_empty());
     blocks.extend(console.map(|text| SectionBlock::Fold {

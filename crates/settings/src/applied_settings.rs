@@ -1,18 +1,27 @@
 //! What is in force for a slot, and the way from one case's settings to the next one's.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
-use perflab_model::Setting;
+use perflab_model::{PresetLevel, Refusal, Setting, SettingMechanism, ValueTolerance};
+use perflab_observe::Root;
 
 use crate::child_command::run_level_command;
 use crate::error::SettingError;
-use crate::setting::{FileIdentity, SettingContent, counterpart_file, dependent_files, is_same_value};
+use crate::preset_files::{SettingSite, plan_file_writes};
+use crate::setting::{
+    FileIdentity, SettingContent, counterpart_file, dependent_files, is_same_value, write_value,
+};
+use crate::setting_file::FileWrite;
+use crate::study_disk::StudyDisk;
+use crate::study_settings::written_paths;
+use crate::swap_areas;
+use crate::swap_level::{self, SwapInForce};
 use crate::undo_entry::UndoEntry;
 use crate::undo_journal::UndoJournal;
+use crate::wakeup_latency::{self, LatencyRequest};
 
 /// A setting that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +36,33 @@ pub struct SettingChange {
     pub asked: Option<String>,
 }
 
+/// A setting that is not what it was set to: somebody else has changed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverwrittenSetting {
+    /// Which: the file's name in events, or the preset's.
+    pub setting: String,
+    /// The file.
+    pub path: PathBuf,
+    /// What it held when it was set, as it was read back.
+    pub set: String,
+    /// What it holds now, or why that cannot be read.
+    pub found: String,
+}
+
 /// The settings in force. Only differences are applied, each written to the undo journal first, and each is read back.
 #[derive(Debug)]
 pub struct AppliedSettings {
     journal: UndoJournal,
+    /// Where presets find their files.
+    root: Root,
+    /// The study's own disk, while it is there.
+    disk: Option<StudyDisk>,
+    /// What was read back of every file that is to hold something, by the same names.
+    watched: IndexMap<String, WatchedValue>,
+    /// What is swapped to, where that was set.
+    swap: SwapInForce,
+    /// Requests that are in force while they are held.
+    requests: IndexMap<String, HeldRequest>,
     /// By name: what is in force, and the undo entry that puts it back.
     in_force: IndexMap<String, SettingInForce>,
     /// Files that were changed: looked at once more when all is undone.
@@ -48,6 +80,22 @@ struct OriginalValue {
     entry: u32,
 }
 
+/// What a file held when it was set.
+#[derive(Debug)]
+struct WatchedValue {
+    setting: String,
+    path: PathBuf,
+    value: String,
+}
+
+#[derive(Debug)]
+struct HeldRequest {
+    level: String,
+    /// What was read back, in microseconds.
+    value: Option<i32>,
+    request: Option<LatencyRequest>,
+}
+
 #[derive(Debug)]
 struct SettingInForce {
     /// What was asked for.
@@ -58,7 +106,62 @@ struct SettingInForce {
 impl AppliedSettings {
     /// No setting is changed yet.
     pub fn new(journal: UndoJournal) -> Self {
-        AppliedSettings { journal, in_force: IndexMap::new(), originals: Vec::new(), stop: None }
+        AppliedSettings {
+            journal,
+            root: Root::host(),
+            disk: None,
+            watched: IndexMap::new(),
+            swap: SwapInForce::default(),
+            requests: IndexMap::new(),
+            in_force: IndexMap::new(),
+            originals: Vec::new(),
+            stop: None,
+        }
+    }
+
+    /// Has presets find their files below `root`.
+    pub fn with_root(self, root: Root) -> Self {
+        AppliedSettings { root, ..self }
+    }
+
+    /// Says which disk is the study's own from now on.
+    pub fn set_study_disk(&mut self, disk: Option<StudyDisk>) {
+        self.disk = disk;
+    }
+
+    /// What an earlier process has set and left in force, with its journal.
+    pub fn resume(journal: UndoJournal) -> Self {
+        let original = |(entry, undo): (u32, &UndoEntry)| match undo {
+            UndoEntry::Write { path, value } => Some(OriginalValue {
+                identity: FileIdentity::of_path(path),
+                path: path.clone(),
+                value: value.clone(),
+                entry,
+            }),
+            _ => None,
+        };
+        let originals = journal.pending().filter_map(original).collect();
+        AppliedSettings { originals, ..AppliedSettings::new(journal) }
+    }
+
+    /// Leaves everything as it is, for a later process; a journal without entries goes.
+    ///
+    /// # Errors
+    /// The journal cannot be removed.
+    pub fn keep(self) -> Result<(), SettingError> {
+        if self.journal.pending().next().is_none() { self.journal.close() } else { Ok(()) }
+    }
+
+    /// Files of settings that a run has set that goes on.
+    pub fn find_held_by_runs(&self, settings: &[Setting]) -> Vec<PathBuf> {
+        let paths = settings.iter().flat_map(|setting| written_paths(setting, &self.root));
+        paths.filter(|path| self.journal.is_held_by_a_run(path)).collect()
+    }
+
+    /// Files that are to be put back and that a run has set that goes on.
+    pub fn find_pending_held_by_runs(&self) -> Vec<PathBuf> {
+        let paths = self.journal.pending().filter_map(|(_, undo)| undo.setting_path());
+        paths.filter(|path| self.journal.is_held_by_a_run(path)).map(Path::to_owned).collect()
     }
 
     /// Has a level's command that brings it into force ended by `stop`.
@@ -72,54 +175,221 @@ impl AppliedSettings {
     }
 
     /// Brings the settings to what `settings` want; returns what changed.
-    pub fn apply(&mut self, knobs: &[Setting]) -> Result<Vec<SettingChange>, SettingError> {
+    pub fn apply(&mut self, settings: &[Setting]) -> Result<Vec<SettingChange>, SettingError> {
         let mut changes = Vec::new();
-        for knob in knobs {
-            match knob {
-                Setting::File { name, path, value } => changes.extend(self.write_setting(name, path, value)?),
+        for setting in settings {
+            match setting {
+                Setting::File { name, path, value } => {
+                    let write = FileWrite {
+                        path: path.clone(),
+                        value: value.clone(),
+                        tolerance: ValueTolerance::Rounded,
+                    };
+                    let change = self.write_file(name, name, &write)?;
+                    changes.extend(change.map(|(from, to)| change_of(name, value, from, to)));
+                }
                 Setting::Commands { factor, level, apply, undo } => {
                     changes.extend(self.run_level(factor, level, apply, undo)?);
                 }
+                Setting::Preset(level) if level.trigger => {}
+                Setting::Preset(level) => changes.extend(self.apply_preset(level)?),
                 Setting::DropCaches(_) => {}
             }
         }
         Ok(changes)
     }
 
-    fn write_setting(
-        &mut self,
-        name: &str,
-        path: &Path,
-        value: &str,
-    ) -> Result<Option<SettingChange>, SettingError> {
-        if self.in_force.get(name).is_some_and(|held| is_same_value(&held.value, value)) {
+    /// Brings a preset to a level: all its files, in whichever order the kernel takes them.
+    fn apply_preset(&mut self, level: &PresetLevel) -> Result<Option<SettingChange>, SettingError> {
+        if level.mechanism == Some(SettingMechanism::WakeupLatency) {
+            return self.hold_request(level);
+        }
+        if level.mechanism == Some(SettingMechanism::Swap) {
+            return self.apply_swap(level);
+        }
+        let site = SettingSite { root: &self.root, disk: self.disk.as_ref() };
+        let writes = plan_file_writes(level, site)?;
+        self.forget_other_files(&level.name, &writes);
+        let mut done: Vec<(String, String, &FileWrite)> = Vec::new();
+        let mut left: Vec<&FileWrite> = writes.iter().collect();
+        // Of a lower and an upper limit one has to be moved first: which, depends on where they are.
+        while !left.is_empty() {
+            let mut refused: Vec<(&FileWrite, SettingError)> = Vec::new();
+            let before = left.len();
+            for write in left {
+                match self.write_file(&write.path.display().to_string(), &level.name, write) {
+                    Ok(change) => done.extend(change.map(|(from, to)| (from, to, write))),
+                    Err(error) => refused.push((write, error)),
+                }
+            }
+            if refused.len() == before {
+                let is_some = refused.iter().all(|(write, _)| write.tolerance == ValueTolerance::Some);
+                match refused.into_iter().next() {
+                    // Some of the files are enough, but one has to take it.
+                    Some((_, error)) if !is_some || before == writes.len() => return Err(error),
+                    _ => break,
+                }
+            }
+            left = refused.into_iter().map(|(write, _)| write).collect();
+        }
+        Ok(merge_changes(&level.name, &done))
+    }
+
+    /// Another level may have written to other files (a size, and not a share), which this one may change.
+    fn forget_other_files(&mut self, setting: &str, writes: &[FileWrite]) {
+        let is_other = |watched: &WatchedValue| {
+            watched.setting == setting && !writes.iter().any(|write| write.path == watched.path)
+        };
+        let others = self.watched.iter().filter(|(_, watched)| is_other(watched));
+        let others: Vec<String> = others.map(|(key, _)| key.clone()).collect();
+        for key in others {
+            self.watched.shift_remove(&key);
+            if let Some(held) = self.in_force.get_mut(&key) {
+                held.value.clear();
+            }
+        }
+    }
+
+    fn apply_swap(&mut self, level: &PresetLevel) -> Result<Option<SettingChange>, SettingError> {
+        let is_untouched = self.swap.level.is_empty() && level.level == swap_level::UNCHANGED;
+        if self.swap.level == level.level || is_untouched {
             return Ok(None);
         }
-        if !self.in_force.contains_key(name) {
-            self.promise_restore(name, path, value)?;
+        if !self.root.is_host() {
+            let what = format!("{}: only this machine's swap can be set", level.name);
+            return Err(SettingError::Refused(Refusal { what, hint: "leave it out".into() }));
+        }
+        let from = swap_areas::describe_areas(&swap_areas::read_areas(&self.root));
+        swap_level::apply(&level.level, &mut self.swap, &mut self.journal, &self.root)?;
+        let (setting, to) = (level.name.clone(), self.swap.listed.clone());
+        Ok((from != to).then_some(SettingChange { setting, from, to, asked: None }))
+    }
+
+    fn hold_request(&mut self, level: &PresetLevel) -> Result<Option<SettingChange>, SettingError> {
+        let held = self.requests.get(&level.name).map(|held| held.level.clone());
+        let from = held.unwrap_or_else(|| wakeup_latency::ANY.into());
+        if from == level.level {
+            return Ok(None);
+        }
+        let request = LatencyRequest::open(&level.level, &self.root)?;
+        // After the new one is there: in between nobody waits longer than by either.
+        self.requests.shift_remove(&level.name);
+        let now = request.as_ref().map(LatencyRequest::in_force).transpose()?;
+        let to = now.map_or_else(|| wakeup_latency::ANY.into(), wakeup_latency::level_of_micros);
+        let held = HeldRequest { level: level.level.clone(), value: now, request };
+        self.requests.insert(level.name.clone(), held);
+        let asked = (to != level.level).then(|| level.level.clone());
+        Ok(Some(SettingChange { setting: level.name.clone(), from, to, asked }))
+    }
+
+    /// Brings one file to a value, if it is not there yet; gives what it held and what it holds. `key` names the file among all
+    /// settings, `setting` is what it is called in events.
+    fn write_file(
+        &mut self,
+        key: &str,
+        setting: &str,
+        write: &FileWrite,
+    ) -> Result<Option<(String, String)>, SettingError> {
+        let FileWrite { path, value, tolerance } = write;
+        if self.in_force.get(key).is_some_and(|held| is_same_value(&held.value, value)) {
+            return Ok(None);
+        }
+        if !self.in_force.contains_key(key) {
+            self.promise_restore(key, path, value)?;
         }
         let from = SettingContent::read(path)?.value;
         if is_same_value(&from, value) {
-            self.note_value(name, value);
+            self.note_value(key, setting, path, value, from);
             return Ok(None);
         }
-        match write_and_read_back(path, &from, value) {
+        match write_and_read_back(path, &from, value, *tolerance) {
             Ok(to) => {
-                self.note_value(name, value);
-                let asked = (!is_same_value(&to, value)).then(|| value.to_owned());
-                Ok(Some(SettingChange { setting: name.into(), from, to, asked }))
+                self.note_value(key, setting, path, value, to.clone());
+                Ok(Some((from, to)))
             }
             Err(error) => {
-                self.withdraw_if_original(name, path);
+                self.withdraw_if_original(key, path);
                 Err(error)
             }
         }
     }
 
-    fn note_value(&mut self, name: &str, value: &str) {
-        if let Some(held) = self.in_force.get_mut(name) {
-            held.value = value.into();
+    fn note_value(&mut self, key: &str, setting: &str, path: &Path, asked: &str, found: String) {
+        if let Some(held) = self.in_force.get_mut(key) {
+            held.value = asked.into();
         }
+        let watched = WatchedValue { setting: setting.into(), path: path.into(), value: found };
+        self.watched.insert(key.into(), watched);
+    }
+
+    /// Reads every file once more; gives those that are not what they were set to. Each change is told once, and the next
+    /// application of its setting writes it again.
+    pub fn find_overwritten(&mut self) -> Vec<OverwrittenSetting> {
+        let mut found = Vec::new();
+        for (key, watched) in &mut self.watched {
+            let now = match SettingContent::read(&watched.path) {
+                Ok(content) if is_same_value(&content.value, &watched.value) => continue,
+                Ok(content) => content.value,
+                Err(error) => format!("? ({})", perflab_model::describe_error_chain(&error)),
+            };
+            let (setting, path, set) = (
+                watched.setting.clone(),
+                watched.path.clone(),
+                std::mem::replace(&mut watched.value, now.clone()),
+            );
+            if let Some(held) = self.in_force.get_mut(key) {
+                held.value.clone_from(&now);
+            }
+            // One that said so already, and still cannot be read, has nothing new to say.
+            if set != now {
+                found.push(OverwrittenSetting { setting, path, set, found: now });
+            }
+        }
+        if !self.swap.level.is_empty() {
+            let now = swap_areas::describe_areas(&swap_areas::read_areas(&self.root));
+            if now != self.swap.listed {
+                self.swap.level.clear();
+                found.push(OverwrittenSetting {
+                    setting: "swap".into(),
+                    path: self.root.path(swap_areas::FILE),
+                    set: std::mem::replace(&mut self.swap.listed, now.clone()),
+                    found: now,
+                });
+            }
+        }
+        for (setting, held) in &mut self.requests {
+            let Some((request, set)) = held.request.as_ref().zip(held.value) else { continue };
+            // Somebody else asks for less.
+            let Ok(now) = request.in_force() else { continue };
+            if now != set {
+                held.value = Some(now);
+                found.push(OverwrittenSetting {
+                    setting: setting.clone(),
+                    path: self.root.path(wakeup_latency::FILE),
+                    set: wakeup_latency::level_of_micros(set),
+                    found: wakeup_latency::level_of_micros(now),
+                });
+            }
+        }
+        found
+    }
+
+    /// Undoes the entries written since `mark`, the latest first, and forgets what they were for.
+    ///
+    /// # Errors
+    /// One of them is not undone.
+    pub fn undo_since(&mut self, mark: u32) -> Result<(), SettingError> {
+        let gone: Vec<String> =
+            self.in_force.iter().filter(|(_, held)| held.entry >= mark).map(|(key, _)| key.clone()).collect();
+        let undone = self.journal.undo_since(mark);
+        for key in &gone {
+            self.in_force.shift_remove(key);
+            self.watched.shift_remove(key);
+        }
+        self.originals.retain(|original| original.entry < mark);
+        // Those that were so already have no entry, and may be gone with their disk.
+        self.watched.retain(|_, watched| watched.path.exists());
+        undone
     }
 
     /// Writes an undo entry for a setting; not for one that has the value already, and that no other run will put back.
@@ -209,9 +479,19 @@ impl AppliedSettings {
         let (mut undone, mut failed) = (Vec::new(), Vec::new());
         let pending: Vec<(u32, UndoEntry)> =
             self.journal.pending().map(|(number, undo)| (number, undo.clone())).collect();
+        self.requests.clear();
+        let mut again = Vec::new();
         for (number, undo) in pending {
             match self.journal.undo(number) {
                 Ok(()) if undo.is_tried_once() => {}
+                Ok(()) => undone.push(undo.name()),
+                // A limit that the other limit forbids: what is undone after it may have moved that.
+                Err(_) if undo.setting_path().is_some() => again.push((number, undo)),
+                Err(error) => failed.push(error),
+            }
+        }
+        for (number, undo) in again {
+            match self.journal.undo(number) {
                 Ok(()) => undone.push(undo.name()),
                 Err(error) => failed.push(error),
             }
@@ -239,18 +519,57 @@ impl AppliedSettings {
     }
 }
 
-/// Writes a value; gives what the file holds then.
-fn write_and_read_back(path: &Path, before: &str, value: &str) -> Result<String, SettingError> {
-    fs::write(path, value).map_err(|source| SettingError::ValueRefused {
+fn change_of(setting: &str, asked: &str, from: String, to: String) -> SettingChange {
+    let asked = (!is_same_value(&to, asked)).then(|| asked.to_owned());
+    SettingChange { setting: setting.into(), from, to, asked }
+}
+
+/// One change of all files of a preset: each value once.
+fn merge_changes(setting: &str, done: &[(String, String, &FileWrite)]) -> Option<SettingChange> {
+    let join = |values: &mut dyn Iterator<Item = &str>| {
+        let mut unique: Vec<&str> = Vec::new();
+        values.for_each(|value| {
+            if !unique.contains(&value) {
+                unique.push(value)
+            }
+        });
+        unique.join(", ")
+    };
+    let is_other = |(_, to, write): &&(String, String, &FileWrite)| !is_same_value(to, &write.value);
+    let asked = done.iter().find(is_other).map(|(_, _, write)| write.value.clone());
+    (!done.is_empty()).then(|| SettingChange {
+        setting: setting.into(),
+        from: join(&mut done.iter().map(|(from, _, _)| from.as_str())),
+        to: join(&mut done.iter().map(|(_, to, _)| to.as_str())),
+        asked,
+    })
+}
+
+/// Writes a value; gives what the file holds then, as far as the tolerance allows it to be another.
+fn write_and_read_back(
+    path: &Path,
+    before: &str,
+    value: &str,
+    tolerance: ValueTolerance,
+) -> Result<String, SettingError> {
+    write_value(path, value).map_err(|source| SettingError::ValueRefused {
         path: path.into(),
         asked: value.into(),
         source,
     })?;
     let now = SettingContent::read(path)?.value;
-    if is_same_value(&now, before) && !is_same_value(&now, value) {
+    if is_same_value(&now, value) {
+        return Ok(now);
+    }
+    if is_same_value(&now, before) {
         return Err(SettingError::ValueIgnored { path: path.into(), asked: value.into(), now });
     }
-    Ok(now)
+    match tolerance {
+        ValueTolerance::Exact => {
+            Err(SettingError::ValueAltered { path: path.into(), asked: value.into(), now })
+        }
+        ValueTolerance::Rounded | ValueTolerance::Less | ValueTolerance::Some => Ok(now),
+    }
 }
 
 /// The other file of a pair and what it holds, where it, and not `path`, is in force.

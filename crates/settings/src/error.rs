@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use perflab_model::Refusal;
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::{Problems, Refusal};
 
 /// Why a setting is not in force, was not put back, or something that perflab makes for a while was not made.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,19 @@ pub enum SettingError {
         /// what it holds
         now: String,
     },
+    /// The kernel made another value of one that is to be exactly so.
+    #[error("{path} holds `{now}` after `{asked}` was written to it")]
+    ValueAltered {
+        /// the file
+        path: PathBuf,
+        /// what was written
+        asked: String,
+        /// what it holds
+        now: String,
+    },
+    /// A preset in a file of the user's is none.
+    #[error("{0}")]
+    Preset(Problems),
     /// A setting is not what it was.
     #[error("{path} was `{before}` and holds `{now}`")]
     NotPutBack {
@@ -108,7 +121,9 @@ impl Classify for SettingError {
         match self {
             SettingError::Refused(_)
             | SettingError::ValueRefused { .. }
+            | SettingError::ValueAltered { .. }
             | SettingError::ValueIgnored { .. } => ErrorClass::Environment,
+            SettingError::Preset(_) => ErrorClass::Usage,
             SettingError::Stopped { .. } | SettingError::CleanUp { .. } => ErrorClass::WorkloadFailed,
             SettingError::File { source, .. }
             | SettingError::Journal { source, .. }

@@ -5,7 +5,14 @@
 //!
 //! | module | what a reader finds |
 //! |---|---|
-//! | `setting` | one setting: whether it can be set here, read back, compared; dropping caches |
+//! | `study_settings` | the settings of a study: what each level sets, and what of it this machine cannot have |
+//! | `setting` | one file's value: read, written, compared; dropping caches |
+//! | `setting_file` | which files a pattern means, what one is to hold and holds |
+//! | `preset_list` | presets by name: those of `settings/`, of a study, of a file |
+//! | `preset_files` | a preset's files on this machine: which, what they get, hold and offer, and why there are none |
+//! | `study_disk` | the disk that a study's scratch directory lies on |
+//! | `cpus_online`, `interrupts`, `scheduler_features`, `wakeup_latency`, `swap_level` | presets that are more than one value for some files |
+//! | `swap_areas` | what the kernel swaps to, turned on and off |
 //! | `applied_settings` | what is in force for a slot, and the way from one case's settings to the next one's |
 //! | `undo_entry` | how one thing is put back |
 //! | `undo_journal` | undo entries on disk, the lock between runs, recovery after a kill |
@@ -15,16 +22,32 @@
 
 mod applied_settings;
 mod child_command;
+mod cpus_online;
 mod error;
+mod interrupts;
+mod preset_files;
+mod preset_list;
+mod scheduler_features;
 mod setting;
+mod setting_file;
+mod study_disk;
+mod study_settings;
+mod swap_areas;
+mod swap_level;
 mod temporary_folder;
 mod undo_entry;
 mod undo_journal;
+mod wakeup_latency;
 
-pub use applied_settings::{AppliedSettings, SettingChange};
+pub use applied_settings::{AppliedSettings, OverwrittenSetting, SettingChange};
 pub use child_command::{CommandFailure, run_command, run_stoppable_command, run_user_command};
 pub use error::SettingError;
-pub use setting::{drop_caches, locate_setting, resolve_settings, setting_problems};
+pub use preset_files::{SettingSite, find_preset_refusal, read_preset, run_trigger};
+pub use preset_list::{PresetList, read_preset_text};
+pub use setting::{drop_caches, locate_setting};
+pub use setting_file::PresetFileState;
+pub use study_disk::StudyDisk;
+pub use study_settings::{resolve_settings, setting_problems};
 pub use temporary_folder::{LazyTemporaryFolder, TemporaryFolder, temporary_folder};
 pub use undo_entry::{UndoEntry, end_delays, remove_tree};
 pub use undo_journal::{RecoveredRun, UndoJournal, recover_killed_runs};

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::child_command::{CommandFailure, run_command, run_level_command, run_user_command};
 use crate::error::SettingError;
-use crate::setting::{SettingContent, counterpart_file, is_same_value};
+use crate::setting::{SettingContent, counterpart_file, is_same_value, write_value};
+use crate::swap_areas;
 
 /// Between two attempts to unmount what is busy.
 const BUSY: Duration = Duration::from_millis(100);
@@ -64,6 +65,25 @@ pub enum UndoEntry {
         /// the file under it
         file: PathBuf,
     },
+    /// Swap to an area again that was turned off.
+    SwapOn {
+        /// the partition or file
+        path: PathBuf,
+        /// its priority; a negative one is the kernel's choice
+        priority: i32,
+    },
+    /// Swap to an area no more.
+    SwapOff {
+        /// the file or device
+        path: PathBuf,
+    },
+    /// Give the memory of a zram device back.
+    ResetZram {
+        /// its name: `zram0`
+        device: String,
+        /// whether it was added, and goes
+        added: bool,
+    },
     /// Have an emulated disk answer at once, where it is still served: what follows waits for it.
     #[serde(alias = "hurry")]
     EndDelays {
@@ -86,6 +106,9 @@ impl UndoEntry {
             UndoEntry::CleanUp { name, invocation, limit } => clean_up(name, invocation, *limit),
             UndoEntry::Unmount { path } => unmount_when_free(path),
             UndoEntry::Detach { device, file } => detach_loop_device(device, file),
+            UndoEntry::SwapOn { path, priority } => swap_areas::restore_area(path, *priority),
+            UndoEntry::SwapOff { path } => swap_areas::end_area(path),
+            UndoEntry::ResetZram { device, added } => swap_areas::reset_zram(device, *added),
             UndoEntry::EndDelays { switch } => {
                 end_delays(switch);
                 Ok(())
@@ -104,6 +127,9 @@ impl UndoEntry {
             UndoEntry::CleanUp { name, invocation, .. } => format!("{name}: {}", invocation.argv.join(" ")),
             UndoEntry::Unmount { path } => format!("unmount {}", path.display()),
             UndoEntry::Detach { device, .. } => format!("detach {}", device.display()),
+            UndoEntry::SwapOn { path, .. } => format!("swap on {}", path.display()),
+            UndoEntry::SwapOff { path } => format!("swap off {}", path.display()),
+            UndoEntry::ResetZram { device, .. } => format!("reset {device}"),
             UndoEntry::EndDelays { switch } => format!("delays off: {}", switch.display()),
             UndoEntry::Remove { path } => format!("remove {}", path.display()),
         }
@@ -139,6 +165,9 @@ impl UndoEntry {
             UndoEntry::Write { .. }
                 | UndoEntry::Unmount { .. }
                 | UndoEntry::Detach { .. }
+                | UndoEntry::SwapOn { .. }
+                | UndoEntry::SwapOff { .. }
+                | UndoEntry::ResetZram { .. }
                 | UndoEntry::EndDelays { .. }
         )
     }
@@ -161,7 +190,7 @@ fn write_back(path: &Path, value: &str) -> Result<(), SettingError> {
     }
     let left =
         |source, now| SettingError::NotPutBack { path: path.into(), before: value.into(), now, source };
-    let written = fs::write(path, value);
+    let written = write_value(path, value);
     written
         .or_else(|error| zero_by_counterpart(path, value).ok_or(error))
         .map_err(|source| left(Some(source), now))?;

@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use perflab_model::describe_error_chain;
+use perflab_model::{Refusal, describe_error_chain};
 use perflab_observe::own_directories::{self, OwnFileAccess};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,50 @@ impl UndoJournal {
         let next = pending.iter().map(|(number, _)| number + 1).max().unwrap_or_default();
         let (path, boot_id, unnoted) = (path.into(), boot_id.into(), Vec::new());
         Ok(Some(UndoJournal { path, boot_id, file: Some(file), pending, unnoted, next }))
+    }
+
+    /// The journal of what stays until somebody undoes it: no start of perflab carries it out. It is locked while it is open.
+    ///
+    /// # Errors
+    /// Another perflab has it open, or another user could have written it.
+    pub fn open_kept(directory: &Path, boot_id: &str) -> Result<Self, SettingError> {
+        let path = directory.join(KEPT);
+        let failed = |source| SettingError::Journal { path: path.clone(), source };
+        let mut journal = UndoJournal {
+            path: path.clone(),
+            boot_id: boot_id.into(),
+            file: None,
+            pending: Vec::new(),
+            unnoted: Vec::new(),
+            next: 0,
+        };
+        let Some(file) = open_own_journal(&path, OwnFileAccess::Append).map_err(failed)? else {
+            return Ok(journal);
+        };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let what = format!("another perflab has {} open", path.display());
+            return Err(SettingError::Refused(Refusal { what, hint: "wait until it has ended".into() }));
+        }
+        let (boot, pending) = read_journal(&file);
+        if boot.as_deref() != Some(boot_id) {
+            // All of it went with the boot.
+            fs::remove_file(&path).map_err(failed)?;
+            return Ok(journal);
+        }
+        journal.next = pending.iter().map(|(number, _)| number + 1).max().unwrap_or_default();
+        (journal.file, journal.pending) = (Some(file), pending);
+        Ok(journal)
+    }
+
+    /// Whether a run that goes on has set a file.
+    pub(crate) fn is_held_by_a_run(&self, path: &Path) -> bool {
+        self.held_by_others(path).is_some_and(|held| held.lives)
+    }
+
+    /// The path of a file of the run's own beside the journal.
+    pub(crate) fn own_file_path(&self, what: &str) -> PathBuf {
+        let stem = self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        self.path.with_file_name(format!("{what}-{stem}"))
     }
 
     fn open_if_closed(&mut self) -> Result<(), SettingError> {
@@ -182,6 +226,9 @@ impl UndoJournal {
         })
     }
 }
+
+/// The journal of what `perflab tune` has set.
+const KEPT: &str = "tuned.jsonl";
 
 /// A fresh file, with the lock that says its run lives.
 fn create_locked_journal(path: &Path) -> std::io::Result<File> {

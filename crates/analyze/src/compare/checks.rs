@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::thread;
 
 use indexmap::IndexMap;
-use perflab_model::{RunRecord, RunStatus};
+use perflab_model::{RunRecord, RunStatus, describe_overwritten_settings};
 use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes, median, value_resolution};
 
 use crate::compare::alignment::{AlignedSide, CaseIterations, MetricSamples, SampleIndex};
@@ -151,10 +151,16 @@ fn check_run(side: &str, run: &RunRecord) -> Vec<ComparisonDiagnostic> {
         (!ended).then(|| ComparisonDiagnostic::NotFinished { side: side.clone(), run: id.clone(), status });
     let sequential = run.manifest.plan.order == "sequential" && run.manifest.plan.cases.len() > 1;
     let order = sequential.then(|| ComparisonDiagnostic::SequentialOrder { run: id.clone() });
+    let settings = describe_overwritten_settings(&run.overwritten);
+    let overwritten = (!settings.is_empty()).then(|| ComparisonDiagnostic::OverwrittenSettings {
+        side: side.clone(),
+        run: id.clone(),
+        settings,
+    });
     let gaps = monitor_gaps(run);
     let monitors =
         (!gaps.is_empty()).then_some(ComparisonDiagnostic::MonitorGaps { side, run: id, monitors: gaps });
-    [unfinished, order, monitors].into_iter().flatten().collect()
+    [unfinished, order, overwritten, monitors].into_iter().flatten().collect()
 }
 
 /// Monitors with gaps, each with its first reason.
@@ -342,6 +348,7 @@ impl<'a> FlaggedSubjects<'a> {
                     concerned.sequential.insert(candidate, flag);
                 }
                 ComparisonDiagnostic::SequentialOrder { run }
+                | ComparisonDiagnostic::OverwrittenSettings { run, .. }
                 | ComparisonDiagnostic::MonitorGaps { run, .. } => {
                     let number = index.runs.iter().position(|known| known.id == *run);
                     let number = number.and_then(|number| u32::try_from(number).ok());

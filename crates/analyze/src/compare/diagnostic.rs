@@ -247,6 +247,15 @@ pub enum ComparisonDiagnostic {
         #[serde(skip)]
         doubts: Vec<NoiseCardDoubt>,
     },
+    /// Somebody else changed settings while a run had set them.
+    OverwrittenSettings {
+        /// Name of the side.
+        side: String,
+        /// The run's id.
+        run: String,
+        /// The settings, each with in how many iterations.
+        settings: Vec<String>,
+    },
     /// A monitor has gaps.
     MonitorGaps {
         /// Name of the side.
@@ -291,6 +300,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::DifferentStudy { .. } => "different-study",
             ComparisonDiagnostic::WithinNoise { .. } => "within-noise",
             ComparisonDiagnostic::OldNoiseCard { .. } => "old-noise-card",
+            ComparisonDiagnostic::OverwrittenSettings { .. } => "overwritten-settings",
             ComparisonDiagnostic::MonitorGaps { .. } => "monitor-gaps",
         }
     }
@@ -315,6 +325,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::Modes { .. } => RowFlag::Modes,
             ComparisonDiagnostic::Outliers { .. } => RowFlag::Outliers,
             ComparisonDiagnostic::DifferentEnvironment { .. } => RowFlag::Environment,
+            ComparisonDiagnostic::OverwrittenSettings { .. } => RowFlag::Environment,
             ComparisonDiagnostic::MonitorGaps { .. } => RowFlag::Gaps,
             ComparisonDiagnostic::WithinNoise { .. } => RowFlag::Noise,
             ComparisonDiagnostic::OldNoiseCard { .. }

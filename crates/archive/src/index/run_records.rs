@@ -51,8 +51,8 @@ pub(super) fn condense_record(mut record: RunRecord) -> RunRecord {
         (sample.start, sample.end) = Default::default();
     }
     let RunRecord { manifest, samples, .. } = record;
-    let (iterations, gaps, warnings, clock_bounds) = Default::default();
-    RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds }
+    let (iterations, gaps, warnings, clock_bounds, overwritten) = Default::default();
+    RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds, overwritten }
 }
 
 impl StoredRecord {
@@ -183,8 +183,8 @@ impl<'c> RecordReader<'c> {
             plan: RunPlan { seed: own.seed, ..plan.plan.clone() },
             ..Manifest::clone(&plan)
         };
-        let (iterations, gaps, warnings, clock_bounds) = Default::default();
-        Ok(Some(RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds }))
+        let (iterations, gaps, warnings, clock_bounds, overwritten) = Default::default();
+        Ok(Some(RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds, overwritten }))
     }
 }
 

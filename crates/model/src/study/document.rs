@@ -50,6 +50,12 @@ pub struct Study {
     /// What to vary, by a name of your choice. Every combination of levels is run.
     #[serde(default)]
     pub factor: IndexMap<String, Factor>,
+    /// Settings that all cases have: a preset and its level, `governor = "performance"`.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub settings: IndexMap<String, super::FixedSetting>,
+    /// Presets of the study's own, by a name of your choice, as those that `perflab setting list` shows.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub preset: IndexMap<String, crate::setting_preset::SettingPreset>,
     /// What to record meanwhile: monitor = time between readings, `vmstat = "100ms"`.
     #[serde(default)]
     pub monitors: IndexMap<String, DurationText>,

@@ -18,13 +18,13 @@ pub struct Factor {
     /// What turning it means.
     pub kind: FactorKind,
     /// parameter, environment: its name, where it is not the factor's. sysctl: `vm.swappiness`.
-    /// file: a path under /proc or /sys. disk: `filesystem` or `mount`. target: `kernel`, or `guest.kernel` for `[target.guest]` alone.
+    /// file: a path under /proc or /sys. setting: a preset, with a part of it where one is meant: `io-scheduler:vda`. disk: `filesystem` or `mount`. target: `kernel`, or `guest.kernel` for `[target.guest]` alone.
     #[serde(default)]
     pub key: Option<String>,
     /// parameter, environment: only for this workload of the study.
     #[serde(default)]
     pub workload: Option<String>,
-    /// sysctl, file, drop-caches, commands: which side it is turned on, in a study with targets.
+    /// sysctl, file, setting, drop-caches, commands: which side it is turned on, in a study with targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<FactorSide>,
     /// At least one; the first is the baseline. drop-caches: 0 (none), 1, 2 or 3. A list, or an expression over host facts that

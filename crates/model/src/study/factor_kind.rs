@@ -22,6 +22,8 @@ pub enum FactorKind {
     Sysctl,
     /// a file under /proc or /sys, undone afterwards
     File,
+    /// a preset of `perflab setting list`, or of `[preset.NAME]`: written to all its files, read back, undone afterwards
+    Setting,
     /// page cache and slab dropped before the iteration: 0 none, 1 pages, 2 slab, 3 both
     DropCaches,
     /// a key of `[disk]`: every iteration then gets a disk of its own, made afresh
@@ -55,6 +57,8 @@ pub struct FactorKindSpec {
     pub takes_commands: bool,
     /// The file that its levels are written to, where it is one.
     pub file: Option<WrittenFile>,
+    /// Whether its key names a preset.
+    pub takes_preset: bool,
     /// What a level sets on a machine; the plan and the scratch disk take care of kinds without it.
     pub setting: Option<fn(&LevelValue<'_>) -> Option<Setting>>,
     /// What is wrong with a level's value, and what would be right.
@@ -129,6 +133,7 @@ impl FactorKind {
                 spell: |_, _, path| path.display().to_string(),
                 keeps_numbers: false,
             }),
+            FactorKind::Setting => FactorKindSpec { is_templated: true, takes_preset: true, ..PLANNED },
             FactorKind::DropCaches => FactorKindSpec {
                 setting: Some(|level| {
                     level.value.parse().ok().filter(|which| *which > 0).map(Setting::DropCaches)
@@ -162,7 +167,7 @@ impl FactorKind {
         }
     }
 
-    /// The setting of a level whose value is worked out, if it sets anything.
+    /// The setting of a level whose value is worked out, if it sets anything; not that of a preset, which has to be known.
     pub fn level_setting(self, level: &LevelValue<'_>) -> Option<Setting> {
         let spec = self.spec();
         match (spec.file, spec.setting) {
@@ -179,7 +184,7 @@ impl FactorKind {
     /// Whether it sets something on a machine, so that in a study with targets it has a side.
     pub fn is_set_on_machine(self) -> bool {
         let spec = self.spec();
-        spec.file.is_some() || spec.setting.is_some()
+        spec.file.is_some() || spec.setting.is_some() || spec.takes_preset
     }
 }
 
@@ -188,6 +193,7 @@ const PLANNED: FactorKindSpec = FactorKindSpec {
     is_templated: false,
     takes_commands: false,
     file: None,
+    takes_preset: false,
     setting: None,
     refuse_value: |_| None,
 };

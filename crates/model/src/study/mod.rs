@@ -10,6 +10,7 @@
 //! | `factor` | `[factor.NAME]`: what is varied, and its levels |
 //! | `factor_kind` | `kind`: all that is particular to a kind of factor, a row each |
 //! | `factor_side` | `on`: which side of a study with targets is set |
+//! | `fixed_setting` | `[settings]`: presets at a level that all cases have |
 //! | `target` | `[target.NAME]`: where cases run |
 //! | `target_key` | a key of a target that a factor varies |
 //! | `study_list` | a list that is written out, or an expression that gives one |
@@ -21,6 +22,7 @@ pub(crate) mod document;
 pub(crate) mod factor;
 pub(crate) mod factor_kind;
 pub(crate) mod factor_side;
+pub(crate) mod fixed_setting;
 pub(crate) mod hooks;
 pub(crate) mod stopping_rule;
 pub(crate) mod study_list;
@@ -37,6 +39,7 @@ pub use document::{
 pub use factor::{Factor, FactorLevel};
 pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};
 pub use factor_side::FactorSide;
+pub use fixed_setting::FixedSetting;
 pub use hooks::HooksSpec;
 pub use stopping_rule::{StoppingGoal, StoppingRule, StoppingRuleError};
 pub use study_list::StudyList;

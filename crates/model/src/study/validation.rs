@@ -57,6 +57,22 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
             found.push(problem.with_hint("give it another name"));
         }
     }
+    for (name, preset) in &study.preset {
+        found.extend(preset.problems().into_iter().map(|problem| {
+            let key = format!("preset.{name}.{}", problem.key);
+            Problem { key: key.trim_end_matches('.').to_owned(), ..problem }
+        }));
+        if name.contains(':') {
+            let problem = Problem::new(format!("preset.{name}"), "a colon stands before a preset's part");
+            found.push(problem.with_hint("give it a name without one"));
+        }
+    }
+    for (name, fixed) in &study.settings {
+        if fixed.on.is_some() && study.target.is_empty() {
+            let problem = Problem::new(format!("settings.{name}.on"), "the study has no targets");
+            found.push(problem.with_hint("leave `on` out"));
+        }
+    }
     for (name, choice) in &study.metric {
         if let Some(text) = &choice.margin
             && let Err(error) = parse_margin(text)

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
+use crate::laboratory::tune::{count_tuned, find_noisy_presets};
 use crate::signals;
 use crate::verb::Verb;
 
@@ -80,6 +81,10 @@ pub fn undo_settings(context: &App, args: &UndoArgs) -> Result<Exit, Failure> {
         .iter()
         .for_each(|path| context.note(format!("removed {}, left by a killed start", path.display())));
     let found = put_back_leftovers(context);
+    let tuned = count_tuned(&own_directories::state_directory(), context);
+    if tuned > 0 {
+        context.note(format!("{tuned} files are tuned, and stay so: `perflab tune --undo` puts them back"));
+    }
     let none = if found.is_empty() { "no run left a setting behind; " } else { "" };
     context.note(format!("{none}looked for undo journals in {}", looked.join(", ")));
     if context.format == OutputFormat::Json {
@@ -110,9 +115,17 @@ pub fn check_machine(context: &App, args: &CheckArgs) -> Result<Exit, Failure> {
         context.print_grid(&machine_facts_grid(&facts))?;
         return Ok(Exit::Fine);
     }
-    let mut grid = Grid::new(["what", "found", "better", "why"].map(GridColumn::left));
+    let mut grid = Grid::new(["what", "found", "better", "why", "to do"].map(GridColumn::left));
     for finding in all_fact_specs().filter_map(|spec| disturbance_row(spec, &facts)) {
         grid.add_row(finding);
+    }
+    for noisy in find_noisy_presets(context) {
+        let found = noisy.standing.in_force.unwrap_or_default();
+        let remedy = match noisy.standing.obstacle {
+            None => format!("perflab tune --apply {}", noisy.name),
+            Some(obstacle) => obstacle,
+        };
+        grid.add_row([noisy.name.as_str(), &found, &noisy.level, &noisy.why, &remedy].map(GridCell::from));
     }
     context.print_grid(&grid)?;
     context.note("`perflab check --facts` prints everything that a run records of this machine");
@@ -120,10 +133,10 @@ pub fn check_machine(context: &App, args: &CheckArgs) -> Result<Exit, Failure> {
 }
 
 /// What disturbs measurements, if this kind of fact has a value here that is not good.
-fn disturbance_row(spec: &FactSpec, facts: &Facts) -> Option<[GridCell; 4]> {
+fn disturbance_row(spec: &FactSpec, facts: &Facts) -> Option<[GridCell; 5]> {
     let (good, key) = (spec.good?, spec.key()?);
     let value = facts.value(&key)?;
-    let row = || [key.as_str().into(), fact_cell(value), good.better.into(), good.why.into()];
+    let row = || [key.as_str().into(), fact_cell(value), good.better.into(), good.why.into(), "".into()];
     (!good.holds_for(value)).then(row)
 }
 

@@ -149,6 +149,7 @@ impl StoppingWatch {
                 gaps: Vec::new(),
                 warnings: Vec::new(),
                 clock_bounds: Vec::new(),
+                overwritten: Vec::new(),
             },
         }
     }

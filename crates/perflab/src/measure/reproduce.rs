@@ -273,6 +273,9 @@ fn setting_line(setting: &Setting) -> String {
             format!("echo {} > {}", quote_word(value), quote_word(&path.display().to_string()))
         }
         Setting::DropCaches(which) => format!("sync; echo {which} > /proc/sys/vm/drop_caches"),
+        Setting::Preset(level) => {
+            format!("perflab tune --apply {}", quote_word(&format!("{}={}", level.name, level.level)))
+        }
         Setting::Commands { apply, .. } => {
             apply.iter().map(|word| quote_word(word)).collect::<Vec<_>>().join(" ")
         }

@@ -33,6 +33,7 @@ impl Classify for VariedFactorError {
 const KINDS: &[(FactorKind, bool)] = &[
     (FactorKind::Sysctl, true),
     (FactorKind::File, true),
+    (FactorKind::Setting, true),
     (FactorKind::Environment, true),
     (FactorKind::Parameter, true),
     (FactorKind::Disk, true),

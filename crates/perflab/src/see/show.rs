@@ -7,7 +7,9 @@ use indexmap::IndexMap;
 use perflab_analyze::{RunWarmUp, find_warm_ups, run_differences};
 use perflab_archive::{RunDir, StoredOutput};
 use perflab_model::series::SeriesGap;
-use perflab_model::{IterationRecord, Manifest, Nanos, Outcome, RunEventKind, RunRecord};
+use perflab_model::{
+    IterationRecord, Manifest, Nanos, Outcome, RunEventKind, RunRecord, describe_overwritten_settings,
+};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_present::facts::{machine_facts_grid, run_difference_grid};
 use perflab_present::fairness;
@@ -80,6 +82,8 @@ fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
     lines.extend(fairness::fairness_lines(record));
     lines.extend(find_warm_ups(record).iter().map(warm_up_line));
     lines.extend(gap_lines(&record.gaps));
+    let overwritten = describe_overwritten_settings(&record.overwritten);
+    lines.extend(overwritten.iter().map(|text| format!("changed by somebody else: {text}")));
     lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
     lines
 }

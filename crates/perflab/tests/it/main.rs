@@ -54,6 +54,7 @@ mod relayout;
 mod reproduce;
 mod runs;
 mod server;
+mod settings;
 mod slab;
 mod ssh;
 mod startup;
