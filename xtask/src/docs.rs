@@ -21,8 +21,8 @@ pub fn write_reference() -> Result<()> {
     std::fs::create_dir_all(home)?;
     for (file, title, arguments) in PAGES {
         let text = capture_perflab_output(arguments)?;
-        let text =
-            if matches!(*file, "workloads.md" | "settings.md") { drop_last_column(&text) } else { text };
+        let is_partly_local = ["workloads.md", "settings.md", "monitors.md"].contains(file);
+        let text = if is_partly_local { drop_last_column(&text) } else { text };
         let text = if title.is_empty() { text } else { format!("# {title}\n\n{text}") };
         std::fs::write(home.join(file), text)?;
     }

@@ -13,7 +13,8 @@
 //! | [`bisection`] | which commit changed a metric, and what is measured next? |
 //! | [`benchstat`], [`lkp`], [`mmtests`] | what would those tools print for the same data? |
 //! | [`mod@monitor_lines`], `value_grid` | how did a monitor's column move, by run, row and level? values over two things |
-//! | [`monitor_metric`] | how does a monitor's series compare, like a metric? |
+//! | [`monitor_metric`], `iteration_readings` | how does a monitor's series compare, like a metric? what was read of an iteration |
+//! | `derived_series` | a series with the columns that are worked out of its counters |
 //! | [`mod@scaling_curves`] | how does a metric follow from a parameter, and which law fits? |
 //! | [`statistic`] | one number about one sample, by name |
 //! | `sample_histogram` | the lines of a picture over the same bins |
@@ -62,6 +63,7 @@ pub mod bisection;
 mod block_owner;
 mod command_times;
 pub mod compare;
+mod derived_series;
 pub mod design;
 mod error;
 mod factorial_effect;
@@ -75,6 +77,7 @@ mod io_coverage;
 mod io_published;
 mod io_stacked;
 mod io_use;
+mod iteration_readings;
 mod kernel_log;
 mod kernel_log_rows;
 pub mod lkp;
@@ -120,6 +123,7 @@ pub use compare::row_order::RowOrder;
 pub use compare::row_shift::RowShift;
 pub use compare::run_differences::{FactDifference, PlanDifference, run_differences};
 pub use compare::target_levels::{TARGET_FACTOR, has_target_levels};
+pub use derived_series::{derive_columns, derive_row_runs};
 pub use error::AnalyzeError;
 pub use fairness::{
     TargetFairness, average_over_targets, case_fairness, clock_bounds, median, start_skew, target_fairness,

@@ -1,18 +1,25 @@
 //! A monitor's series as samples of a metric: one per iteration, or one per reading.
 //!
-//! Per iteration: the mean of a gauge, the rate of a counter, so that it is compared like any metric; iterations with
-//! too few readings are counted and left out. Per reading: every value while a workload ran, for tables over readings
+//! Per iteration: the mean of a gauge, the rate of a counter, so that it is compared like any metric. Where the monitor was read
+//! at the iteration's edges, rates are exact however short it was; without, iterations with too few ticks are counted and
+//! left out. A counter that went backwards in between has no rate. Per reading: every value while a workload ran, for tables over readings
 //! as other tools print them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_formats::kernel::loadavg::LoadavgRow;
 use perflab_formats::kernel::pressure::PressureRow;
+use perflab_formats::kernel::{Divisor, derived_columns};
 use perflab_model::column::{ColumnKind, ColumnSpec};
 use perflab_model::fact_table;
+use perflab_model::quantity::is_count_unit;
 use perflab_model::series::Series;
-use perflab_model::table::{CellColumn, StoredValue};
-use perflab_model::{Direction, Nanos, RowSchema, RunRecord, Sample, Unit};
+use perflab_model::table::{CellColumn, StoredValue, Table};
+use perflab_model::{
+    Direction, EdgeReadings, IterationRecord, Nanos, RowSchema, RunRecord, Sample, Slot, Unit,
+};
+
+use crate::iteration_readings::{ColumnReading, IterationReadings};
 
 /// What a series became.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +29,11 @@ pub struct MonitorSamples {
     /// Iterations in which the monitor was not read (twice, for counters) or not for half of the time, or of which nobody
     /// knows when they were.
     pub left_out: usize,
+    /// Of each sample, how far its value may be off since a reading takes time and the kernel gives each number at some moment of
+    /// it; 0 where that is not known.
+    pub reading_errors: Vec<f64>,
+    /// Counters that went backwards within an iteration, each with how often: it has no rate there.
+    pub went_back: BTreeMap<String, usize>,
 }
 
 /// Columns that the kernel itself averages, each with how long: over iterations that are shorter they are not independent of
@@ -73,59 +85,137 @@ pub(crate) fn summarise_span(series: &Series, span: TimeSpan) -> Vec<ColumnSumma
     for (key, rows) in &keyed {
         let inside = rows_within(rows, series, span);
         found.extend(series.schema.columns.iter().zip(&columns).filter_map(|(column, data)| {
-            let (value, unit) = summarise_column(column, *data, inside, &series.at)?;
+            let readings = inside.iter().filter_map(|row| ColumnReading::tick(series, *data, *row));
+            let ColumnOutcome::Value { value, unit, .. } =
+                summarise_column(column, &readings.collect::<Vec<_>>())
+            else {
+                return None;
+            };
             Some(ColumnSummary { column: column.name.clone(), key: key.clone(), value, unit })
         }));
     }
     found
 }
 
-/// Summarises one series of a run over each of its measured iterations.
+/// Summarises one series of a run over each of its measured iterations, from its ticks and from what was read at their edges.
 #[must_use]
-pub fn summarise_monitor(record: &RunRecord, series: &Series) -> MonitorSamples {
-    let keyed = rows_by_key(series, " ", |column, text| Some(format!("{column}={text}")));
-    let columns = series.table.cell_columns();
+pub fn summarise_monitor(
+    record: &RunRecord,
+    series: &Series,
+    edges: Option<&EdgeReadings>,
+) -> MonitorSamples {
+    let readings = IterationReadings::new(series, edges);
+    let schema = readings.schema();
+    let derived = derived_columns(&schema.monitor);
+    let operations = IterationOperations::new(record, &schema.monitor);
     let untimed = spans_of_unknown_time(record);
-    let mut samples = Vec::new();
-    let mut left_out = 0;
+    let mut found = MonitorSamples {
+        record: RunRecord { samples: Vec::new(), ..record.clone() },
+        left_out: 0,
+        reading_errors: Vec::new(),
+        went_back: BTreeMap::new(),
+    };
     for iteration in &record.iterations {
         let slot = record.manifest.plan.slots.get(iteration.slot as usize);
         let Some(slot) = slot.filter(|slot| !slot.warmup && iteration.outcome == perflab_model::Outcome::Ok)
         else {
             continue;
         };
-        let before = samples.len();
-        let known = !untimed.contains(&(iteration.start, iteration.end));
-        for (key, rows) in keyed.iter().filter(|_| known) {
-            let inside = rows_within(rows, series, (iteration.start, iteration.end));
-            let lasts = iteration.end.since(iteration.start);
-            let is_smeared = |column: &ColumnSpec| {
-                kernel_averages(&series.schema.monitor)
-                    .any(|(name, over)| name == column.name && lasts < over)
+        let before = found.record.samples.len();
+        let is_known = !untimed.contains(&(iteration.start, iteration.end));
+        let lasts = iteration.end.since(iteration.start);
+        for row in readings.rows(iteration).iter().filter(|_| is_known) {
+            let name = |column: &str| {
+                if row.key.is_empty() { column.to_owned() } else { format!("{column} {}", row.key) }
             };
-            let values = series.schema.columns.iter().zip(&columns).filter(|(column, _)| !is_smeared(column));
-            samples.extend(values.filter_map(|(column, data)| {
-                let (value, unit) = summarise_column(column, *data, inside, &series.at)?;
-                let metric =
-                    if key.is_empty() { column.name.clone() } else { format!("{} {key}", column.name) };
-                Some(Sample {
-                    boot: slot.boot,
-                    target: None,
-                    case: slot.case,
-                    iteration: slot.iteration,
-                    metric: metric.into(),
-                    value,
-                    unit,
-                    direction: Direction::Neither,
-                    primary: false,
-                    start: iteration.start,
-                    end: iteration.end,
-                })
-            }));
+            let mut growths: BTreeMap<&str, CounterGrowth> = BTreeMap::new();
+            for (place, column) in schema.columns.iter().enumerate() {
+                if kernel_averages(&schema.monitor).any(|(name, over)| name == column.name && lasts < over) {
+                    continue;
+                }
+                let readings = row.readings(place);
+                match summarise_column(column, &readings) {
+                    ColumnOutcome::Value { value, unit, growth } => {
+                        growths.extend(growth.map(|growth| (column.name.as_str(), growth)));
+                        let error = growth.map_or(0.0, |growth| value.abs() * growth.relative_error());
+                        found.push((slot, iteration), name(&column.name), (value, unit), error);
+                    }
+                    ColumnOutcome::WentBack => *found.went_back.entry(name(&column.name)).or_default() += 1,
+                    ColumnOutcome::Unknown => {}
+                }
+            }
+            for column in derived {
+                let Some(span) = column.counters().find_map(|name| growths.get(name)) else { continue };
+                let growth = |name: &str| growths.get(name).map(|growth| growth.grown);
+                let operations = operations.of(slot);
+                let Some(value) = column.value(growth, span.seconds, operations) else { continue };
+                let is_rate = column.divisor == Divisor::Time;
+                let error = if is_rate { value.abs() * span.relative_error() } else { 0.0 };
+                let value = (value, Unit::new(column.unit));
+                found.push((slot, iteration), name(column.name), value, error);
+            }
         }
-        left_out += usize::from(samples.len() == before);
+        found.left_out += usize::from(found.record.samples.len() == before);
     }
-    MonitorSamples { record: RunRecord { samples, ..record.clone() }, left_out }
+    found
+}
+
+impl MonitorSamples {
+    fn push(
+        &mut self,
+        (slot, iteration): (&Slot, &IterationRecord),
+        metric: String,
+        (value, unit): (f64, Unit),
+        error: f64,
+    ) {
+        self.reading_errors.push(error);
+        self.record.samples.push(Sample {
+            boot: slot.boot,
+            target: None,
+            case: slot.case,
+            iteration: slot.iteration,
+            metric: metric.into(),
+            value,
+            unit,
+            direction: Direction::Neither,
+            primary: false,
+            start: iteration.start,
+            end: iteration.end,
+        });
+    }
+}
+
+/// How many operations the workload did in each iteration, where its deciding metric is operations a second.
+struct IterationOperations(BTreeMap<(u32, u32, u32), f64>);
+
+impl IterationOperations {
+    /// Of all targets together, or of the one whose monitor this is.
+    fn new(record: &RunRecord, monitor: &str) -> Self {
+        let target = monitor.split_once('.').map(|(_, target)| target);
+        let is_ours = |sample: &&Sample| {
+            let of = sample.target.and_then(|index| record.manifest.targets.get(index as usize));
+            target.is_none_or(|name| of.is_some_and(|of| of.name == name))
+        };
+        let mut found = BTreeMap::new();
+        for sample in record.samples.iter().filter(|sample| sample.primary).filter(is_ours) {
+            let what = sample.unit.0.strip_suffix("/s").unwrap_or_default();
+            // Work that is counted, not time or an amount of data.
+            let is_count = !what.is_empty() && is_count_unit(what);
+            if is_count {
+                let done = sample.value * sample.end.since(sample.start).seconds();
+                *found.entry((sample.boot, sample.case, sample.iteration)).or_insert(0.0) += done;
+            }
+        }
+        IterationOperations(found)
+    }
+
+    fn of(&self, slot: &Slot) -> Option<f64> {
+        self.0.get(&(slot.boot, slot.case, slot.iteration)).copied()
+    }
+}
+
+pub(crate) fn describe_key(column: &str, text: &str) -> Option<String> {
+    Some(format!("{column}={text}"))
 }
 
 /// Spans of as many readings may begin and end as they like; longer ones are to be covered by half.
@@ -133,7 +223,7 @@ const FEW_READINGS: u64 = 4;
 
 /// The rows of a span; none where they cover less than half of it, as they are the end of what was recorded of another. One
 /// at its very end is the next one's, as spans that were imported have whole seconds only.
-fn rows_within<'a>(rows: &'a [usize], series: &Series, (start, end): TimeSpan) -> &'a [usize] {
+pub(crate) fn rows_within<'a>(rows: &'a [usize], series: &Series, (start, end): TimeSpan) -> &'a [usize] {
     let before = |time: Nanos| rows.partition_point(|row| series.at.get(*row).is_some_and(|at| *at < time));
     let inside = rows.get(before(start)..before(end)).unwrap_or_default();
     let at = |row: Option<&usize>| row.and_then(|row| series.at.get(*row)).copied();
@@ -179,11 +269,20 @@ pub(crate) fn rows_by_key(
     between: &str,
     key_text_of: impl Fn(&str, &str) -> Option<String>,
 ) -> KeyedRows {
-    let columns = series.schema.columns.iter().zip(series.table.cell_columns());
+    table_rows_by_key(&series.schema.columns, &series.table, between, key_text_of)
+}
+
+pub(crate) fn table_rows_by_key(
+    columns: &[ColumnSpec],
+    table: &Table,
+    between: &str,
+    key_text_of: impl Fn(&str, &str) -> Option<String>,
+) -> KeyedRows {
+    let columns = columns.iter().zip(table.cell_columns());
     let keys: Vec<(&ColumnSpec, CellColumn)> =
         columns.filter(|(column, _)| column.kind == ColumnKind::Key).collect();
     let mut found: KeyedRows = BTreeMap::new();
-    for row in 0..series.at.len() {
+    for row in 0..table.row_count() {
         let texts =
             keys.iter().filter_map(|(column, data)| key_text_of(&column.name, &key_text(*data, row)?));
         found.entry(texts.collect::<Vec<_>>().join(between)).or_default().push(row);
@@ -200,28 +299,70 @@ fn key_text(data: CellColumn<'_>, row: usize) -> Option<String> {
     })
 }
 
-/// The mean of a gauge, the rate of a counter.
-fn summarise_column(
-    column: &ColumnSpec,
-    data: CellColumn<'_>,
-    rows: &[usize],
-    at: &[Nanos],
-) -> Option<(f64, Unit)> {
+/// What a column comes to.
+#[derive(Debug, Clone, PartialEq)]
+enum ColumnOutcome {
+    Value {
+        value: f64,
+        unit: Unit,
+        /// of one that counts
+        growth: Option<CounterGrowth>,
+    },
+    /// It counts, and was less than before: it was reset, or wrapped. Its growth is not known.
+    WentBack,
+    /// It was not read often enough, or is no number.
+    Unknown,
+}
+
+/// How much a counter has grown between its first reading and its last.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct CounterGrowth {
+    grown: f64,
+    seconds: f64,
+    /// How long these two readings took together.
+    took: Nanos,
+}
+
+impl CounterGrowth {
+    /// How far the time between them may be off, of itself: half of each reading.
+    fn relative_error(&self) -> f64 {
+        self.took.seconds() / 2.0 / self.seconds
+    }
+}
+
+/// The mean of a gauge, the rate of a counter, from readings in the order of their times.
+fn summarise_column(column: &ColumnSpec, readings: &[ColumnReading]) -> ColumnOutcome {
     match column.kind {
         ColumnKind::Counter => {
-            let known = |row: &&usize| data.number(**row).is_some();
-            let (first, last) = (rows.iter().find(known)?, rows.iter().rev().find(known)?);
-            let seconds = at.get(*last)?.since(*at.get(*first)?).seconds();
-            let grown = data.number(*last)? - data.number(*first)?;
-            // A counter that went back was reset: its growth is not known.
+            if readings.windows(2).any(|pair| matches!(pair, [one, next] if next.value < one.value)) {
+                return ColumnOutcome::WentBack;
+            }
+            let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
+                return ColumnOutcome::Unknown;
+            };
+            let seconds = last.at.since(first.at).seconds();
+            if seconds <= 0.0 {
+                return ColumnOutcome::Unknown;
+            }
+            let took = Nanos(first.took.0.saturating_add(last.took.0));
+            let grown = last.value - first.value;
             let unit = if column.unit.0 == "1" { "1/s".into() } else { format!("{}/s", column.unit) };
-            (seconds > 0.0 && grown >= 0.0).then(|| (grown / seconds, Unit(unit.into())))
+            let growth = Some(CounterGrowth { grown, seconds, took });
+            ColumnOutcome::Value { value: grown / seconds, unit: Unit(unit.into()), growth }
         }
         ColumnKind::Gauge => {
-            let values: Vec<f64> = rows.iter().filter_map(|row| data.number(*row)).collect();
-            Some((perflab_stats::mean(&values).ok()?, column.unit.clone()))
+            // The edges are no sample of the time between them: they are all there is where there is no tick.
+            let ticks: Vec<f64> =
+                readings.iter().filter(|reading| reading.is_tick).map(|reading| reading.value).collect();
+            let all = || readings.iter().map(|reading| reading.value).collect();
+            let values = if ticks.is_empty() { all() } else { ticks };
+            perflab_stats::mean(&values).map_or(ColumnOutcome::Unknown, |value| ColumnOutcome::Value {
+                value,
+                unit: column.unit.clone(),
+                growth: None,
+            })
         }
-        _ => None,
+        _ => ColumnOutcome::Unknown,
     }
 }
 
@@ -300,7 +441,7 @@ fn column_readings(column: &ColumnSpec, data: CellColumn<'_>, rows: &[usize]) ->
 #[cfg(test)]
 mod tests {
     use perflab_model::series::SeriesSchema;
-    use perflab_model::{CellRow, TableCell};
+    use perflab_model::{CellRow, EdgeStamp, IterationEdge, TableCell};
 
     use super::*;
 
@@ -334,7 +475,7 @@ mod tests {
         let record = fixtures::run_builder::RunBuilder::new("01JD")
             .with(|lab| lab.iterations = 3)
             .build_run(|_| Some(1.0));
-        let found = summarise_monitor(&record, &make_series(25));
+        let found = summarise_monitor(&record, &make_series(25), None);
         let of = |name: &str| -> Vec<f64> {
             found.record.samples.iter().filter(|s| s.metric == name).map(|s| s.value).collect()
         };
@@ -345,12 +486,84 @@ mod tests {
         assert_eq!(found.left_out, 0);
     }
 
+    /// Edges of three iterations of the builder's run: the counter grows by 30, 30 and 30 between them, at 1 ms each.
+    fn make_edges(values: [i64; 6]) -> EdgeReadings {
+        let columns = vec![
+            ColumnSpec::key("device"),
+            ColumnSpec::counter("reads", "requests"),
+            ColumnSpec::gauge("queue", "requests"),
+        ];
+        let schema = SeriesSchema {
+            monitor: "m".into(),
+            source: "s".into(),
+            interval: Nanos(0),
+            columns,
+            stored: perflab_model::series::StoredRows::Every,
+        };
+        let rows: Vec<(EdgeStamp, CellRow)> = values
+            .into_iter()
+            .enumerate()
+            .map(|(number, value)| {
+                let edge = [IterationEdge::Begin, IterationEdge::End][number % 2];
+                let slot = number as u32 / 2;
+                // The end takes 20 us longer to read, so that its middle is 10 us later.
+                let (at, took) = (Nanos(1_000_000 * number as u64), Nanos(20_000 * (number as u64 % 2)));
+                let row = vec![TableCell::Text("sda".into()), TableCell::Int(value), TableCell::Int(value)];
+                (EdgeStamp { slot, edge, at, took }, row)
+            })
+            .collect();
+        EdgeReadings::from_rows(schema, &rows)
+    }
+
+    #[test]
+    fn edges_make_a_rate_of_the_shortest_iteration() {
+        let record = fixtures::run_builder::RunBuilder::new("01JD")
+            .with(|lab| lab.iterations = 3)
+            .build_run(|_| Some(1.0));
+        let edges = make_edges([10, 40, 40, 70, 100, 90]);
+        let found = summarise_monitor(&record, &Series::empty(edges.schema.clone()), Some(&edges));
+        let of = |name: &str| -> Vec<f64> {
+            found.record.samples.iter().filter(|s| s.metric == name).map(|s| s.value).collect()
+        };
+        // 30 in 1 ms and half of 20 us, which may be off by another half.
+        assert_eq!(of("reads device=sda"), [30.0 / 0.00101; 2]);
+        assert_eq!(found.reading_errors.len(), found.record.samples.len());
+        assert!((found.reading_errors[0] - 30.0 / 0.00101 * 0.00001 / 0.00101).abs() < 1e-6);
+        assert_eq!(of("queue device=sda"), [25.0, 55.0, 95.0], "without a tick, the middle of both edges");
+        assert_eq!(found.went_back, BTreeMap::from([("reads device=sda".to_owned(), 1)]));
+        assert_eq!(found.left_out, 0);
+    }
+
+    /// A counter that was reset in between may be larger at the end than at the beginning.
+    #[test]
+    fn a_counter_that_was_reset_between_edges_has_no_rate() {
+        let record = fixtures::run_builder::RunBuilder::new("01JD")
+            .with(|lab| lab.iterations = 1)
+            .build_run(|_| Some(1.0));
+        let edges = make_edges([0, 1_000, 0, 0, 0, 0]);
+        let rates = |series: &Series| {
+            let found = summarise_monitor(&record, series, Some(&edges));
+            found.record.samples.iter().filter(|sample| sample.metric == "reads device=sda").count()
+        };
+        assert_eq!(rates(&make_series(25)), 1);
+        let mut reset = make_series(25);
+        let rows: Vec<(Nanos, CellRow)> = (0..5_u64)
+            .map(|tick| {
+                let reads = [10, 20, 30, 0, 10][tick as usize];
+                let row = vec![TableCell::Text("sda".into()), TableCell::Int(reads), TableCell::Int(0)];
+                (Nanos(1_000_000_000 + tick * 100_000_000), row)
+            })
+            .collect();
+        reset = Series::from_rows(reset.schema, &rows);
+        assert_eq!(rates(&reset), 0);
+    }
+
     #[test]
     fn iterations_without_a_reading_are_counted() {
         let record = fixtures::run_builder::RunBuilder::new("01JD")
             .with(|lab| lab.iterations = 3)
             .build_run(|_| Some(1.0));
-        assert_eq!(summarise_monitor(&record, &make_series(8)).left_out, 2);
+        assert_eq!(summarise_monitor(&record, &make_series(8), None).left_out, 2);
     }
 
     /// Readings at the edge of a long iteration are the end of what another was watched with.
@@ -360,9 +573,9 @@ mod tests {
             .with(|lab| lab.iterations = 1)
             .build_run(|_| Some(1.0));
         record.iterations[0].end = Nanos(record.iterations[0].start.0 + 10_000_000_000);
-        assert_eq!(summarise_monitor(&record, &make_series(25)).left_out, 1);
+        assert_eq!(summarise_monitor(&record, &make_series(25), None).left_out, 1);
         record.iterations[0].end = Nanos(record.iterations[0].start.0 + 4_000_000_000);
-        assert_eq!(summarise_monitor(&record, &make_series(25)).left_out, 0);
+        assert_eq!(summarise_monitor(&record, &make_series(25), None).left_out, 0);
     }
 
     /// What the kernel averages over ten seconds says nothing of an iteration of half a second.
@@ -375,7 +588,7 @@ mod tests {
         pressure.schema.monitor = "pressure".into();
         pressure.schema.columns[2].name = "avg10".into();
         let names = |record: &RunRecord| -> Vec<String> {
-            let found = summarise_monitor(record, &pressure).record.samples;
+            let found = summarise_monitor(record, &pressure, None).record.samples;
             found.iter().map(|sample| String::from(&sample.metric)).collect()
         };
         assert_eq!(names(&record), ["reads device=sda", "reads device=sdb"]);
@@ -384,7 +597,7 @@ mod tests {
         long.schema.interval = Nanos(1_000_000_000);
         (record.iterations[0].start, record.iterations[0].end) =
             (Nanos(10_000_000_000), Nanos(21_000_000_000));
-        assert_eq!(summarise_monitor(&record, &long).record.samples.len(), 4);
+        assert_eq!(summarise_monitor(&record, &long, None).record.samples.len(), 4);
     }
 
     #[test]
@@ -416,12 +629,12 @@ mod tests {
             (iteration.start, iteration.end) = (first, last);
         }
         assert_eq!(
-            summarise_monitor(&record, &make_series(25)).left_out,
+            summarise_monitor(&record, &make_series(25), None).left_out,
             0,
             "of our own runs the times are known"
         );
         record.manifest.facts.add(fact_table::IMPORT_KIND, "mmtests", "perflab");
-        assert_eq!(summarise_monitor(&record, &make_series(25)).left_out, 2);
+        assert_eq!(summarise_monitor(&record, &make_series(25), None).left_out, 2);
         assert!(monitor_readings(&record, &make_series(25)).samples.is_empty());
     }
 }

@@ -114,10 +114,15 @@ impl JournalWriter {
     }
 
     fn can_wait(&self, event: &RunEvent) -> bool {
-        let (RunEventKind::Rows { monitor, .. } | RunEventKind::Changed { monitor, .. }) = &event.what else {
-            return false;
+        let is_slow = match &event.what {
+            RunEventKind::Rows { monitor, .. } | RunEventKind::Changed { monitor, .. } => {
+                self.slow.contains(monitor)
+            }
+            // The iteration's end follows at the latest.
+            RunEventKind::Edge(_) => false,
+            _ => return false,
         };
-        !self.slow.contains(monitor) && self.pending.len() < FULL && self.flushed.elapsed() < PATIENCE
+        !is_slow && self.pending.len() < FULL && self.flushed.elapsed() < PATIENCE
     }
 }
 
@@ -166,6 +171,8 @@ pub(crate) mod kind {
     pub(crate) const PROFILED: &str = "profiled";
 
     pub(crate) const CHANGED: &str = "changed";
+
+    pub(crate) const EDGE: &str = "edge";
 
     pub(crate) const CLOCK: &str = "clock";
 
@@ -402,11 +409,19 @@ mod tests {
         }
         assert_eq!(on_disk(), 2, "what is not a row is written at once");
         journal
-            .append(&sample_event(RunEventKind::Rows { monitor: "slow".into(), rows: Vec::new() }))
+            .append(&sample_event(RunEventKind::Rows {
+                monitor: "slow".into(),
+                rows: Vec::new(),
+                took: Nanos(0),
+            }))
             .unwrap();
         assert_eq!(on_disk(), 3, "nothing may follow for long");
         journal
-            .append(&sample_event(RunEventKind::Rows { monitor: "fast".into(), rows: Vec::new() }))
+            .append(&sample_event(RunEventKind::Rows {
+                monitor: "fast".into(),
+                rows: Vec::new(),
+                took: Nanos(0),
+            }))
             .unwrap();
         drop(journal);
         assert_eq!(on_disk(), 4);
@@ -441,7 +456,7 @@ mod tests {
 
     #[test]
     fn kinds_are_found_as_serde_writes_them() {
-        let rows = RunEventKind::Rows { monitor: "m".into(), rows: Vec::new() };
+        let rows = RunEventKind::Rows { monitor: "m".into(), rows: Vec::new(), took: Nanos(0) };
         let line = serde_json::to_vec(&RunEvent::new(Nanos(u64::MAX), rows)).unwrap();
         assert_eq!(event_kind(&line), Some(kind::ROWS));
         assert_eq!(event_kind(b"{}"), None);

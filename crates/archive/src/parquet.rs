@@ -695,6 +695,8 @@ mod tests {
         let tables = [
             ("samples", crate::tables::samples::sample_columns(&plan, true)),
             ("iterations", crate::tables::samples::iteration_columns(&plan, true)),
+            ("series/MONITOR", declared(crate::tables::series::TickRow::COLUMNS)),
+            ("edges/MONITOR", declared(crate::tables::edges::EdgeRow::COLUMNS)),
             ("stacks/frames", declared(crate::tables::stacks::FrameRow::COLUMNS)),
             ("stacks/tree", declared(crate::tables::stacks::StackNodeRow::COLUMNS)),
             ("stacks/CASE", declared(crate::tables::stacks::StackSampleRow::COLUMNS)),

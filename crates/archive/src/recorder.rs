@@ -194,8 +194,11 @@ impl BulkRecorder {
     /// Mostly a full disk; a tracer's file that cannot be read.
     pub fn record(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
         match &event.what {
-            RunEventKind::Rows { monitor, rows } => self.sinks.series.push_rows(event.at, monitor, rows),
+            RunEventKind::Rows { monitor, rows, took } => {
+                self.sinks.series.push_rows((event.at, *took), monitor, rows)
+            }
             RunEventKind::Changed { .. } => self.sinks.series.push_tick(event.clone()).map(drop),
+            RunEventKind::Edge(reading) => self.sinks.edges.push(event.at, reading),
             RunEventKind::Stacks(batch) => self.sinks.stacks.push(batch),
             RunEventKind::Sample(sample) => self.sinks.samples.push(sample),
             RunEventKind::IterationBegan { .. } => Ok(()),
@@ -211,6 +214,7 @@ impl BulkRecorder {
             }
             RunEventKind::SeriesOpened(schema) => {
                 self.sinks.series.open_table(schema)?;
+                self.sinks.edges.note_schema(schema);
                 self.journal.append(event)
             }
             RunEventKind::Traced { slot, tracer, file } => {

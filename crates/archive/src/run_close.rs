@@ -20,6 +20,7 @@ use perflab_model::{
 use crate::error::ArchiveError;
 use crate::journal::{JournalReader, OutputLogWriter, event_kind, kind};
 use crate::run_layout::{JOURNAL, RAW, STAGE, TABLES};
+use crate::tables::edges::EdgeTableWriter;
 use crate::tables::operations;
 use crate::tables::samples::{IterationTableWriter, SampleTableWriter};
 use crate::tables::series::SeriesTableWriter;
@@ -135,6 +136,7 @@ pub(crate) struct RunTables {
     pub(crate) samples: SampleTableWriter,
     pub(crate) iterations: IterationTableWriter,
     pub(crate) series: SeriesTableWriter,
+    pub(crate) edges: EdgeTableWriter,
     pub(crate) stacks: StackTablesWriter,
     outputs: OutputLogWriter<'static>,
 }
@@ -145,6 +147,7 @@ impl RunTables {
             samples: SampleTableWriter::create(stage, stored)?,
             iterations: IterationTableWriter::create(stage, stored)?,
             series: SeriesTableWriter::create(stage)?,
+            edges: EdgeTableWriter::new(stage),
             stacks: StackTablesWriter::create(stage, &stored.plan)?,
             outputs: OutputLogWriter::create(stage)?,
         })
@@ -176,6 +179,7 @@ fn fill_tables(
     sinks.stacks.close()?;
     sinks.outputs.close()?;
     ending.misfits = sinks.series.close()?;
+    ending.misfits.extend(sinks.edges.close()?);
     manifest::write_facts_file(stage, &ending.facts)?;
     operations::write_operation_tables(run, stage, &ending.traced)?;
     checksums::write_checksums(stage)?;
@@ -194,7 +198,11 @@ fn route_event(
         RunEventKind::IterationEnded { slot, outcome, start, end } => {
             sinks.iterations.push(&IterationRecord { target: event.target, slot, outcome, start, end })?;
         }
-        RunEventKind::SeriesOpened(schema) => sinks.series.open_table(&schema)?,
+        RunEventKind::SeriesOpened(schema) => {
+            sinks.series.open_table(&schema)?;
+            sinks.edges.note_schema(&schema);
+        }
+        RunEventKind::Edge(reading) => sinks.edges.push(event.at, &reading)?,
         what @ (RunEventKind::Rows { .. } | RunEventKind::Changed { .. }) => {
             return sinks.series.push_tick(RunEvent { what, ..event });
         }
@@ -224,7 +232,7 @@ fn trim_journal(run: &Path, notes: &[RunEvent]) -> Result<(), ArchiveError> {
     let fill = |file: &mut fs::File| {
         let mut out = BufWriter::new(file);
         while events.next_line().map_err(io::Error::other)? {
-            let tabled = [kind::ROWS, kind::CHANGED, kind::STACKS, kind::OUTPUT];
+            let tabled = [kind::ROWS, kind::CHANGED, kind::EDGE, kind::STACKS, kind::OUTPUT];
             if !event_kind(events.line()).is_some_and(|kind| tabled.contains(&kind)) {
                 out.write_all(events.line())?;
                 out.write_all(b"\n")?;

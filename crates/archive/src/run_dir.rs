@@ -10,8 +10,8 @@ use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIt
 use perflab_model::run::RunWarning;
 use perflab_model::series::{RowRuns, Series, SeriesGap};
 use perflab_model::{
-    IterationRecord, Manifest, Outcome, OverwrittenSettingRecord, Profile, RunEvent, RunEventKind, RunRecord,
-    RunStatus,
+    EdgeReadings, IterationRecord, Manifest, Outcome, OverwrittenSettingRecord, Profile, RunEvent,
+    RunEventKind, RunRecord, RunStatus,
 };
 
 use crate::checksums::open_verified;
@@ -19,7 +19,7 @@ use crate::error::ArchiveError;
 use crate::journal::{self, JournalReader, StoredOutput, kind};
 use crate::manifest;
 use crate::run_layout::{self, JOURNAL, SAMPLES};
-use crate::tables::{io, operations, samples, series, stacks};
+use crate::tables::{edges, io, operations, samples, series, stacks};
 use crate::unpack_folder::UnpackFolder;
 
 /// One run on disk.
@@ -139,12 +139,29 @@ impl RunDir {
     /// Files that are missing, damaged, or newer than this program.
     pub fn list_monitors(&self) -> Result<Vec<String>, ArchiveError> {
         match self.open_journal()? {
-            (_, true) => series::list_monitors(&self.path),
+            (_, true) => {
+                let mut names = series::list_monitors(&self.path)?;
+                names.extend(edges::list_edge_monitors(&self.path)?);
+                names.sort();
+                names.dedup();
+                Ok(names)
+            }
             (events, false) => series::list_journal_monitors(events),
         }
     }
 
-    /// All rows of one monitor.
+    /// What one monitor read at the edges of iterations; none where it was not read there.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn read_edges(&self, monitor: &str) -> Result<Option<EdgeReadings>, ArchiveError> {
+        match self.open_journal()? {
+            (_, true) => edges::read_edges(&self.path, monitor),
+            (events, false) => edges::read_journal_edges(events, monitor),
+        }
+    }
+
+    /// All ticks of one monitor: none of one that was read at edges only.
     ///
     /// # Errors
     /// [`ArchiveError::NoSeries`] with the nearest name; files that are missing or damaged.
@@ -152,7 +169,11 @@ impl RunDir {
         let found = match self.open_journal()? {
             (_, true) => {
                 let stored = series::find_stored_name(&self.path, monitor);
-                stored.map(|stored| series::read_series(&self.path, stored)).transpose()?
+                match stored {
+                    Some(stored) => Some(series::read_series(&self.path, stored)?),
+                    // One that was only read at edges has no ticks.
+                    None => edges::read_edges(&self.path, monitor)?.map(|edges| Series::empty(edges.schema)),
+                }
             }
             (events, false) => series::read_journal_series(events, monitor)?,
         };

@@ -27,6 +27,9 @@ pub(crate) const ITERATIONS: &str = "iterations.parquet";
 
 pub(crate) const SERIES: &str = "series";
 
+/// Tables of what monitors read when iterations began and ended.
+pub(crate) const EDGES: &str = "edges";
+
 pub(crate) const STACKS: &str = "stacks";
 
 pub(crate) const FRAMES: &str = "stacks/frames.parquet";
@@ -57,11 +60,17 @@ pub(crate) const STAGE: &str = "finishing";
 pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Everything that is written when a run ends, as it stands in the directory.
-pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, STACKS, EVENTS, LOGS, FACTS, CHECKSUMS];
+pub(crate) const TABLES: &[&str] =
+    &[SAMPLES, ITERATIONS, SERIES, EDGES, STACKS, EVENTS, LOGS, FACTS, CHECKSUMS];
 
 /// The table of a monitor, relative to the run.
 pub(crate) fn series_path(monitor: &str) -> PathBuf {
     Path::new(SERIES).join(format!("{}.parquet", encode_file_name(monitor)))
+}
+
+/// The table of what a monitor read at the edges of iterations, relative to the run.
+pub(crate) fn edges_path(monitor: &str) -> PathBuf {
+    Path::new(EDGES).join(format!("{}.parquet", encode_file_name(monitor)))
 }
 
 /// The table of a case's stack samples, relative to the run.

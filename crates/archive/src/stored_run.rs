@@ -33,7 +33,12 @@ impl StoredRun {
 
     fn read_series(&self) -> Result<Vec<RowRuns>, ArchiveError> {
         let monitors = self.directory.list_monitors()?;
-        monitors.iter().map(|monitor| self.directory.read_series_spans(monitor)).collect()
+        let mut all = Vec::new();
+        for monitor in monitors {
+            all.push(self.directory.read_series_spans(&monitor)?);
+        }
+        all.retain(|runs| !runs.ticks.is_empty() || runs.series.schema.interval.0 > 0);
+        Ok(all)
     }
 }
 

@@ -12,9 +12,12 @@ fn vmstat_row(node: &str, faults: i64) -> CellRow {
 /// Six ticks of two nodes; the fifth is told whole.
 fn vmstat_ticks() -> Vec<RunEvent> {
     let monitor = || "vmstat".to_owned();
-    let whole =
-        |a, b| RunEventKind::Rows { monitor: monitor(), rows: vec![vmstat_row("0", a), vmstat_row("1", b)] };
-    let changed = |step, rows| RunEventKind::Changed { monitor: monitor(), step, rows };
+    let whole = |a, b| RunEventKind::Rows {
+        monitor: monitor(),
+        rows: vec![vmstat_row("0", a), vmstat_row("1", b)],
+        took: Nanos(20),
+    };
+    let changed = |step, rows| RunEventKind::Changed { monitor: monitor(), step, rows, took: Nanos(30) };
     let whats = [
         whole(10, 20),
         changed(1, vec![(1, vmstat_row("1", 21))]),

@@ -30,6 +30,7 @@ fn event_name(what: &RunEventKind) -> &'static str {
         RunEventKind::SeriesOpened(_) => "series-opened",
         RunEventKind::Rows { .. } => "rows",
         RunEventKind::Changed { .. } => "changed",
+        RunEventKind::Edge(_) => "edge",
         RunEventKind::Gap(_) => "gap",
         RunEventKind::Output { .. } => "output",
         RunEventKind::Warning { .. } => "warning",

@@ -161,7 +161,7 @@ fn rows_that_do_not_fit_leave_a_gap_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
     let (archive, manifest) = (open_archive(directory.path()), fixtures::run_events::make_manifest(1, 1));
     let mut recorder = record_run(&archive, &manifest);
-    let what = RunEventKind::Rows { monitor: "vmstat".into(), rows: vec![Vec::new()] };
+    let what = RunEventKind::Rows { monitor: "vmstat".into(), rows: vec![Vec::new()], took: Nanos(0) };
     recorder.record(&RunEvent::new(Nanos(77), what)).unwrap();
     let gaps = recorder.finish().unwrap().read_record().unwrap().gaps;
     let SeriesGap { monitor, from, reason, .. } = &gaps[1];

@@ -10,7 +10,7 @@ use std::thread::{JoinHandle, spawn};
 use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::study::{FactorSide, TomlSource};
 use perflab_model::{Manifest, Nanos, Overhead, Problem, Refusal, RunEventKind, RunStatus, StopRequest};
-use perflab_observe::{Root, Sampler, SamplerOverhead};
+use perflab_observe::{Sampler, SamplerOverhead};
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
 
@@ -79,7 +79,7 @@ impl AgentRuns<'_> {
         let stream = EventSender::new(sink);
         let executor = SlotExecutor::new(machine, &manifest, stream, &self.stop, role)?;
         let executor = executor.with_names(config.names).prepare_run()?;
-        let monitors = AgentMonitors::start(&manifest, &machine.root, &self.writer);
+        let monitors = AgentMonitors::start(&manifest, machine, &self.writer);
         if let Some(text) = iteration_trace::outside_symbols(&manifest, machine) {
             // Whoever does not listen any more is noticed by the listening thread.
             let _ = self.writer.write_kernel_symbols(&text);
@@ -104,7 +104,8 @@ impl AgentRuns<'_> {
             // Any other order than to leave can only be one that was meant for before.
             while self.next_order().is_some_and(|order| order != AgentOrder::Leave) {}
         }
-        let cost = monitors.stop();
+        let edges = undone.as_ref().map(|undone| undone.edges).unwrap_or_default();
+        let cost = monitors.stop().combine(edges);
         // The run's wall clock is the host's.
         let overhead = Overhead { wall: Nanos(0), ..meter.overhead(&cost) };
         let status = undone.as_ref().map_or(RunStatus::Failed, |one| one.final_status(RunStatus::Finished));
@@ -158,9 +159,9 @@ struct AgentMonitors {
 }
 
 impl AgentMonitors {
-    fn start(manifest: &Manifest, root: &Root, writer: &FramedReportWriter) -> Self {
+    fn start(manifest: &Manifest, machine: &LocalMachine, writer: &FramedReportWriter) -> Self {
         let (sink, events) = channel();
-        let sampler = start_monitors(manifest, root, sink);
+        let sampler = start_monitors(manifest, machine, sink);
         let writer = writer.clone();
         // Ends with the sampler, or when nobody listens: the stream's end is noticed elsewhere.
         let tell =

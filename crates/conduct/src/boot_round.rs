@@ -8,7 +8,7 @@ use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::study::{LostTargetPolicy, SamplingSide};
 use perflab_model::{
-    Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot, TargetRecord,
+    IterationEdge, Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot, TargetRecord,
     remove_control_characters,
 };
 use perflab_observe::monotonic_now;
@@ -665,6 +665,8 @@ impl<'c, 'a> BootRound<'c, 'a> {
             let at = session.offset.to_theirs(start);
             self.targets.send(*target, &AgentOrder::Start { index, at });
         }
+        // While they wait for the instant.
+        self.run_state.read_edge(index, IterationEdge::Begin);
         for target in who {
             let clock =
                 self.targets.sessions.get(*target).map(|session| session.clock(start)).unwrap_or_default();
@@ -684,6 +686,9 @@ impl<'c, 'a> BootRound<'c, 'a> {
     /// Sends what was held of the iteration that is over.
     fn close_slot(&mut self) -> Result<(), ConductError> {
         let Some(open) = self.open.take() else { return Ok(()) };
+        if open.is_released() {
+            self.run_state.read_edge(open.index, IterationEdge::End);
+        }
         let names: Vec<String> = self.targets.sessions.iter().map(|session| session.name.clone()).collect();
         let (mut events, good) = open.close(monotonic_now(), &names);
         for target in 0..names.len() {

@@ -14,12 +14,12 @@ use perflab_disk::{delay_switch, scratch_disk};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::operation::OPERATION_TRACER;
-use perflab_model::study::BesideSpec;
+use perflab_model::study::{BesideSpec, FactorKind};
 use perflab_model::{
-    Case, Manifest, Metric, Nanos, Outcome, PlannedSetting, Refusal, RunEvent, RunEventKind, RunStatus,
-    Sample, Scalar, SeriesSchema, Setting, Slot, StopRequest, describe_error_chain,
+    Case, IterationEdge, Manifest, Metric, Nanos, Outcome, PlannedSetting, Refusal, RunEvent, RunEventKind,
+    RunStatus, Sample, Scalar, SeriesSchema, Setting, Slot, StopRequest, describe_error_chain,
 };
-use perflab_observe::{CpuTopology, KernelLog, NewKernelRecords, RealtimeGuard};
+use perflab_observe::{CpuTopology, EdgeReader, KernelLog, NewKernelRecords, RealtimeGuard, SamplerOverhead};
 use perflab_settings::{
     AppliedSettings, OverwrittenSetting, SettingChange, SettingError, StudyDisk, UndoEntry, UndoJournal,
     end_delays, locate_setting, remove_tree,
@@ -59,6 +59,8 @@ pub(crate) struct UndoneRun {
     pub(crate) left: Vec<String>,
     /// Whether a workload's `cleanup` failed.
     pub(crate) cleanup_failed: bool,
+    /// What the monitors cost that were read at the edges of iterations.
+    pub(crate) edges: SamplerOverhead,
 }
 
 impl UndoneRun {
@@ -82,6 +84,8 @@ pub(crate) struct SlotExecutor<'a> {
     /// Whose settings are changed here.
     role: TargetRole,
     pub(crate) profiler: Option<IterationProfiler>,
+    /// Monitors that are read at the edges of iterations, where workloads run here.
+    edges: Option<EdgeReader>,
     settings: AppliedSettings,
     /// Levels that were reported as rounded by the kernel.
     reported_roundings: BTreeSet<String>,
@@ -143,6 +147,7 @@ impl<'a> SlotExecutor<'a> {
             scratch: None,
             role,
             profiler: None,
+            edges: None,
             settings: applied,
             reported_roundings: BTreeSet::new(),
             reported_overwriting: BTreeSet::new(),
@@ -191,7 +196,11 @@ impl<'a> SlotExecutor<'a> {
             self.topology = Some(CpuTopology::read(&self.host.root)?);
         }
         match self.make_scratch() {
-            Ok(scratch) => Ok(SlotExecutor { scratch, profiler, ..self }),
+            Ok(scratch) => {
+                let timings = self.manifest.study.monitors.iter();
+                let edges = EdgeReader::start(timings, &self.host.root, self.stream.sink());
+                Ok(SlotExecutor { scratch, profiler, edges, ..self })
+            }
             Err(error) => {
                 self.settings.undo_all();
                 Err(error)
@@ -248,6 +257,7 @@ impl<'a> SlotExecutor<'a> {
         let ended = self.last_slot.filter(|_| !self.role.runs_workloads());
         self.report_overwritten(ended, None)?;
         self.last_slot = Some(index);
+        self.host.monitors.set(self.is_watched(case));
         for what in self.apply_settings(case)? {
             self.stream.send(what)?;
         }
@@ -630,6 +640,22 @@ impl<'a> SlotExecutor<'a> {
         Ok(failure)
     }
 
+    /// Whether monitors are read in the iterations of a case.
+    fn is_watched(&self, case: &Case) -> bool {
+        let factors = self.manifest.study.factor.iter();
+        let mut levels =
+            factors.filter(|(_, factor)| factor.kind == FactorKind::Monitors).filter_map(|(name, factor)| {
+                let chosen = case.levels.get(name)?;
+                factor.levels.iter().find(|level| level.name == *chosen)
+            });
+        levels.all(|level| level.value.to_string() != "off")
+    }
+
+    /// Reads the monitors that are read at the edges of iterations.
+    fn read_edge(&self, index: u32, edge: IterationEdge) {
+        self.edges.iter().filter(|_| self.host.monitors.is_on()).for_each(|edges| edges.read(index, edge));
+    }
+
     /// Where the workload of a case runs, if its levels say so.
     fn find_place(&self, case: &Case) -> Result<Option<ExecutionPlace>, ConductError> {
         let planned = self.manifest.plan.case_placement(case).zip(self.topology.as_ref());
@@ -682,6 +708,7 @@ impl<'a> SlotExecutor<'a> {
     /// Undoes everything; gives what is not back. Done even if the event consumer is gone, which is an error.
     pub(crate) fn undo_all(mut self) -> Result<UndoneRun, ConductError> {
         self.end_iteration();
+        let edges = self.edges.take().map(EdgeReader::stop).unwrap_or_default();
         let ended = self.last_slot.filter(|_| !self.role.runs_workloads());
         let reported = self.report_overwritten(ended, None).and_then(|()| self.report_kernel_log(None));
         let (undone, failed) = self.settings.undo_all();
@@ -704,7 +731,7 @@ impl<'a> SlotExecutor<'a> {
                 "perflab tries again at its next start",
             )?;
         }
-        Ok(UndoneRun { left: failed, cleanup_failed })
+        Ok(UndoneRun { left: failed, cleanup_failed, edges })
     }
 }
 
@@ -733,7 +760,7 @@ impl SlotExecutor<'_> {
                 while let Some(same) = points.next_if(|point| point.after == after) {
                     rows.push(same.row);
                 }
-                let rows = RunEventKind::Rows { monitor: monitor.clone(), rows };
+                let rows = RunEventKind::Rows { monitor: monitor.clone(), rows, took: Nanos(0) };
                 self.stream.forward(RunEvent::new(Nanos(start.0 + after.0), rows))?;
             }
         }
@@ -860,10 +887,13 @@ fn run_workload(
         let fixed = executor.fixes_addresses.then(FixedAddresses::request);
         let placed = place.as_ref().map(ExecutionPlace::request).transpose();
         let placed = placed.map_err(|error| unplaced.set(Some(error)));
-        (fixed, placed, begin())
+        let urgent = begin();
+        executor.read_edge(index, IterationEdge::Begin);
+        (fixed, placed, urgent)
     };
     let finished =
         perflab_workload::execute_invocation_at(&invocation, &environment, limit, &stop, moment, hurry);
+    executor.read_edge(index, IterationEdge::End);
     let beside_end = executor.stop_besides(besides, (slot, case), finished.as_ref().ok())?;
     let absence = finished.as_ref().ok().and_then(|finished| describe_absence(finished, waited));
     if let Some((profiler, recorder)) = executor.profiler.as_ref().zip(sampling) {

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use perflab_model::{
-    Nanos, Outcome, RunEvent, RunEventKind, SharedStr, Slot, StackFrame, StackNode, StackSample,
+    EdgeReading, Nanos, Outcome, RunEvent, RunEventKind, SharedStr, Slot, StackFrame, StackNode, StackSample,
 };
 
 /// What all targets of an open iteration together may make this side hold, in bytes of memory,
@@ -69,6 +69,11 @@ impl OpenSlot {
 
     pub(crate) fn set_released(&mut self, at: Nanos) {
         self.released = Some(at);
+    }
+
+    /// Whether its iteration was begun.
+    pub(crate) fn is_released(&self) -> bool {
+        self.released.is_some() && self.lacking.is_none()
     }
 
     fn reports_of(&self, target: usize) -> Option<&HeldReports> {
@@ -157,7 +162,7 @@ pub(crate) fn event_memory(event: &RunEvent) -> usize {
             let anchors = about.anchors.iter().map(|anchor| size_of_val(anchor) + anchor.name.len());
             about.hides.as_ref().map_or(0, String::len) + anchors.sum::<usize>()
         }
-        RunEventKind::Rows { rows, .. } => {
+        RunEventKind::Rows { rows, .. } | RunEventKind::Edge(EdgeReading { rows, .. }) => {
             rows.iter().map(|row| size_of_val(row) + size_of_val(row.as_slice())).sum()
         }
         RunEventKind::Warning { message, advice } => message.len() + advice.len(),

@@ -103,6 +103,7 @@ pub fn plan_study(
 /// The study with its lists as this machine gives them, and without what `--set` and `--only` leave out.
 pub fn settle_study(study: &Study, facts: &Facts, choices: &PlanChoices) -> Result<Study, Vec<Problem>> {
     let mut study = evaluate_lists(study, facts)?;
+    resolve_monitors(&mut study);
     let mut problems = Vec::new();
     let mut kept: IndexMap<&str, Vec<&str>> = IndexMap::new();
     for (factor, level) in &choices.set {
@@ -115,6 +116,16 @@ pub fn settle_study(study: &Study, facts: &Facts, choices: &PlanChoices) -> Resu
         problems.extend(keep_workload(&mut study, only));
     }
     if problems.is_empty() { Ok(study) } else { Err(problems) }
+}
+
+/// Puts the monitors of the study's preset in its place; a preset that there is not stays, for whoever checks.
+fn resolve_monitors(study: &mut Study) {
+    let preset = study.monitors.preset.as_deref().map(perflab_observe::find_monitor_preset);
+    match preset {
+        Some(Some(preset)) => study.monitors.resolve(&preset.monitors()),
+        Some(None) => {}
+        None => study.monitors.resolve(&[]),
+    }
 }
 
 /// The study with every list written out.

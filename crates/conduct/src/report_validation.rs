@@ -10,8 +10,8 @@ use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::profile::{ProfileSummary, StackBatch};
 use perflab_model::series::SeriesGap;
 use perflab_model::{
-    Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Sample, Scalar, SharedStr,
-    StackSample, remove_control_characters,
+    EdgeReading, Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Sample, Scalar,
+    SharedStr, StackSample, remove_control_characters,
 };
 
 use crate::open_slot::OpenSlot;
@@ -108,6 +108,18 @@ impl ReportValidator<'_> {
             | RunEventKind::SettingUndone { .. }
             | RunEventKind::SettingOverwritten { .. }
                 if !session.may_report_change() =>
+            {
+                ValidatedReport::Drop
+            }
+            RunEventKind::Edge(reading) => {
+                hold(RunEventKind::Edge(self.validate_edge(session, event.at, reading)?))
+            }
+            // A monitor is opened twice where it is read on a clock and at edges.
+            RunEventKind::SeriesOpened(schema)
+                if session
+                    .series
+                    .get(&schema.monitor)
+                    .is_some_and(|(width, _)| *width == schema.columns.len()) =>
             {
                 ValidatedReport::Drop
             }
@@ -266,6 +278,27 @@ impl ReportValidator<'_> {
         is_expected.then_some(()).ok_or_else(|| format!("it sent a trace {name:?} that is not in the plan"))
     }
 
+    /// A reading of a monitor that was opened, in the iteration that runs.
+    fn validate_edge(
+        &self,
+        session: &TargetSession,
+        at: Nanos,
+        reading: EdgeReading,
+    ) -> Result<EdgeReading, String> {
+        self.expect_open_slot(reading.slot)?;
+        let known = session.series.get(&reading.monitor);
+        if known.is_none_or(|(width, _)| reading.rows.iter().any(|row| row.len() != *width)) {
+            return Err(column_mismatch(&reading.monitor));
+        }
+        let until = self.to_run_time(session, Nanos(at.0.saturating_add(reading.took.0)));
+        Ok(EdgeReading {
+            monitor: format!("{}.{}", reading.monitor, session.name),
+            took: until.since(self.to_run_time(session, at)),
+            rows: reading.rows.into_iter().map(clean_row).collect(),
+            ..reading
+        })
+    }
+
     /// Rows of a monitor of the study. Their table is `MONITOR.TARGET`: another kernel may have other columns.
     fn validate_series(
         &self,
@@ -295,15 +328,19 @@ impl ReportValidator<'_> {
                     .for_each(|column| column.name = remove_control_characters(&column.name));
                 Ok(RunEventKind::SeriesOpened(schema))
             }
-            RunEventKind::Rows { monitor, rows } => {
+            RunEventKind::Rows { monitor, rows, took } => {
                 let known = session.series.get_mut(&monitor);
                 let fit = known.filter(|(width, _)| rows.iter().all(|row| row.len() == *width));
                 let (_, last) = fit.ok_or_else(|| column_mismatch(&monitor))?;
                 *last = rows.len();
                 let rows = rows.into_iter().map(clean_row).collect();
-                Ok(RunEventKind::Rows { monitor: own(session, &monitor), rows })
+                Ok(RunEventKind::Rows {
+                    monitor: own(session, &monitor),
+                    rows,
+                    took: took.min(self.run_duration()),
+                })
             }
-            RunEventKind::Changed { monitor, step, rows } => {
+            RunEventKind::Changed { monitor, step, rows, took } => {
                 let known = session.series.get(&monitor).copied();
                 let fits = |(place, row): &(u32, CellRow), (width, last): (usize, usize)| {
                     row.len() == width && (*place as usize) < last
@@ -312,7 +349,8 @@ impl ReportValidator<'_> {
                     return Err(column_mismatch(&monitor));
                 }
                 let rows = rows.into_iter().map(|(place, row)| (place, clean_row(row))).collect();
-                Ok(RunEventKind::Changed { monitor: own(session, &monitor), step, rows })
+                let took = took.min(self.run_duration());
+                Ok(RunEventKind::Changed { monitor: own(session, &monitor), step, rows, took })
             }
             RunEventKind::Gap(gap) if self.manifest.study.monitors.contains_key(&gap.monitor) => {
                 Ok(RunEventKind::Gap(SeriesGap {
@@ -382,8 +420,8 @@ mod tests {
     use perflab_model::series::SeriesSchema;
     use perflab_model::study::TomlSource;
     use perflab_model::{
-        Case, ColumnSpec, CommId, Direction, FORMAT_VERSION, Facts, Metric, Outcome, ProfileSummary, RunPlan,
-        Slot, StackBatch, StackSample, Unit,
+        Case, ColumnSpec, CommId, Direction, FORMAT_VERSION, Facts, IterationEdge, Metric, Outcome,
+        ProfileSummary, RunPlan, Slot, StackBatch, StackSample, Unit,
     };
 
     use super::*;
@@ -558,6 +596,7 @@ mod tests {
         let mut world = ValidatorFixture::new();
         assert!(world.validate(0, opened_series("../../../etc/passwd")).is_err());
         let rows = |monitor: &str, width| RunEventKind::Rows {
+            took: Nanos(0),
             monitor: monitor.into(),
             rows: vec![vec![TableCell::Int(1); width]],
         };
@@ -570,10 +609,27 @@ mod tests {
             (schema.monitor.as_str(), schema.columns[0].name.as_str()),
             ("vmstat.guest1", "n\u{fffd}[2J")
         );
-        assert!(world.validate(0, opened_series("vmstat")).is_err(), "twice");
+        let again = world.validate(0, opened_series("vmstat"));
+        assert!(matches!(again, Ok(ValidatedReport::Drop)), "on a clock and at edges");
+        let mut wider = opened_series("vmstat");
+        if let RunEventKind::SeriesOpened(schema) = &mut wider {
+            schema.columns.push(schema.columns[0].clone());
+        }
+        assert!(world.validate(0, wider).is_err(), "as another");
+        let edge = |slot, width| {
+            let (monitor, rows) = ("vmstat".to_owned(), vec![vec![TableCell::Int(1); width]]);
+            let (edge, took) = (IterationEdge::Begin, Nanos(50));
+            RunEventKind::Edge(EdgeReading { slot, edge, monitor, took, rows })
+        };
+        let Ok(ValidatedReport::Hold(event)) = world.validate(0, edge(0, 1)) else { panic!("not held") };
+        let RunEventKind::Edge(reading) = event.what else { panic!("no edge") };
+        assert_eq!(reading.monitor, "vmstat.guest1");
+        assert!(world.validate(0, edge(1, 1)).is_err(), "it does not run that");
+        assert!(world.validate(0, edge(0, 2)).is_err());
         assert!(world.validate(0, rows("vmstat", 1)).is_ok());
         assert!(world.validate(0, rows("vmstat", 2)).is_err());
         let changed = |place| RunEventKind::Changed {
+            took: Nanos(0),
             monitor: "vmstat".into(),
             step: 1,
             rows: vec![(place, vec![TableCell::Int(1)])],

@@ -14,7 +14,7 @@ use std::sync::mpsc::Sender;
 use perflab_guest::{NetworkSwitch, switch_address};
 use perflab_model::event::RunPhase;
 use perflab_model::{Manifest, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
-use perflab_observe::monotonic_now;
+use perflab_observe::{EdgeReader, monotonic_now};
 use perflab_settings::UndoJournal;
 
 use crate::boot_round::BootRound;
@@ -179,7 +179,8 @@ impl RunState<'_> {
         if is_alone {
             wait_quiet_time(self.manifest, self.stop);
         }
-        let watched = begun.sampler.stop();
+        let watched = begun.sampler.stop().combine(undone.edges);
+        let watched = watched.combine(begun.edges.map(EdgeReader::stop).unwrap_or_default());
         if let Some(dropped) =
             self.network_switch.as_ref().map(NetworkSwitch::dropped_frames).filter(|count| *count > 0)
         {

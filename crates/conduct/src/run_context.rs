@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;
 use perflab_model::{Manifest, RunEvent, RunEventKind, StopRequest};
-use perflab_observe::Root;
+use perflab_observe::{MonitorSwitch, Root};
 use perflab_settings::LazyTemporaryFolder;
 use perflab_workload::Catalogue;
 
@@ -76,6 +76,8 @@ pub struct LocalMachine {
     pub runs_as_typed: bool,
     /// Where tracers write until the recorder takes it: there until the host is dropped.
     pub traces: LazyTemporaryFolder,
+    /// Whether its monitors are read right now.
+    pub monitors: MonitorSwitch,
 }
 
 /// All that a run is given.

@@ -8,10 +8,10 @@ use perflab_guest::NetworkSwitch;
 use perflab_model::event::{RunPhase, TargetStatus};
 use perflab_model::study::{StoppingRule, TargetKey};
 use perflab_model::{
-    EndReason, Manifest, Nanos, Overhead, PlannedParticipation, PlannedTargetVariant, RunEvent, RunEventKind,
-    RunStatus, Scalar, Slot, StopRequest, TargetRecord, TargetVariantRecord,
+    EndReason, IterationEdge, Manifest, Nanos, Overhead, PlannedParticipation, PlannedTargetVariant,
+    RunEvent, RunEventKind, RunStatus, Scalar, Slot, StopRequest, TargetRecord, TargetVariantRecord,
 };
-use perflab_observe::{Sampler, monotonic_now};
+use perflab_observe::{EdgeReader, Sampler, monotonic_now};
 
 use crate::agent_worker::WorkerOrder;
 use crate::error::ConductError;
@@ -39,6 +39,8 @@ pub(crate) struct RunTally {
 pub(crate) struct BegunRun {
     pub(crate) meter: OverheadMeter,
     pub(crate) sampler: Sampler,
+    /// This host's monitors at the edges of its targets' iterations; where it runs the iterations itself, its worker reads them.
+    pub(crate) edges: Option<EdgeReader>,
     progress: SlotProgress,
     phase: Option<RunPhase>,
 }
@@ -82,10 +84,14 @@ impl<'a> RunState<'a> {
         for event in std::mem::take(&mut self.early_events) {
             self.stream.forward(event)?;
         }
-        let sampler = start_monitors(self.manifest, &self.machine.root, self.stream.sink());
+        let sampler = start_monitors(self.manifest, self.machine, self.stream.sink());
         self.wait_quiet_time();
         let progress = SlotProgress::new(self.manifest.plan.slots.len() as u32);
-        self.begun = Some(BegunRun { meter, sampler, progress, phase: None });
+        let timings = self.manifest.study.monitors.iter();
+        let watches = self.role != TargetRole::Everything;
+        let edges = watches.then(|| EdgeReader::start(timings, &self.machine.root, self.stream.sink()));
+        let edges = edges.flatten();
+        self.begun = Some(BegunRun { meter, sampler, edges, progress, phase: None });
         self.report_phase(RunPhase::Apply)
     }
 
@@ -265,6 +271,13 @@ impl<'a> RunState<'a> {
         }
         self.host.send(WorkerOrder::Prepare { index, slot });
         Ok(())
+    }
+
+    /// Reads this host's monitors at an edge of the targets' iteration.
+    pub(crate) fn read_edge(&self, index: u32, edge: IterationEdge) {
+        let edges = self.begun.as_ref().and_then(|begun| begun.edges.as_ref());
+        let edges = edges.filter(|_| self.machine.monitors.is_on());
+        edges.into_iter().for_each(|edges| edges.read(index, edge));
     }
 
     /// A slot of the targets is over.

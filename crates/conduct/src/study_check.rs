@@ -124,14 +124,22 @@ fn check_levels(name: &str, factor: &Factor, scope: &ExpressionScope, found: &mu
 
 fn check_monitors(study: &Study, found: &mut Vec<Problem>) {
     let known = || perflab_observe::all_monitors().iter().map(|monitor| monitor.name);
-    for (name, interval) in &study.monitors {
+    if let Some(preset) = study.monitors.preset.as_deref()
+        && perflab_observe::find_monitor_preset(preset).is_none()
+    {
+        let presets = perflab_observe::MONITOR_PRESETS.iter().map(|preset| preset.name);
+        let hint = perflab_model::suggest_name(preset, presets);
+        let message = format!("there is no preset `{preset}` of monitors");
+        found.push(Problem::new("monitors.preset", message).with_hint(hint));
+    }
+    for (name, timing) in study.monitors.iter() {
         let key = format!("monitors.{name}");
         if !known().any(|monitor| monitor == name) {
             let names: Vec<&str> = known().collect();
             let hint = perflab_model::suggest_name(name, names.iter().copied());
             found.push(Problem::new(&key, format!("there is no monitor `{name}`")).with_hint(hint));
         }
-        if interval.0.0 < 1_000_000 {
+        if timing.interval().is_some_and(|interval| interval.0 < 1_000_000) {
             found.push(
                 Problem::new(key, "is read too often")
                     .with_hint("1ms is the shortest interval; 100ms suits most"),

@@ -34,6 +34,7 @@ impl AgentConversation {
             catalogue: Catalogue::embedded().unwrap(),
             runs_as_typed: false,
             traces: Default::default(),
+            monitors: Default::default(),
         };
         let channel = Connection::duplex("host", theirs).unwrap();
         AgentConversation {

@@ -77,6 +77,7 @@ impl LocalRunFixture {
             catalogue,
             runs_as_typed: false,
             traces: Default::default(),
+            monitors: Default::default(),
         };
         let manifest = Manifest {
             format: FORMAT_VERSION,

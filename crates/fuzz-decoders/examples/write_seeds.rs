@@ -59,7 +59,7 @@ impl Seeds {
         };
         let rows = vec![vec![TableCell::Text("dentry".into()), TableCell::Int(7), TableCell::Missing]];
         let events = [
-            RunEventKind::Rows { monitor: "slabinfo".into(), rows },
+            RunEventKind::Rows { monitor: "slabinfo".into(), rows, took: Nanos(0) },
             RunEventKind::Warning { message: "m".into(), advice: "a".into() },
             RunEventKind::Output { slot: Some(1), name: "stdout".into(), text: "speed 1\n".into() },
             RunEventKind::Ended { status: RunStatus::Finished, overhead: Overhead::default() },

@@ -11,9 +11,8 @@ use indexmap::IndexMap;
 use perflab_files::{open_finite_file, sha256_hex};
 use perflab_model::fact_table;
 use perflab_model::io_trace::IO_TRACER;
-use perflab_model::quantity::DurationText;
 use perflab_model::run::ClockAnchor;
-use perflab_model::study::{HooksSpec, RunRules, SlotOrder, WorkloadSpec};
+use perflab_model::study::{HooksSpec, MonitorTiming, RunRules, SlotOrder, WorkloadSpec};
 use perflab_model::{
     Direction, FORMAT_VERSION, Facts, Manifest, Metric, Nanos, Overhead, RunEvent, RunEventKind, RunStatus,
     Scalar, Study, Unit,
@@ -109,7 +108,7 @@ impl ImportedRun {
         Ok(tick.map(|(at, rows)| {
             self.lasts.insert(series, at);
             self.last = self.last.max(at);
-            RunEvent::new(at, RunEventKind::Rows { monitor, rows })
+            RunEvent::new(at, RunEventKind::Rows { monitor, rows, took: Nanos(0) })
         }))
     }
 
@@ -328,8 +327,9 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
     let used = |(workload, parameters): (&str, &IndexMap<String, Scalar>)| {
         (workload.to_owned(), WorkloadSpec { parameters: parameters.clone(), ..WorkloadSpec::default() })
     };
-    let monitor =
-        |stream: &LogStream| (stream.series_name().to_owned(), DurationText(stream.series_schema().interval));
+    let monitor = |stream: &LogStream| {
+        (stream.series_name().to_owned(), MonitorTiming::Every(stream.series_schema().interval))
+    };
     let logs = streams.iter().filter(|stream| !stream.is_finished());
     Study {
         extends: None,

@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::column::CellRow;
+use crate::edge_reading::EdgeReading;
 use crate::profile::{ProfileSummary, StackBatch};
 use crate::run::{Manifest, Outcome, Overhead, RunStatus};
 use crate::series::{SeriesGap, SeriesSchema};
@@ -26,7 +27,20 @@ pub struct RunEvent {
     pub what: RunEventKind,
 }
 
+fn is_nothing(time: &Nanos) -> bool {
+    time.0 == 0
+}
+
 impl RunEventKind {
+    /// How long the reading took that this is; 0 of everything else, and where nobody knows.
+    pub fn reading_time(&self) -> Nanos {
+        match self {
+            RunEventKind::Rows { took, .. } | RunEventKind::Changed { took, .. } => *took,
+            RunEventKind::Edge(reading) => reading.took,
+            _ => Nanos(0),
+        }
+    }
+
     /// What the lines of the kernel's log are called among what was printed during a run.
     pub const KERNEL_LOG: &str = "kernel log";
 
@@ -199,6 +213,9 @@ pub enum RunEventKind {
         monitor: String,
         /// all its rows of this tick
         rows: Vec<CellRow>,
+        /// how long the reading took; 0 where nobody knows
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        took: Nanos,
     },
     /// One tick of a monitor, at the event's time, sent as what differs from the tick before: as many rows, in the same
     /// positions. [`LatestTicks`] makes it whole again.
@@ -209,7 +226,12 @@ pub enum RunEventKind {
         step: u32,
         /// the rows that differ, each with its index among all, from 0
         rows: Vec<(u32, CellRow)>,
+        /// how long the reading took; 0 where nobody knows
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        took: Nanos,
     },
+    /// A monitor was read at an edge of an iteration, from the event's time on: no tick.
+    Edge(EdgeReading),
     /// A part of a series is missing.
     Gap(SeriesGap),
     /// Sampled call stacks of an iteration; several follow one another.
@@ -280,10 +302,12 @@ impl LatestTicks {
     pub fn apply(&mut self, event: RunEvent) -> Option<(&str, &[CellRow])> {
         let target = event.target;
         let tick = match event.what {
-            RunEventKind::Rows { monitor, rows } => {
+            RunEventKind::Rows { monitor, rows, .. } => {
                 self.store_whole(MonitorTick { target, monitor, step: 0, rows })
             }
-            RunEventKind::Changed { monitor, step, rows } => self.apply_changes(target, &monitor, step, rows),
+            RunEventKind::Changed { monitor, step, rows, .. } => {
+                self.apply_changes(target, &monitor, step, rows)
+            }
             _ => None,
         }?;
         Some((&tick.monitor, &tick.rows))
@@ -338,12 +362,12 @@ mod tests {
 
     fn apply_whole_tick(latest: &mut LatestTicks, numbers: &[i64]) -> Option<Vec<i64>> {
         let rows = numbers.iter().map(|number| vec![TableCell::Int(*number)]).collect();
-        apply_event(latest, None, RunEventKind::Rows { monitor: "m".into(), rows })
+        apply_event(latest, None, RunEventKind::Rows { monitor: "m".into(), rows, took: Nanos(0) })
     }
 
     fn apply_changed_rows(latest: &mut LatestTicks, step: u32, rows: &[(u32, i64)]) -> Option<Vec<i64>> {
         let rows = rows.iter().map(|(place, number)| (*place, vec![TableCell::Int(*number)])).collect();
-        apply_event(latest, None, RunEventKind::Changed { monitor: "m".into(), step, rows })
+        apply_event(latest, None, RunEventKind::Changed { monitor: "m".into(), step, rows, took: Nanos(0) })
     }
 
     fn apply_event(latest: &mut LatestTicks, target: Option<u32>, what: RunEventKind) -> Option<Vec<i64>> {
@@ -390,7 +414,11 @@ mod tests {
         apply_whole_tick(latest, &[10]);
         let rows = vec![(0, vec![TableCell::Int(5)])];
         assert_eq!(
-            apply_event(latest, Some(1), RunEventKind::Changed { monitor: "m".into(), step: 1, rows }),
+            apply_event(
+                latest,
+                Some(1),
+                RunEventKind::Changed { monitor: "m".into(), step: 1, rows, took: Nanos(0) }
+            ),
             None
         );
     }

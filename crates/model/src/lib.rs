@@ -16,7 +16,7 @@
 //! | `layout` | where a program happens to lie, as far as a study varies it |
 //! | [`event`] | the one stream that a run is |
 //! | [`metric`] | metric, unit, direction, and one sample |
-//! | [`series`] | what a monitor records |
+//! | [`series`], `edge_reading` | what a monitor records: on a clock, and at the edges of iterations |
 //! | [`mod@column`], [`table`] | columns declared by the type of their rows, and cells; tables in memory, over Arrow's arrays |
 //! | [`profile`], `stack` | sampled call stacks: frames, nodes, samples, what was lost |
 //! | [`operation`] | every operation of a traced program, with the spans inside it |
@@ -31,6 +31,7 @@
 
 mod accepted_step;
 pub mod column;
+mod edge_reading;
 mod error_chain;
 pub mod error_class;
 pub mod event;
@@ -69,6 +70,7 @@ pub mod untrusted_text;
 
 pub use accepted_step::AcceptedStep;
 pub use column::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
+pub use edge_reading::{EdgeReading, EdgeReadings, EdgeStamp, IterationEdge};
 pub use error_chain::describe_error_chain;
 pub use event::{LatestTicks, RunEvent, RunEventKind};
 pub use expression_limits::ExpressionTooLarge;

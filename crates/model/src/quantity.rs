@@ -461,6 +461,14 @@ impl UnitScale {
     }
 }
 
+/// Whether a unit stands for things that are counted (`messages`, `1`), not for time, data or another measure.
+#[must_use]
+pub fn is_count_unit(unit: &str) -> bool {
+    let shown = SPELLINGS.iter().find(|(other, _)| *other == unit).map_or(unit, |(_, shown)| shown);
+    let is_measure = LADDERS.iter().any(|ladder| ladder.iter().any(|(name, _)| *name == shown));
+    !is_measure && !shown.is_empty() && shown != "%" && !shown.starts_with(|c: char| c.is_uppercase())
+}
+
 /// A number with its unit: `1.5 MiB`, `12.35 k faults/s`, `37.2 ms`.
 #[must_use]
 pub fn format_quantity(value: f64, unit: &str) -> String {

@@ -85,6 +85,8 @@ pub struct Series {
     pub schema: SeriesSchema,
     /// Tick time of each row, CLOCK_MONOTONIC.
     pub at: Vec<Nanos>,
+    /// How long the reading of each row took, from `at` on; empty where nobody knows.
+    pub took: Vec<Nanos>,
     /// Its columns, those of the schema, as long as `at`.
     pub table: Table,
 }
@@ -94,7 +96,7 @@ impl Series {
     #[must_use]
     pub fn empty(schema: SeriesSchema) -> Self {
         let table = Table::empty(schema.columns.clone().into());
-        Series { schema, at: Vec::new(), table }
+        Series { schema, at: Vec::new(), took: Vec::new(), table }
     }
 
     /// From rows of cells, each with its time.
@@ -102,7 +104,8 @@ impl Series {
     pub fn from_rows(schema: SeriesSchema, rows: &[(Nanos, CellRow)]) -> Self {
         let mut builder = TableBuilder::new(schema.columns.clone().into());
         rows.iter().for_each(|(_, row)| builder.push_cells(row));
-        Series { schema, at: rows.iter().map(|(at, _)| *at).collect(), table: builder.finish() }
+        let at = rows.iter().map(|(at, _)| *at).collect();
+        Series { schema, at, took: Vec::new(), table: builder.finish() }
     }
 
     /// The same with the rows that a table of changed rows leaves out ([`StoredRows::Changed`]): at each tick, a row of each
@@ -129,9 +132,10 @@ impl Series {
         };
         let mut places: HashMap<Vec<Option<String>>, usize> = HashMap::new();
         let mut current: Vec<Option<usize>> = Vec::new();
-        let (mut at, mut rows) = (Vec::new(), Vec::new());
+        let (mut at, mut took, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         let mut row = 0;
         while let Some(tick) = self.at.get(row).copied() {
+            let lasted = self.took.get(row).copied();
             while self.at.get(row) == Some(&tick) {
                 let place = *places.entry(key_of(row)).or_insert(current.len());
                 current.resize(current.len().max(place + 1), None);
@@ -141,10 +145,13 @@ impl Series {
             let before = rows.len();
             rows.extend(current.iter().flatten());
             at.resize(at.len() + rows.len() - before, tick);
+            took.extend(
+                lasted.into_iter().flat_map(|lasted| std::iter::repeat_n(lasted, rows.len() - before)),
+            );
         }
         let table = self.table.take_rows(rows.into_iter());
         let schema = SeriesSchema { stored: StoredRows::Every, ..self.schema };
-        Series { schema, at, table }
+        Series { schema, at, took, table }
     }
 
     /// The columns that name a row's subject, by index.
@@ -209,7 +216,7 @@ impl RowRuns {
         rows.sort_by_key(|(tick, row)| (*tick, self.places.get(*row).copied()));
         let at = rows.iter().filter_map(|(tick, _)| self.ticks.get(*tick).copied()).collect();
         let table = self.series.table.take_rows(rows.iter().map(|(_, row)| *row));
-        Series { schema: self.series.schema.clone(), at, table }
+        Series { schema: self.series.schema.clone(), at, took: Vec::new(), table }
     }
 
     /// The ticks of a row, as numbers of [`RowRuns::ticks`].
@@ -350,7 +357,8 @@ impl RowRunsBuilder {
     /// All rows so far.
     #[must_use]
     pub fn finish(mut self) -> RowRuns {
-        let series = Series { schema: self.schema, at: self.at, table: self.table.finish() };
+        let series =
+            Series { schema: self.schema, at: self.at, took: Vec::new(), table: self.table.finish() };
         let (ticks, places, first, last) = (self.ticks, self.places, self.first, self.last);
         RowRuns { ticks, series, places, first, last, rows: self.rows }
     }

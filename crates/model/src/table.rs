@@ -196,6 +196,19 @@ impl Table {
         Table::new(columns, arrays, self.rows)
     }
 
+    /// With further columns of fractions at its end, each as long as the table.
+    ///
+    /// # Errors
+    /// A column has another length.
+    pub fn with_floats(&self, added: &[(ColumnSpec, Vec<Option<f64>>)]) -> Result<Self, SchemaMismatch> {
+        let columns = self.columns.iter().chain(added.iter().map(|(column, _)| column)).cloned().collect();
+        let array = |values: &Vec<Option<f64>>| -> ArrayRef {
+            Arc::new(values.iter().copied().collect::<PrimitiveArray<Float64Type>>())
+        };
+        let added = added.iter().map(|(_, values)| array(values));
+        Table::new(columns, self.arrays.iter().cloned().chain(added).collect(), self.rows)
+    }
+
     /// These rows, in that order; one may come several times.
     #[must_use]
     pub fn take_rows(&self, rows: impl Iterator<Item = usize> + Clone) -> Self {

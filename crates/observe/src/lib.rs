@@ -8,6 +8,9 @@
 //! |---|---|
 //! | [`monitor`] | files of the kernel on a clock; what they mean is in `perflab-formats` |
 //! | [`sampler`], `scheduled_monitor` | all monitors of a run on their threads, each with its interval; one of them on its grid of ticks |
+//! | [`monitor_cost`], [`monitor_budget`] | what reading a monitor costs on this machine; how often they are read so that all stay within a share of a CPU |
+//! | `monitor_switch` | monitors that are not read for a while |
+//! | `edge_reader` | monitors when iterations begin and end ([`EdgeReader`]) |
 //! | [`profiler`], `perf_event`, `processes` | sampled call stacks of kernel and processes; one ring buffer; what was mapped before |
 //! | `perf_counter` | an event that is counted on a CPU |
 //! | [`probes`] | functions and USDT probes of any program, reported each time a thread hits them |
@@ -27,6 +30,7 @@
 pub mod child_process;
 pub mod clock;
 pub mod cpu_topology;
+mod edge_reader;
 pub mod error;
 pub mod facts;
 pub mod io;
@@ -34,6 +38,9 @@ mod kernel_log;
 pub mod kvm_probe;
 mod little_endian;
 pub mod monitor;
+pub mod monitor_budget;
+pub mod monitor_cost;
+mod monitor_switch;
 pub mod mounts;
 pub mod overhead;
 pub mod own_directories;
@@ -52,6 +59,7 @@ pub mod taskstats;
 pub use child_process::{ChildOptions, child_command, end_with_parent, exec_child, spawn_child};
 pub use clock::{MonotonicClock, StopSignal, SystemClock, monotonic_now, read_clock_anchor};
 pub use cpu_topology::CpuTopology;
+pub use edge_reader::EdgeReader;
 pub use error::ObserveError;
 pub use facts::{FactFamily, KernelConfig, all_fact_families, collect_facts};
 pub use io::file_description::{device_of, modified_ns, open_unnoticed};
@@ -59,8 +67,10 @@ pub use io::page_residency::{count_resident_pages, resident_page_map};
 pub use kernel_log::{KernelLog, NewKernelRecords};
 pub use kvm_probe::{KvmSpeed, probe_kvm_speed};
 pub use monitor::{Monitor, MonitorReading, all_monitors, find_monitor, open_monitor};
+pub use monitor_switch::MonitorSwitch;
 pub use mounts::{device_node, disk_below, is_disk_device, is_rotational, partition_of_device};
 pub use overhead::{ProcessUsage, explain_absence, process_usage, thread_cpu_time, thread_wait_time};
+pub use perflab_formats::kernel::{MONITOR_PRESETS, MonitorPreset, find_monitor_preset};
 pub use realtime_priority::RealtimeGuard;
 pub use root::{Root, read_boot_id};
 pub use sampler::Sampler;

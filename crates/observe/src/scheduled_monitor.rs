@@ -6,11 +6,13 @@
 //! thread up; it never says that it *was* the reason, only how much was taken about then.
 
 use std::sync::mpsc::{SendError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use perflab_formats::kernel::stat::{CpuTimes, NANOS_A_TICK};
 use perflab_model::series::SeriesGap;
 use perflab_model::{Nanos, RunEvent, RunEventKind, SeriesSchema};
 
+use crate::clock::MonotonicClock;
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorReading};
 use crate::monitor::registry::{find_monitor, open_monitor};
@@ -38,7 +40,9 @@ pub struct SamplerOverhead {
 }
 
 impl SamplerOverhead {
-    pub(crate) fn combine(self, other: SamplerOverhead) -> SamplerOverhead {
+    /// What both cost.
+    #[must_use]
+    pub fn combine(self, other: SamplerOverhead) -> SamplerOverhead {
         SamplerOverhead {
             cpu: Nanos(self.cpu.0 + other.cpu.0),
             ticks: self.ticks + other.ticks,
@@ -51,6 +55,27 @@ impl SamplerOverhead {
 /// The event consumer is gone.
 pub(crate) type EventSinkClosed = SendError<RunEvent>;
 
+/// Where events go, until it is closed: a thread that never comes back must not keep the stream open.
+#[derive(Clone)]
+pub(crate) struct EventSink(Arc<Mutex<Option<Sender<RunEvent>>>>);
+
+impl EventSink {
+    pub(crate) fn new(sink: Sender<RunEvent>) -> Self {
+        EventSink(Arc::new(Mutex::new(Some(sink))))
+    }
+
+    pub(crate) fn send(&self, event: RunEvent) -> Result<(), EventSinkClosed> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(sink) => sink.send(event),
+            None => Err(SendError(event)),
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 /// One monitor of the run.
 pub(crate) struct ScheduledMonitor {
     name: String,
@@ -60,6 +85,8 @@ pub(crate) struct ScheduledMonitor {
     announced: Option<SeriesSchema>,
     /// Since when rows are missing, should the next tick fail.
     last_good: Nanos,
+    /// How long the last good reading took.
+    last_took: Nanos,
     gap: Option<SeriesGap>,
     /// Ticks sent as changes since one was sent whole.
     step: u32,
@@ -77,6 +104,7 @@ impl ScheduledMonitor {
             monitor: None,
             announced: None,
             last_good: began,
+            last_took: Nanos(0),
             gap: None,
             step: 0,
             stolen: None,
@@ -84,8 +112,20 @@ impl ScheduledMonitor {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn set_monitor(&mut self, monitor: Box<dyn Monitor>) {
+        self.monitor = Some(monitor);
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Opens the monitor, which may take longer than a tick. What goes wrong is reported at the first tick, which tries again.
     pub(crate) fn open(&mut self, root: &Root) {
+        if self.monitor.is_some() {
+            return;
+        }
         let opened =
             find_monitor(&self.name).and_then(|kind| open_monitor(kind, root, self.schedule.interval()));
         self.monitor = opened.ok();
@@ -96,12 +136,21 @@ impl ScheduledMonitor {
         self.schedule = MonitorSchedule::new(self.schedule.interval(), first);
     }
 
+    /// Takes no tick that was due before `now`: nobody wanted them.
+    pub(crate) fn skip_until(&mut self, now: Nanos) {
+        if self.schedule.due_at() < now {
+            self.schedule = MonitorSchedule::new(self.schedule.interval(), now);
+            self.last_good = now;
+        }
+    }
+
     /// Takes the tick that is due, at `at`, and sends what came of it.
     pub(crate) fn take_due_tick(
         &mut self,
+        clock: &dyn MonotonicClock,
         at: Nanos,
         root: &Root,
-        sink: &Sender<RunEvent>,
+        sink: &EventSink,
         cost: &mut SamplerOverhead,
     ) -> Result<(), EventSinkClosed> {
         let punctuality = self.schedule.advance(at);
@@ -109,6 +158,7 @@ impl ScheduledMonitor {
             Ok(tick) => tick,
             Err(error) => return self.begin_gap(at, &error, sink),
         };
+        let took = clock.now().since(at);
         self.announce_schema(at, sink)?;
         match self.gap.take() {
             Some(gap) => self.send_event(at, RunEventKind::Gap(SeriesGap { to: Some(at), ..gap }), sink)?,
@@ -116,15 +166,16 @@ impl ScheduledMonitor {
         }
         cost.ticks += 1;
         self.last_good = at;
+        self.last_took = took;
         let monitor = self.name.clone();
         let events = match tick {
             MonitorReading::Whole(rows) => {
                 self.step = 0;
-                RunEventKind::Rows { monitor, rows }
+                RunEventKind::Rows { monitor, rows, took }
             }
             MonitorReading::Changed(rows) => {
                 self.step += 1;
-                RunEventKind::Changed { monitor, step: self.step, rows }
+                RunEventKind::Changed { monitor, step: self.step, rows, took }
             }
         };
         self.send_event(at, events, sink)
@@ -152,7 +203,7 @@ impl ScheduledMonitor {
     }
 
     /// Sends the schema before the first rows.
-    fn announce_schema(&mut self, at: Nanos, sink: &Sender<RunEvent>) -> Result<(), EventSinkClosed> {
+    fn announce_schema(&mut self, at: Nanos, sink: &EventSink) -> Result<(), EventSinkClosed> {
         match (&self.announced, &self.monitor) {
             (None, Some(monitor)) => {
                 let schema = self.announced.insert(monitor.schema().clone()).clone();
@@ -168,7 +219,7 @@ impl ScheduledMonitor {
         at: Nanos,
         TickPunctuality { lost, late }: TickPunctuality,
         root: &Root,
-        sink: &Sender<RunEvent>,
+        sink: &EventSink,
         cost: &mut SamplerOverhead,
     ) -> Result<(), EventSinkClosed> {
         cost.late += u64::from(late);
@@ -185,7 +236,11 @@ impl ScheduledMonitor {
             Some(waited) => explain_absence(length, Some(waited)),
             None => "the machine gave the sampler no time",
         };
-        let reason = format!("{lost} {ticks} lost: {cause}{steal}");
+        let reason = if self.last_took > self.schedule.interval() {
+            format!("{lost} {ticks} lost: a reading took {}, longer than its interval", self.last_took)
+        } else {
+            format!("{lost} {ticks} lost: {cause}{steal}")
+        };
         let gap = SeriesGap { monitor: self.name.clone(), from: self.last_good, to: Some(at), reason };
         self.send_event(at, RunEventKind::Gap(gap), sink)
     }
@@ -219,7 +274,7 @@ impl ScheduledMonitor {
         &mut self,
         at: Nanos,
         error: &ObserveError,
-        sink: &Sender<RunEvent>,
+        sink: &EventSink,
     ) -> Result<(), EventSinkClosed> {
         self.monitor = None;
         match error {
@@ -239,12 +294,7 @@ impl ScheduledMonitor {
         self.send_event(at, RunEventKind::Gap(gap), sink)
     }
 
-    fn send_event(
-        &self,
-        at: Nanos,
-        what: RunEventKind,
-        sink: &Sender<RunEvent>,
-    ) -> Result<(), EventSinkClosed> {
+    fn send_event(&self, at: Nanos, what: RunEventKind, sink: &EventSink) -> Result<(), EventSinkClosed> {
         sink.send(RunEvent::new(at, what))
     }
 }

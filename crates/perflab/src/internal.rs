@@ -54,6 +54,7 @@ fn agent_target() -> Result<LocalMachine, Failure> {
         catalogue: Catalogue::default(),
         runs_as_typed: false,
         traces: Default::default(),
+        monitors: Default::default(),
     })
 }
 

@@ -234,13 +234,20 @@ pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> Result<Comp
     let mut side = select_side(archive, name)?;
     let mut last = None;
     for (record, directory) in side.runs.iter_mut().zip(archive.find_runs(name)?) {
-        let found = summarise_monitor(record, &directory.read_series(monitor)?);
+        let (series, edges) = (directory.read_series(monitor)?, directory.read_edges(monitor)?);
+        let found = summarise_monitor(record, &series, edges.as_ref());
         if found.left_out > 0 {
             let run = directory.short_id();
             stderr_line!(
                 "warning: run {run}: {} iterations are left out: {monitor} was read for less than half of their time, or it is unknown \
                  when they ran",
                 found.left_out
+            );
+        }
+        for (column, often) in &found.went_back {
+            let run = directory.short_id();
+            stderr_line!(
+                "warning: run {run}: {monitor}: {column} went backwards in {often} iterations, which have no rate of it"
             );
         }
         *record = found.record;

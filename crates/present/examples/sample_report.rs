@@ -94,7 +94,12 @@ fn repeat_series(series: &Series, times: u64) -> Series {
     let last = series.at.last().map_or(0, |at| at.0);
     let at = (0..times).flat_map(|n| series.at.iter().map(move |at| Nanos(at.0 + n * (last + 100_000_000))));
     let rows = (0..times).flat_map(|_| 0..series.at.len());
-    Series { schema: series.schema.clone(), at: at.collect(), table: series.table.take_rows(rows) }
+    Series {
+        schema: series.schema.clone(),
+        at: at.collect(),
+        took: Vec::new(),
+        table: series.table.take_rows(rows),
+    }
 }
 
 /// A thousand cases, thirty iterations each, with the recorded values in turn.

@@ -10,6 +10,7 @@
 //! | [`fairness`] | targets of a synchronised run |
 //! | [`flame`], [`io`], [`operations`], [`slab`], `startup` | tables, scenes and section of each instrument |
 //! | [`run_overview`], [`facts`] | one run for people; facts side by side, and what differs between two runs |
+//! | [`monitor_table`] | what a monitor recorded in a run, by column |
 //! | [`noise`] | the noise of a machine, and what a precision costs |
 //! | [`run_viewer`], `packed_column` | what the viewers of a report read |
 //! | [`plot`] | metrics and monitors as pictures, one file a kind |
@@ -28,6 +29,7 @@ pub mod history;
 pub mod io;
 pub mod machine_activity;
 pub mod method_text;
+pub mod monitor_table;
 pub mod noise;
 pub mod operations;
 mod packed_column;

@@ -6,6 +6,7 @@
 //! never a mean, which would hide exactly the spikes that a timeline is read for.
 
 use indexmap::IndexMap;
+use perflab_analyze::derive_row_runs;
 use perflab_model::column::ColumnKind;
 use perflab_model::series::{RowRuns, Series};
 use perflab_model::table::{CellColumn, TypedColumn};
@@ -331,6 +332,7 @@ fn viewer_monitors(record: &RunRecord, series: &[RowRuns], clock: RunClock) -> V
 }
 
 fn viewer_monitor(spans: &RowRuns, record: &RunRecord, clock: RunClock) -> ViewerMonitor {
+    let spans = &*derive_row_runs(spans);
     let series = &spans.series;
     let subjects = rows_by_subject(series);
     let tracks: Vec<TrackSource> = track_sources(series, &subjects).collect();

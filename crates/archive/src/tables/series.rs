@@ -31,20 +31,35 @@ pub(crate) struct TickRow;
 
 impl RowSchema for TickRow {
     const NAME: &'static str = "series";
-    const COLUMNS: &'static [DeclaredColumn] = &[DeclaredColumn::required(
-        "time_ns",
-        ColumnType::Int,
-        "ns",
-        ColumnKind::Key,
-        "when the tick was taken, CLOCK_MONOTONIC of the target",
-    )];
+    const COLUMNS: &'static [DeclaredColumn] = &[
+        DeclaredColumn::required(
+            "time_ns",
+            ColumnType::Int,
+            "ns",
+            ColumnKind::Key,
+            "when the reading began, CLOCK_MONOTONIC of the target",
+        ),
+        DeclaredColumn::optional(
+            "took_ns",
+            ColumnType::Int,
+            "ns",
+            ColumnKind::Key,
+            "how long the reading took; missing where that is not known",
+        ),
+    ];
 }
 
 impl TickRow {
     const TIME: ColumnRef<Self, i64> = ColumnRef::named("time_ns");
+    const TOOK: ColumnRef<Self, i64> = ColumnRef::named("took_ns");
 
-    /// The columns that every series has.
-    const READ: &[&str] = &[Self::TIME.name()];
+    const ALL: &'static [&'static str] = &[Self::TIME.name(), Self::TOOK.name()];
+
+    /// The columns that a series has: those of earlier versions do not say how long a reading took.
+    fn columns_of(table: &ParquetReader) -> &'static [&'static str] {
+        let has_took = table.columns().iter().any(|column| column.name == Self::TOOK.name());
+        Self::ALL.get(..1 + usize::from(has_took)).unwrap_or_default()
+    }
 }
 
 const MONITOR_KEY: &str = "perflab.monitor";
@@ -57,6 +72,11 @@ const ROWS_KEY: &str = "perflab.rows";
 
 /// The columns of a series' table: the time, and those of the schema.
 fn series_columns(schema: &SeriesSchema) -> Vec<ColumnSpec> {
+    stored_columns(TickRow::COLUMNS).into_iter().chain(monitor_columns(schema)).collect()
+}
+
+/// The columns of a monitor, as they are stored.
+pub(crate) fn monitor_columns(schema: &SeriesSchema) -> impl Iterator<Item = ColumnSpec> {
     let stored = |column: &ColumnSpec| {
         let meaning = match column.kind {
             ColumnKind::Key => "names the row's subject",
@@ -66,7 +86,16 @@ fn series_columns(schema: &SeriesSchema) -> Vec<ColumnSpec> {
         };
         ColumnSpec { nullable: true, meaning: meaning.into(), ..column.clone() }
     };
-    stored_columns(TickRow::COLUMNS).into_iter().chain(schema.columns.iter().map(stored)).collect()
+    schema.columns.iter().map(stored)
+}
+
+/// What the file of a monitor says of it.
+pub(crate) fn series_metadata(schema: &SeriesSchema) -> [(&'static str, String); 3] {
+    [
+        (MONITOR_KEY, schema.monitor.clone()),
+        (SOURCE_KEY, schema.source.clone()),
+        (INTERVAL_KEY, schema.interval.0.to_string()),
+    ]
 }
 
 /// Where a monitor's rows go, and how many did not fit its schema.
@@ -82,8 +111,16 @@ struct SeriesSink {
 /// All series of a run being written.
 pub(crate) struct SeriesTableWriter {
     directory: PathBuf,
-    sinks: BTreeMap<String, SeriesSink>,
+    sinks: SeriesSinks,
     latest: LatestTicks,
+}
+
+#[derive(Default)]
+struct SeriesSinks {
+    /// Those of monitors on a clock, and of all that had a row.
+    open: BTreeMap<String, SeriesSink>,
+    /// Without a clock and without a row so far: what is only read at edges has no table of ticks.
+    waiting: BTreeMap<String, SeriesSchema>,
 }
 
 impl SeriesTableWriter {
@@ -93,36 +130,30 @@ impl SeriesTableWriter {
         fs::create_dir_all(&series).map_err(ArchiveError::io("create", &series))?;
         Ok(SeriesTableWriter {
             directory: directory.into(),
-            sinks: BTreeMap::new(),
+            sinks: SeriesSinks::default(),
             latest: LatestTicks::default(),
         })
     }
 
     /// Begins a table, unless the monitor has one already: the first schema stands.
     pub(crate) fn open_table(&mut self, schema: &SeriesSchema) -> Result<(), ArchiveError> {
-        if self.sinks.contains_key(&schema.monitor) {
+        let SeriesSinks { open, waiting } = &mut self.sinks;
+        if open.contains_key(&schema.monitor) || waiting.contains_key(&schema.monitor) {
             return Ok(());
         }
-        let metadata = [
-            (MONITOR_KEY, schema.monitor.clone()),
-            (SOURCE_KEY, schema.source.clone()),
-            (INTERVAL_KEY, schema.interval.0.to_string()),
-            (ROWS_KEY, schema.stored.name().to_owned()),
-        ];
-        let changes = (!schema.stored.is_every()).then(|| RowChanges::new(schema));
-        let path = self.directory.join(series_path(&schema.monitor));
-        let table = ParquetWriter::create(&path, series_columns(schema), &metadata)?;
-        let sink = SeriesSink { table, width: schema.columns.len(), misfits: 0, since: Nanos(0), changes };
-        self.sinks.insert(schema.monitor.clone(), sink);
-        Ok(())
+        if schema.interval == Nanos(0) {
+            waiting.insert(schema.monitor.clone(), schema.clone());
+            return Ok(());
+        }
+        self.sinks.create(&self.directory, schema)
     }
 
     /// Takes a tick, whole or as what changed; says whether it could be made whole.
     pub(crate) fn push_tick(&mut self, event: RunEvent) -> Result<bool, ArchiveError> {
-        let at = event.at;
+        let when = (event.at, event.what.reading_time());
         let Some((monitor, rows)) = self.latest.apply(event) else { return Ok(false) };
-        let Some(sink) = self.sinks.get_mut(monitor) else { return Ok(true) };
-        sink.push_tick(at, rows).map(|()| true)
+        let Some(sink) = self.sinks.find(&self.directory, monitor)? else { return Ok(true) };
+        sink.push_tick(when, rows).map(|()| true)
     }
 
     /// Something was lost of the stream: what changed since is not known.
@@ -130,21 +161,21 @@ impl SeriesTableWriter {
         self.latest.clear();
     }
 
-    /// Takes the rows of one tick. Rows of a monitor that was never opened have no columns to go to.
+    /// Takes the rows of one tick, which began then and took so long. Rows of a monitor that was never opened have no columns to go to.
     pub(crate) fn push_rows(
         &mut self,
-        at: Nanos,
+        when: (Nanos, Nanos),
         monitor: &str,
         rows: &[CellRow],
     ) -> Result<(), ArchiveError> {
-        let Some(sink) = self.sinks.get_mut(monitor) else { return Ok(()) };
-        sink.push_tick(at, rows)
+        let Some(sink) = self.sinks.find(&self.directory, monitor)? else { return Ok(()) };
+        sink.push_tick(when, rows)
     }
 
     /// Closes all tables; gives a gap for each monitor with rows that did not fit.
     pub(crate) fn close(self) -> Result<Vec<SeriesGap>, ArchiveError> {
         let mut gaps = Vec::new();
-        for (monitor, sink) in self.sinks {
+        for (monitor, sink) in self.sinks.open {
             let (misfits, from) = (sink.misfits, sink.since);
             sink.table.close()?;
             if misfits > 0 {
@@ -157,15 +188,41 @@ impl SeriesTableWriter {
     }
 }
 
+/// A time that is known.
+fn known_time(took: Nanos) -> Option<Nanos> {
+    Some(took).filter(|took| took.0 > 0)
+}
+
+impl SeriesSinks {
+    fn create(&mut self, directory: &Path, schema: &SeriesSchema) -> Result<(), ArchiveError> {
+        let path = directory.join(series_path(&schema.monitor));
+        let [monitor, source, interval] = series_metadata(schema);
+        let metadata = [monitor, source, interval, (ROWS_KEY, schema.stored.name().to_owned())];
+        let changes = (!schema.stored.is_every()).then(|| RowChanges::new(schema));
+        let table = ParquetWriter::create(&path, series_columns(schema), &metadata)?;
+        let sink = SeriesSink { table, width: schema.columns.len(), misfits: 0, since: Nanos(0), changes };
+        self.open.insert(schema.monitor.clone(), sink);
+        Ok(())
+    }
+
+    /// The table of a monitor that has a row; none where it was never opened.
+    fn find(&mut self, directory: &Path, monitor: &str) -> Result<Option<&mut SeriesSink>, ArchiveError> {
+        if let Some(schema) = self.waiting.remove(monitor) {
+            self.create(directory, &schema)?;
+        }
+        Ok(self.open.get_mut(monitor))
+    }
+}
+
 impl SeriesSink {
-    fn push_tick(&mut self, at: Nanos, rows: &[CellRow]) -> Result<(), ArchiveError> {
+    fn push_tick(&mut self, when: (Nanos, Nanos), rows: &[CellRow]) -> Result<(), ArchiveError> {
         match &mut self.changes {
-            Some(changes) => changes.take_tick(rows).iter().try_for_each(|row| self.push_row(at, row)),
-            None => rows.iter().try_for_each(|row| self.push_row(at, row)),
+            Some(changes) => changes.take_tick(rows).iter().try_for_each(|row| self.push_row(when, row)),
+            None => rows.iter().try_for_each(|row| self.push_row(when, row)),
         }
     }
 
-    fn push_row(&mut self, at: Nanos, row: &CellRow) -> Result<(), ArchiveError> {
+    fn push_row(&mut self, (at, took): (Nanos, Nanos), row: &CellRow) -> Result<(), ArchiveError> {
         if row.len() != self.width {
             self.since = if self.misfits == 0 { at } else { self.since };
             self.misfits += 1;
@@ -173,6 +230,7 @@ impl SeriesSink {
         }
         let table = self.table.row();
         table.set(TickRow::TIME, to_stored_nanos(at));
+        table.set(TickRow::TOOK, known_time(took).map(to_stored_nanos));
         for (column, cell) in (TickRow::COLUMNS.len()..).zip(row) {
             StoredValue::from_cell(cell).into_iter().for_each(|value| table.rows().set(column, value));
         }
@@ -215,17 +273,22 @@ fn holds_series(run: &Path, stored: &str, wanted: &str) -> bool {
     })
 }
 
-/// The monitors that the run at `run` has tables of, sorted; none where it has no folder of them, as one that was packed
-/// without any.
+/// The monitors that the run at `run` has series of, sorted.
 pub(crate) fn list_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
-    let directory = run.join(SERIES);
+    list_tables(run, SERIES)
+}
+
+/// The monitors that have a table in a folder of the run, sorted; none where there is no such folder, as in one that was packed
+/// without any.
+pub(crate) fn list_tables(run: &Path, folder: &str) -> Result<Vec<String>, ArchiveError> {
+    let directory = run.join(folder);
     let mut names = Vec::new();
     let entries = match fs::read_dir(&directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(names),
         entries => entries.map_err(ArchiveError::io("read", &directory))?,
     };
     for entry in entries {
-        let file = Path::new(SERIES).join(entry.map_err(ArchiveError::io("read", &directory))?.file_name());
+        let file = Path::new(folder).join(entry.map_err(ArchiveError::io("read", &directory))?.file_name());
         if file.extension().is_some_and(|extension| extension == "parquet") {
             let table = ParquetReader::open(run, file)?;
             let source = table.metadata(SOURCE_KEY).unwrap_or_default();
@@ -247,7 +310,8 @@ fn read_stored_rows(run: &Path, monitor: &str) -> Result<Series, ArchiveError> {
     let mut parts = read_series_parts(&table, &schema)?;
     let first = parts.next().unwrap_or_else(|| Ok(Series::empty(schema.clone())))?;
     let Some(second) = parts.next() else { return Ok(first) };
-    let (mut at, mut whole) = (Vec::new(), TableBuilder::new(schema.columns.clone().into()));
+    let (mut at, mut took) = (Vec::new(), Vec::new());
+    let mut whole = TableBuilder::new(schema.columns.clone().into());
     for part in [Ok(first), second].into_iter().chain(parts) {
         let part = part?;
         let columns = part.table.cell_columns();
@@ -258,8 +322,9 @@ fn read_stored_rows(run: &Path, monitor: &str) -> Result<Series, ArchiveError> {
             whole.end_row();
         }
         at.extend(part.at);
+        took.extend(part.took);
     }
-    Ok(Series { schema, at, table: whole.finish() })
+    Ok(Series { schema, took: as_long_as(took, &at), at, table: whole.finish() })
 }
 
 /// The same, each row once for all ticks at which it stood, in memory for these and a row group.
@@ -277,34 +342,48 @@ pub(crate) fn read_series_spans(run: &Path, monitor: &str) -> Result<RowRuns, Ar
     Ok(runs.finish())
 }
 
+/// The durations of all readings, or none where some are not known.
+fn as_long_as(took: Vec<Nanos>, at: &[Nanos]) -> Vec<Nanos> {
+    if took.len() == at.len() { took } else { Vec::new() }
+}
+
 /// The series, a row group at a time.
 fn read_series_parts(
     table: &ParquetReader,
     schema: &SeriesSchema,
 ) -> Result<impl Iterator<Item = Result<Series, ArchiveError>>, ArchiveError> {
-    let parts = table.read_whole_rows::<TickRow>(table.row_groups(), TickRow::READ)?;
+    let parts = table.read_whole_rows::<TickRow>(table.row_groups(), TickRow::columns_of(table))?;
     let columns: Arc<[ColumnSpec]> = schema.columns.clone().into();
     Ok(parts.map(move |rows| {
         let rows = rows?;
         let at = rows.column(TickRow::TIME).values().iter().copied().map(from_stored_nanos).collect();
+        let took = rows.column(TickRow::TOOK).iter().map(|took| took.map_or(Nanos(0), from_stored_nanos));
+        let took: Vec<Nanos> = took.collect();
+        let took = if took.iter().all(|took| took.0 == 0) { Vec::new() } else { took };
         let table = rows.table().select(Arc::clone(&columns)).map_err(|error| table.damage(error))?;
-        Ok(Series { schema: schema.clone(), at, table })
+        Ok(Series { schema: schema.clone(), at, took, table })
     }))
 }
 
 fn open_series(run: &Path, monitor: &str) -> Result<(ParquetReader, SeriesSchema), ArchiveError> {
     let table = ParquetReader::open(run, series_path(monitor))?;
+    let schema = stored_schema(&table, monitor, TickRow::COLUMNS);
+    Ok((table, schema))
+}
+
+/// The schema of a monitor's table, without the columns that all such tables have.
+pub(crate) fn stored_schema(table: &ParquetReader, monitor: &str, own: &[DeclaredColumn]) -> SeriesSchema {
     let interval = table.metadata(INTERVAL_KEY).and_then(|text| text.parse().ok()).unwrap_or(0);
-    let columns = table.columns().iter().filter(|column| column.name != TickRow::TIME.name());
+    let is_own = |column: &&ColumnSpec| own.iter().any(|own| own.name == column.name);
+    let columns = table.columns().iter().filter(|column| !is_own(column));
     let is_changed = table.metadata(ROWS_KEY) == Some(StoredRows::Changed.name());
-    let schema = SeriesSchema {
+    SeriesSchema {
         monitor: current_name(monitor, table.metadata(SOURCE_KEY).unwrap_or_default()).into(),
         source: table.metadata(SOURCE_KEY).unwrap_or_default().into(),
         interval: Nanos(interval),
         columns: columns.map(|column| ColumnSpec { meaning: String::new(), ..column.clone() }).collect(),
         stored: if is_changed { StoredRows::Changed } else { StoredRows::Every },
-    };
-    Ok((table, schema))
+    }
 }
 
 /// The monitors of a journal, sorted.
@@ -338,9 +417,9 @@ pub(crate) fn read_journal_series(
                 series = Some(GatheredSeries::new(schema));
             }
             (event, Some(series)) => {
-                let at = event.at;
+                let when = (event.at, event.what.reading_time());
                 let tick = latest.apply(event).filter(|(of, _)| *of == monitor);
-                tick.into_iter().flat_map(|(_, rows)| rows).for_each(|row| series.push_row(at, row));
+                tick.into_iter().flat_map(|(_, rows)| rows).for_each(|row| series.push_row(when, row));
             }
             _ => {}
         }
@@ -352,27 +431,31 @@ pub(crate) fn read_journal_series(
 struct GatheredSeries {
     schema: SeriesSchema,
     at: Vec<Nanos>,
+    took: Vec<Nanos>,
     table: TableBuilder,
 }
 
 impl GatheredSeries {
     fn new(schema: SeriesSchema) -> Self {
         let table = TableBuilder::new(schema.columns.clone().into());
-        GatheredSeries { schema, at: Vec::new(), table }
+        GatheredSeries { schema, at: Vec::new(), took: Vec::new(), table }
     }
 
     /// Takes a row, unless it has another number of cells than the schema has columns.
-    fn push_row(&mut self, at: Nanos, row: &CellRow) {
+    fn push_row(&mut self, (at, took): (Nanos, Nanos), row: &CellRow) {
         if row.len() == self.schema.columns.len() {
             self.at.push(at);
+            self.took.push(took);
             self.table.push_cells(row);
         }
     }
 
     /// The rows of a journal are all there.
     fn finish(mut self) -> Series {
+        let is_known = self.took.iter().any(|took| took.0 > 0);
+        let took = if is_known { self.took } else { Vec::new() };
         let schema = SeriesSchema { stored: StoredRows::Every, ..self.schema };
-        Series { schema, at: self.at, table: self.table.finish() }
+        Series { schema, at: self.at, took, table: self.table.finish() }
     }
 }
 
@@ -396,7 +479,7 @@ mod tests {
                 columns: vec![column],
             };
             writer.open_table(&schema).unwrap();
-            writer.push_rows(Nanos(1), monitor, &[vec![TableCell::Int(7)]]).unwrap();
+            writer.push_rows((Nanos(1), Nanos(0)), monitor, &[vec![TableCell::Int(7)]]).unwrap();
         }
         writer.close().unwrap();
     }
@@ -416,7 +499,9 @@ mod tests {
         writer.open_table(&schema).unwrap();
         let row = |cpu: &str, count| vec![TableCell::Text(cpu.into()), TableCell::Int(count)];
         for (at, count) in [(10, 1), (20, 1), (30, 4)] {
-            writer.push_rows(Nanos(at), "interrupts", &[row("cpu0", 7), row("cpu1", count)]).unwrap();
+            writer
+                .push_rows((Nanos(at), Nanos(0)), "interrupts", &[row("cpu0", 7), row("cpu1", count)])
+                .unwrap();
         }
         writer.close().unwrap();
         assert_eq!(read_stored_rows(run, "interrupts").unwrap().at, [10, 10, 20, 30].map(Nanos));

@@ -40,6 +40,7 @@ fn local_machine() -> std::io::Result<LocalMachine> {
         catalogue: Catalogue::default(),
         runs_as_typed: false,
         traces: Default::default(),
+        monitors: Default::default(),
     })
 }
 

@@ -5,6 +5,7 @@
 use perflab_model::{CellRow, DeclaredColumn, RowSchema, TableCell};
 
 use crate::column::{describe_mismatch, fill_row};
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
 use crate::reading_parser::LineOutcome;
 
@@ -59,6 +60,49 @@ impl RowSchema for DiskstatsRow {
         millis_column("flush_ns"),
     ];
 }
+
+/// What is worked out of it, under the names of iostat(1) of sysstat, whose formulas these are.
+pub const DERIVED: &[DerivedColumn] = &[
+    DerivedColumn::each("r_await", "ns", "time of a read, waiting and served", &["read_ns"], &["read_ios"]),
+    DerivedColumn::each(
+        "w_await",
+        "ns",
+        "time of a write, waiting and served",
+        &["write_ns"],
+        &["write_ios"],
+    ),
+    DerivedColumn::each(
+        "d_await",
+        "ns",
+        "time of a discard, waiting and served",
+        &["discard_ns"],
+        &["discard_ios"],
+    ),
+    DerivedColumn::each("f_await", "ns", "time of a flush", &["flush_ns"], &["flush_ios"]),
+    DerivedColumn::per_second("aqu_sz", "1", "requests in the queue, on average", &["queue_ns"], 1e-9),
+    DerivedColumn::per_second(
+        "util",
+        "%",
+        "time in which a request was in flight; of a device that serves several at once, no measure of its limit",
+        &["io_ns"],
+        1e-7,
+    ),
+    DerivedColumn::share(
+        "rrqm",
+        "reads that were merged before they were sent",
+        &["read_merges"],
+        &["read_merges", "read_ios"],
+    ),
+    DerivedColumn::share(
+        "wrqm",
+        "writes that were merged before they were sent",
+        &["write_merges"],
+        &["write_merges", "write_ios"],
+    ),
+    DerivedColumn::each("rareq_sz", "bytes", "mean size of a read", &["read_bytes"], &["read_ios"]),
+    DerivedColumn::each("wareq_sz", "bytes", "mean size of a write", &["write_bytes"], &["write_ios"]),
+    DerivedColumn::each("dareq_sz", "bytes", "mean size of a discard", &["discard_bytes"], &["discard_ios"]),
+];
 
 /// Numbers a line has since 2.6.25, before which partitions had but four, with other meanings.
 const FEWEST: usize = 11;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use perflab_model::column::stored_columns;
+use perflab_model::column::{ColumnKind, stored_columns};
 use perflab_model::{CellRow, ColumnSpec, DeclaredColumn, TableCell};
 
 use crate::column::{DiscoveredColumn, describe_mismatch, parse_integer_cell};
@@ -90,6 +90,18 @@ impl KernelFile {
         match self.layout {
             KernelFileLayout::Rows(layout) if !layout.parts.is_empty() => layout.parts.to_vec(),
             _ => vec![("", self.source)],
+        }
+    }
+
+    /// Whether it counts anything, so that it is read at the edges of iterations; a folder may.
+    pub fn counts(&self) -> bool {
+        match self.layout {
+            // What no rule knows is what the file mostly holds.
+            KernelFileLayout::NameValues(layout) => {
+                (layout.discover)("any_other_name", "").column.kind == ColumnKind::Counter
+            }
+            KernelFileLayout::Tree | KernelFileLayout::Folders(_) if self.columns.is_empty() => true,
+            _ => self.columns.iter().any(|column| column.kind == ColumnKind::Counter),
         }
     }
 

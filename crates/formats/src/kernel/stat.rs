@@ -5,6 +5,7 @@
 use perflab_model::{CellRow, ColumnRef, DeclaredColumn, RowSchema, TableCell};
 
 use crate::column::{describe_mismatch, fill_row, parse_integer_cell};
+use crate::kernel::derived_column::{DerivedColumn, Divisor};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
 use crate::reading_parser::{LineOutcome, LineRole};
 
@@ -56,6 +57,46 @@ impl RowSchema for StatRow {
         DeclaredColumn::gauge("procs_blocked", "1"),
     ];
 }
+
+/// The times that add up to all time: `guest` is in `user`, and `guest_nice` in `nice`.
+const ALL_TIME: &[&str] = &["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+
+const fn time_share(
+    name: &'static str,
+    meaning: &'static str,
+    plus: &'static [&'static str],
+) -> DerivedColumn {
+    DerivedColumn::share(name, meaning, plus, ALL_TIME)
+}
+
+/// What is worked out of it: shares of CPU time as mpstat(1) of sysstat prints them.
+pub const DERIVED: &[DerivedColumn] = &[
+    DerivedColumn {
+        name: "user_share",
+        unit: "%",
+        meaning: "programs, guests left out (mpstat's %usr)",
+        plus: &["user"],
+        minus: &["guest"],
+        divisor: Divisor::Growth(ALL_TIME),
+        scale: 100.0,
+    },
+    DerivedColumn {
+        name: "nice_share",
+        unit: "%",
+        meaning: "programs of low priority, guests left out (%nice)",
+        plus: &["nice"],
+        minus: &["guest_nice"],
+        divisor: Divisor::Growth(ALL_TIME),
+        scale: 100.0,
+    },
+    time_share("system_share", "the kernel, interrupts left out (%sys)", &["system"]),
+    time_share("iowait_share", "idle while a task waited for a disk (%iowait)", &["iowait"]),
+    time_share("irq_share", "interrupts (%irq)", &["irq"]),
+    time_share("softirq_share", "soft interrupts (%soft)", &["softirq"]),
+    time_share("steal_share", "taken by the hypervisor for others (%steal)", &["steal"]),
+    time_share("guest_share", "guests, of any priority (%guest + %gnice)", &["guest", "guest_nice"]),
+    time_share("idle_share", "idle, and nothing waited for a disk (%idle)", &["idle"]),
+];
 
 impl StatRow {
     /// `cpu3`; `cpu` for all of them.

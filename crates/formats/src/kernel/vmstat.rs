@@ -5,6 +5,7 @@ use perflab_model::ColumnSpec;
 use perflab_model::column::ColumnKind::{self, Counter, Gauge};
 
 use crate::column::DiscoveredColumn;
+use crate::kernel::derived_column::{DerivedColumn, Divisor};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, NameValueLayout};
 
 /// The file.
@@ -22,6 +23,64 @@ pub const VMSTAT: KernelFile = KernelFile {
         discover: discover_vmstat_column,
     }),
 };
+
+/// What is worked out of it: MMTests' mmtests-vmstat has these under other names. Of a kernel before 4.8, which counts reclaim by
+/// zone, there is none.
+pub const DERIVED: &[DerivedColumn] = &[
+    DerivedColumn::share(
+        "kswapd_efficiency",
+        "pages that kswapd reclaimed, of those that it scanned",
+        &["pgsteal_kswapd"],
+        &["pgscan_kswapd"],
+    ),
+    DerivedColumn::per_second(
+        "kswapd_velocity",
+        "pages/s",
+        "pages that kswapd scanned",
+        &["pgscan_kswapd"],
+        1.0,
+    ),
+    DerivedColumn::share(
+        "direct_efficiency",
+        "pages that direct reclaim got, of those that it scanned",
+        &["pgsteal_direct"],
+        &["pgscan_direct"],
+    ),
+    DerivedColumn::per_second(
+        "direct_velocity",
+        "pages/s",
+        "pages that direct reclaim scanned",
+        &["pgscan_direct"],
+        1.0,
+    ),
+    DerivedColumn::share(
+        "direct_scan_share",
+        "scans by direct reclaim, of those by it and kswapd",
+        &["pgscan_direct"],
+        &["pgscan_direct", "pgscan_kswapd"],
+    ),
+    DerivedColumn::share(
+        "compaction_success",
+        "compactions that gave a page, of those that ended",
+        &["compact_success"],
+        &["compact_success", "compact_fail"],
+    ),
+    DerivedColumn::share(
+        "numa_local_share",
+        "NUMA hint faults on the node of the task",
+        &["numa_hint_faults_local"],
+        &["numa_hint_faults"],
+    ),
+    DerivedColumn {
+        name: "faults_per_operation",
+        unit: "1",
+        meaning: "page faults for each operation of the workload, whose deciding metric is operations a second",
+        plus: &["pgfault"],
+        minus: &[],
+        divisor: Divisor::Operations,
+        scale: 1.0,
+    },
+];
 
 /// What names that begin so (`…*`) or are so count, and the scale into that unit.
 type VmstatRule = (&'static str, ColumnKind, &'static str, u64);

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, StoppingRule, TargetSpec};
+use super::{Factor, MonitorsSpec, StoppingRule, TargetSpec};
 use crate::Scalar;
 use crate::quantity::DurationText;
 
@@ -56,9 +56,10 @@ pub struct Study {
     /// Presets of the study's own, by a name of your choice, as those that `perflab setting list` shows.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub preset: IndexMap<String, crate::setting_preset::SettingPreset>,
-    /// What to record meanwhile: monitor = time between readings, `vmstat = "100ms"`.
+    /// What to record meanwhile: monitor = time between readings, `vmstat = "100ms"`, or `"edges"`: only when iterations begin and
+    /// end. Counters are read at these edges in any case. `preset = "memory"` has several of them.
     #[serde(default)]
-    pub monitors: IndexMap<String, DurationText>,
+    pub monitors: MonitorsSpec,
     /// Whether the lines of the kernel's log that come during the run are kept, and troubles in them told (default: where it can be
     /// read).
     #[serde(default = "is_kernel_log_kept", rename = "kernel-log", skip_serializing_if = "Clone::clone")]

@@ -40,6 +40,8 @@ pub enum FactorKind {
     Beside,
     /// on which CPUs the workload runs and from which nodes it takes memory: `same-cache`, `cpus=0-3 memory=bind:0`
     Placement,
+    /// whether the study's monitors are read in an iteration: `on`, `off`; what they cost is the difference
+    Monitors,
 }
 
 impl fmt::Display for FactorKind {
@@ -149,6 +151,13 @@ impl FactorKind {
                 refuse_value: |value| {
                     let refused = value.to_string().parse::<Placement>().err()?;
                     Some((refused.to_string(), PlacementError::HINT))
+                },
+                ..PLANNED
+            },
+            FactorKind::Monitors => FactorKindSpec {
+                refuse_value: |value| {
+                    let is_known = ["on", "off"].contains(&value.to_string().as_str());
+                    (!is_known).then(|| (format!("`{value}` is no state of monitors"), "write `on` or `off`"))
                 },
                 ..PLANNED
             },

@@ -7,6 +7,8 @@
 //! |---|---|
 //! | `document` | the tables and keys of a study, and its JSON Schema |
 //! | `hooks` | `[hooks]`: commands around run, cases and iterations |
+//! | `monitors_spec` | `[monitors]`: a preset, single monitors, a budget |
+//! | `monitor_timing` | when a monitor is read: on a clock, or at the edges of iterations |
 //! | `factor` | `[factor.NAME]`: what is varied, and its levels |
 //! | `factor_kind` | `kind`: all that is particular to a kind of factor, a row each |
 //! | `factor_side` | `on`: which side of a study with targets is set |
@@ -24,6 +26,8 @@ pub(crate) mod factor_kind;
 pub(crate) mod factor_side;
 pub(crate) mod fixed_setting;
 pub(crate) mod hooks;
+pub(crate) mod monitor_timing;
+pub(crate) mod monitors_spec;
 pub(crate) mod stopping_rule;
 pub(crate) mod study_list;
 pub(crate) mod target;
@@ -41,6 +45,8 @@ pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};
 pub use factor_side::FactorSide;
 pub use fixed_setting::FixedSetting;
 pub use hooks::HooksSpec;
+pub use monitor_timing::MonitorTiming;
+pub use monitors_spec::{MonitorBudget, MonitorsSpec};
 pub use stopping_rule::{StoppingGoal, StoppingRule, StoppingRuleError};
 pub use study_list::StudyList;
 pub use target::{

@@ -1,8 +1,8 @@
-//! This machine as an instrument: `perflab check`, `monitor`, `undo`.
+//! This machine as an instrument: `perflab check`, `undo`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use perflab_conduct::execution_records::{EndedExecutions, end_abandoned_executions};
 use perflab_disk::remove_dead_emulated_disks;
 use perflab_model::Facts;
@@ -19,16 +19,6 @@ use crate::failure::{Exit, Failure};
 use crate::laboratory::tune::{count_tuned, find_noisy_presets};
 use crate::signals;
 use crate::verb::Verb;
-
-/// `perflab monitor list`
-pub fn list_monitors(context: &App) -> Result<Exit, Failure> {
-    let mut grid = Grid::new(["monitor", "source", "records", "needs"].map(GridColumn::left));
-    for kind in perflab_observe::all_monitors() {
-        grid.add_row([kind.name, kind.source, kind.about, kind.needs].map(GridCell::from));
-    }
-    context.print_grid(&grid)?;
-    Ok(Exit::Fine)
-}
 
 /// What killed runs left behind, put back: what their journals tell, then disks of which no journal tells any more.
 pub fn put_back_leftovers(context: &App) -> Vec<RecoveredRun> {
@@ -138,28 +128,6 @@ fn disturbance_row(spec: &FactSpec, facts: &Facts) -> Option<[GridCell; 5]> {
     let value = facts.value(&key)?;
     let row = || [key.as_str().into(), fact_cell(value), good.better.into(), good.why.into(), "".into()];
     (!good.holds_for(value)).then(row)
-}
-
-/// List the monitors and what they record
-#[derive(Debug, Args)]
-pub struct MonitorArgs {
-    #[command(subcommand)]
-    pub verb: MonitorVerb,
-}
-
-impl Verb for MonitorArgs {
-    fn run(&self, app: &App) -> Result<Exit, Failure> {
-        match self.verb {
-            MonitorVerb::List => list_monitors(app),
-        }
-    }
-}
-
-/// What there is to ask of monitors.
-#[derive(Debug, Subcommand)]
-pub enum MonitorVerb {
-    /// List the monitors: what each reads, records and needs
-    List,
 }
 
 /// Check this machine for measuring: facts, and what disturbs

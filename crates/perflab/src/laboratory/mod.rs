@@ -3,6 +3,7 @@
 pub(crate) mod guest_terminal;
 pub mod kernel;
 pub mod machine;
+pub mod monitors;
 pub mod noise;
 pub mod setting;
 pub mod study;

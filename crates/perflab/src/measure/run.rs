@@ -121,6 +121,7 @@ pub fn local_machine(context: &App, catalogue: perflab_workload::Catalogue) -> R
         catalogue,
         runs_as_typed: false,
         traces: Default::default(),
+        monitors: Default::default(),
     })
 }
 

@@ -42,6 +42,7 @@ const KINDS: &[(FactorKind, bool)] = &[
     (FactorKind::Target, true),
     (FactorKind::Placement, false),
     (FactorKind::Beside, false),
+    (FactorKind::Monitors, false),
 ];
 
 impl FromStr for VariedFactor {

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use perflab_analyze::{
-    AnalysisOptions, CaseCondition, MonitorLineOptions, MonitorLines, MonitoredRun, ValueGrid, metric_grid,
-    metric_lines, monitor_grid, monitor_lines,
+    AnalysisOptions, CaseCondition, MonitorLineOptions, MonitorLines, MonitoredRun, ValueGrid,
+    derive_columns, metric_grid, metric_lines, monitor_grid, monitor_lines,
 };
 use perflab_present::chart::AxisLook;
 use perflab_present::plot::{PlotLook, heat_map_scene, timeline_scene};
@@ -110,6 +110,7 @@ fn read_monitor_lines(
                 (None, _) => directory.short_id().to_owned(),
             };
             let series = directory.read_series(&column.monitor)?;
+            let series = derive_columns(&series).into_owned();
             monitored.push(MonitoredRun { name, record, series });
         }
     }

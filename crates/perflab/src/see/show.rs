@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use indexmap::IndexMap;
+use perflab_analyze::monitor_metric::summarise_monitor;
 use perflab_analyze::{RunWarmUp, find_warm_ups, run_differences};
 use perflab_archive::{RunDir, StoredOutput};
 use perflab_model::series::SeriesGap;
@@ -13,6 +14,7 @@ use perflab_model::{
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_present::facts::{machine_facts_grid, run_difference_grid};
 use perflab_present::fairness;
+use perflab_present::monitor_table::{MonitorTable, monitor_table};
 use perflab_present::run_overview::{guest_stops_text, iteration_grid};
 
 use crate::app::App;
@@ -33,6 +35,8 @@ pub fn show_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
         context.print_grid(&machine_facts_grid(&run.manifest()?.facts))?;
     } else if args.kernel_log {
         print_kernel_log(context, &run)?;
+    } else if let Some(monitor) = &args.monitor {
+        print_monitor(context, &run, monitor)?;
     } else if args.targets {
         context.print_grid(&fairness::fairness_grid(&run.read_record()?))?;
     } else {
@@ -191,6 +195,28 @@ fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> Result<(), 
     Ok(())
 }
 
+/// What a monitor recorded over the iterations.
+fn print_monitor(context: &App, run: &RunDir, monitor: &str) -> Result<(), Failure> {
+    let (series, edges) = (run.read_series(monitor)?, run.read_edges(monitor)?);
+    let found = summarise_monitor(&run.read_record()?, &series, edges.as_ref());
+    let is_whole = context.format != OutputFormat::Table;
+    let MonitorTable { grid, left_out } = monitor_table(&found, is_whole);
+    context.print_grid(&grid)?;
+    if left_out > 0 {
+        context.note(format!("{left_out} rows are 0 in every iteration: --format csv has all"));
+    }
+    if found.left_out > 0 {
+        let often = found.left_out;
+        context.note(format!(
+            "{often} iterations have nothing of it: it was not read in them, or for less than half of them"
+        ));
+    }
+    for (column, often) in &found.went_back {
+        context.note(format!("{column} went backwards in {often} iterations, which have no rate of it"));
+    }
+    Ok(())
+}
+
 /// The lines of the kernel's log, each with the iteration in which it came.
 fn print_kernel_log(context: &App, run: &RunDir) -> Result<(), Failure> {
     let manifest = run.manifest()?;
@@ -245,6 +271,9 @@ pub struct ShowArgs {
     /// Print what the kernel logged during the run, iteration by iteration
     #[arg(long)]
     pub kernel_log: bool,
+    /// Show what a monitor recorded over the iterations, by column
+    #[arg(long, value_name = "NAME")]
+    pub monitor: Option<String>,
     /// Show how evenly each case served the targets of a synchronised run
     #[arg(long)]
     pub targets: bool,

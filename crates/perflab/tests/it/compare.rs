@@ -393,13 +393,17 @@ fn a_monitor_with_nothing_to_compare_says_what_there_is() {
         let study = laboratory.write_study("s.toml", &text);
         laboratory.run_successfully(&["run", &study, "--label", label, "--quiet"]);
     };
-    run("often", "[monitors]\nstat = \"10ms\"\nvmstat = \"10ms\"");
-    run("seldom", "[monitors]\nstat = \"60s\"");
+    run("often", "[monitors]\nmeminfo = \"10ms\"\nstat = \"10ms\"\nvmstat = \"10ms\"");
+    run("seldom", "[monitors]\nmeminfo = \"60s\"");
     run("never", "");
     let complaints = [
-        ("often", "vmstta", "has no series `vmstta`: did you mean `vmstat`?; known here: stat, vmstat"),
-        ("often", "interrupts", "has no series `interrupts`: known here: stat, vmstat"),
-        ("seldom", "stat", "; read it more often in the study, or compare what it has: stat"),
+        (
+            "often",
+            "vmstta",
+            "has no series `vmstta`: did you mean `vmstat`?; known here: meminfo, stat, vmstat",
+        ),
+        ("often", "interrupts", "has no series `interrupts`: known here: meminfo, stat, vmstat"),
+        ("seldom", "meminfo", "; read it more often in the study, or compare what it has: meminfo"),
         (
             "never",
             "stat",
@@ -412,6 +416,42 @@ fn a_monitor_with_nothing_to_compare_says_what_there_is() {
             assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{style}: {}", said.err);
             assert!(said.err.contains(wanted), "{style}: {}", said.err);
         }
+    }
+}
+
+/// A monitor that counts is read when iterations begin and end, so that a clock that never ticks in them changes nothing.
+#[test]
+fn iterations_of_a_few_milliseconds_are_compared_by_their_edges() {
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("short", "", "echo speed 1");
+    let study = laboratory.write_study(
+        "short.toml",
+        "run = { iterations = 4, warmup = 1 }\n[workload.short]\n[monitors]\nvmstat = \"edges\"\nstat = \"60s\"",
+    );
+    for label in ["one", "two"] {
+        laboratory.run_successfully(&["run", &study, "--label", label, "--quiet"]);
+    }
+    for monitor in ["vmstat", "stat"] {
+        let said =
+            laboratory.run_successfully(&["compare", "one", "two", "--monitor", monitor, "--format", "json"]);
+        assert_eq!(said.err, "", "{monitor}");
+        let json: Value = serde_json::from_str(&said.out).unwrap();
+        assert!(!json["rows"].as_array().unwrap().is_empty(), "{monitor}");
+    }
+    let rows = laboratory.run_json(&["show", "two", "--monitor", "vmstat"]);
+    let row = |name: &str| rows.as_array().unwrap().iter().find(|row| row["column"] == name).cloned();
+    let faults = row("pgfault").unwrap();
+    assert_eq!((&faults["n"], &faults["unit"]), (&4.into(), &"1/s".into()));
+    // A shell starts in each: some hundreds of faults in some milliseconds.
+    assert!(faults["min"].as_f64() > Some(0.0) && faults["reading error"].as_f64() > Some(0.0), "{faults}");
+    assert!(faults["reading error"].as_f64() < faults["min"].as_f64(), "{faults}");
+    let rows = laboratory.run_json(&["show", "two", "--monitor", "stat"]);
+    assert!(rows.as_array().unwrap().iter().any(|row| row["column"] == "idle_share cpu=cpu"), "{rows}");
+    let runs = fs::read_dir(laboratory.path("archive/runs")).unwrap().flatten();
+    for run in runs.map(|run| run.path()).filter(|path| path.join("run.json").exists()) {
+        let has = |table: &str| run.join(table).exists();
+        assert!(has("edges/vmstat.parquet") && has("edges/stat.parquet") && has("series/stat.parquet"));
+        assert!(!has("series/vmstat.parquet"), "it has no ticks");
     }
 }
 

@@ -40,6 +40,7 @@ mod laboratory;
 mod layouts;
 mod liars;
 mod libvirt;
+mod monitors;
 mod newcomer;
 mod options;
 mod outputs;

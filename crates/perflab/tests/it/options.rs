@@ -564,6 +564,8 @@ const MORE_VERBS: &[&str] = &[
     "workload show memory-sweep",
     "workload install memory-sweep",
     "monitor list",
+    "monitor show vmstat",
+    "monitor cost",
     "setting list",
     "setting show governor",
     "kernel list",

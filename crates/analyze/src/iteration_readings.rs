@@ -1,0 +1,123 @@
+//! What a monitor read of an iteration: at its edges and on a clock in between, in the order of time, column by column.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perflab_model::series::{Series, SeriesSchema};
+use perflab_model::table::CellColumn;
+use perflab_model::{ColumnSpec, EdgeReadings, IterationEdge, IterationRecord, Nanos};
+
+use crate::monitor_metric::{KeyedRows, describe_key, rows_by_key, rows_within, table_rows_by_key};
+
+/// A number of a column, and when it was read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ColumnReading {
+    /// The middle of the reading: when within it the kernel gave the number is not known.
+    pub(crate) at: Nanos,
+    /// How long it took; 0 where that is not known.
+    pub(crate) took: Nanos,
+    pub(crate) value: f64,
+    pub(crate) is_tick: bool,
+}
+
+impl ColumnReading {
+    /// The tick in a row of a series.
+    pub(crate) fn tick(series: &Series, data: CellColumn<'_>, row: usize) -> Option<Self> {
+        let took = series.took.get(row).copied().unwrap_or_default();
+        let at = Nanos(series.at.get(row)?.0.saturating_add(took.0 / 2));
+        Some(ColumnReading { at, took, value: data.number(row)?, is_tick: true })
+    }
+}
+
+/// Rows of edges: of each slot, by key.
+type EdgeRows = BTreeMap<u32, BTreeMap<String, BTreeMap<IterationEdge, usize>>>;
+
+/// A monitor's ticks and edges over a whole run.
+pub(crate) struct IterationReadings<'a> {
+    series: &'a Series,
+    ticks: KeyedRows,
+    tick_columns: Vec<CellColumn<'a>>,
+    edges: Option<&'a EdgeReadings>,
+    edge_rows: EdgeRows,
+    edge_columns: Vec<CellColumn<'a>>,
+    /// The place of each column among those of the ticks.
+    tick_places: Vec<Option<usize>>,
+}
+
+impl<'a> IterationReadings<'a> {
+    pub(crate) fn new(series: &'a Series, edges: Option<&'a EdgeReadings>) -> Self {
+        let mut edge_rows = EdgeRows::new();
+        if let Some(edges) = edges {
+            for (key, rows) in table_rows_by_key(&edges.schema.columns, &edges.table, " ", describe_key) {
+                for row in rows {
+                    let Some(stamp) = edges.stamps.get(row) else { continue };
+                    let of_slot = edge_rows.entry(stamp.slot).or_default();
+                    of_slot.entry(key.clone()).or_default().insert(stamp.edge, row);
+                }
+            }
+        }
+        let schema = edges.map_or(&series.schema, |edges| &edges.schema);
+        let place =
+            |column: &ColumnSpec| series.schema.columns.iter().position(|one| one.name == column.name);
+        IterationReadings {
+            series,
+            ticks: rows_by_key(series, " ", describe_key),
+            tick_columns: series.table.cell_columns(),
+            edges,
+            edge_rows,
+            edge_columns: edges.map(|edges| edges.table.cell_columns()).unwrap_or_default(),
+            tick_places: schema.columns.iter().map(place).collect(),
+        }
+    }
+
+    /// What its columns are.
+    pub(crate) fn schema(&self) -> &'a SeriesSchema {
+        self.edges.map_or(&self.series.schema, |edges| &edges.schema)
+    }
+
+    /// The rows of an iteration: each key with its ticks within, and where its edges are.
+    pub(crate) fn rows(&self, iteration: &IterationRecord) -> Vec<IterationRow<'_, 'a>> {
+        let at_edges = self.edge_rows.get(&iteration.slot);
+        let keys: BTreeSet<&String> =
+            self.ticks.keys().chain(at_edges.into_iter().flat_map(BTreeMap::keys)).collect();
+        let row = |key: &'_ String| {
+            let ticks = self.ticks.get(key).map_or(&[][..], Vec::as_slice);
+            let ticks = rows_within(ticks, self.series, (iteration.start, iteration.end));
+            let edge = |edge| at_edges?.get(key)?.get(&edge).copied();
+            let edges = [edge(IterationEdge::Begin), edge(IterationEdge::End)];
+            (ticks, edges)
+        };
+        keys.into_iter()
+            .map(|key| {
+                let (ticks, edges) = row(key);
+                IterationRow { of: self, key, ticks, edges }
+            })
+            .collect()
+    }
+
+    fn edge(&self, row: usize, column: usize) -> Option<ColumnReading> {
+        let (stamp, data) = (self.edges?.stamps.get(row)?, self.edge_columns.get(column)?);
+        let at = Nanos(stamp.at.0.saturating_add(stamp.took.0 / 2));
+        Some(ColumnReading { at, took: stamp.took, value: data.number(row)?, is_tick: false })
+    }
+}
+
+/// One subject of a monitor (a CPU, a device) in one iteration.
+pub(crate) struct IterationRow<'r, 'a> {
+    of: &'r IterationReadings<'a>,
+    /// `device=sda`; empty where the monitor has one row.
+    pub(crate) key: &'r str,
+    ticks: &'r [usize],
+    edges: [Option<usize>; 2],
+}
+
+impl IterationRow<'_, '_> {
+    /// The readings of a column, by its number in the schema.
+    pub(crate) fn readings(&self, column: usize) -> Vec<ColumnReading> {
+        let edge = |row: Option<usize>| row.and_then(|row| self.of.edge(row, column));
+        let data = self.of.tick_places.get(column).copied().flatten();
+        let data = data.and_then(|place| self.of.tick_columns.get(place));
+        let tick = |row: &usize| ColumnReading::tick(self.of.series, *data?, *row);
+        let [begin, end] = self.edges;
+        edge(begin).into_iter().chain(self.ticks.iter().filter_map(tick)).chain(edge(end)).collect()
+    }
+}
