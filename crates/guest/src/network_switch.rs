@@ -58,11 +58,20 @@ struct SwitchPorts {
 
 #[derive(Debug, Default)]
 struct SwitchTable {
-    /// Every port that is connected: its queue, and its stream, to end it.
-    ports: HashMap<u64, (SyncSender<Arc<[u8]>>, UnixStream)>,
+    /// Every port that is connected.
+    ports: HashMap<u64, ConnectedPort>,
     /// Where each address was heard last.
     places: HashMap<HardwareAddress, u64>,
     next: u64,
+}
+
+/// A port with a card behind it.
+#[derive(Debug)]
+struct ConnectedPort {
+    /// Frames that wait for the card.
+    queue: SyncSender<Arc<[u8]>>,
+    /// To end it.
+    stream: UnixStream,
 }
 
 impl NetworkSwitch {
@@ -111,8 +120,8 @@ impl Drop for NetworkSwitch {
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
         }
-        for (_, stream) in self.shared.lock().ports.values() {
-            let _ = stream.shutdown(Shutdown::Both);
+        for port in self.shared.lock().ports.values() {
+            let _ = port.stream.shutdown(Shutdown::Both);
         }
     }
 }
@@ -140,7 +149,7 @@ impl SwitchPorts {
             let mut table = shared.lock();
             table.next += 1;
             let port = table.next;
-            table.ports.insert(port, (queue, stream));
+            table.ports.insert(port, ConnectedPort { queue, stream });
             port
         };
         std::thread::spawn(move || send_frames(writing, &waiting));
@@ -155,8 +164,8 @@ impl SwitchPorts {
 
     fn disconnect(&self, port: u64) {
         let mut table = self.lock();
-        if let Some((_, stream)) = table.ports.remove(&port) {
-            let _ = stream.shutdown(Shutdown::Both);
+        if let Some(gone) = table.ports.remove(&port) {
+            let _ = gone.stream.shutdown(Shutdown::Both);
         }
         table.places.retain(|_, place| *place != port);
     }
@@ -173,8 +182,8 @@ impl SwitchPorts {
         // The lowest bit of the first byte: a group, or everybody.
         let known = table.places.get(&to).copied().filter(|_| to[0] & 1 == 0);
         let is_meant = |port: u64| port != from && known.is_none_or(|known| known == port);
-        for (_, (queue, _)) in table.ports.iter().filter(|(port, _)| is_meant(**port)) {
-            if queue.try_send(Arc::clone(&frame)).is_err() {
+        for (_, connected) in table.ports.iter().filter(|(port, _)| is_meant(**port)) {
+            if connected.queue.try_send(Arc::clone(&frame)).is_err() {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
             }
         }
