@@ -2,7 +2,7 @@
 //! single processes.
 
 use perflab_formats::kernel::{
-    blocked, cgroup, gpu, interrupts, net_protocols, nfs, sched_domains, smaps, task_numa, tasks,
+    blocked, cgroup, gpu, interrupts, net_protocols, nfs_mounts, sched_domains, smaps, task_numa, tasks,
 };
 use perflab_model::{CellRow, RowSchema};
 
@@ -31,8 +31,8 @@ const PARSERS: &[DecodeText] = &[
     },
     |text| {
         let mut rows = Vec::new();
-        let _ = nfs::parse_nfs_mountstats(text, &mut rows);
-        (rows, nfs::NfsRow::COLUMNS.len())
+        let _ = nfs_mounts::parse_nfs_mountstats(text, &mut rows);
+        (rows, nfs_mounts::NfsRow::COLUMNS.len())
     },
     |text| {
         let _ = net_protocols::parse_protocol_counters(text, |_, _, _| ());

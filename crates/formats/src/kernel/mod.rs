@@ -24,7 +24,7 @@ pub mod mountinfo;
 pub mod net_dev;
 pub mod net_protocols;
 pub mod net_statistics;
-pub mod nfs;
+pub mod nfs_mounts;
 pub mod node;
 pub mod pagetypeinfo;
 pub mod pressure;

@@ -5,9 +5,9 @@ use crate::kernel::slab_counts::LoggedMachine;
 use crate::kernel::slabinfo::SlabinfoParser;
 use crate::kernel::{
     blocked, buddyinfo, cgroup, cpu_state, diskstats, file_system_counters, filesystems, gpu, interrupts,
-    kvm_stats, loadavg, locks, mdstat, meminfo, memory_features, net_dev, net_protocols, net_statistics, nfs,
-    node, pagetypeinfo, pressure, sched_domains, schedstat, sensors, slabinfo, smaps, softnet, stat, swaps,
-    sysfs_slab, task_numa, tasks, vmstat, writeback, zoneinfo, zram,
+    kvm_stats, loadavg, locks, mdstat, meminfo, memory_features, net_dev, net_protocols, net_statistics,
+    nfs_mounts, node, pagetypeinfo, pressure, sched_domains, schedstat, sensors, slabinfo, smaps, softnet,
+    stat, swaps, sysfs_slab, task_numa, tasks, vmstat, writeback, zoneinfo, zram,
 };
 use crate::reading_parser::ReadingParser;
 
@@ -60,7 +60,7 @@ pub static KERNEL_FILES: &[KernelFile] = &[
     task_numa::TASK_NUMA,
     locks::LOCKS,
     mdstat::MDSTAT,
-    nfs::NFS,
+    nfs_mounts::NFS,
     gpu::GPU,
 ];
 

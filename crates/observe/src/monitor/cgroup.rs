@@ -25,7 +25,7 @@ const MOUNTED: &str = "/sys/fs/cgroup";
 const MOST_GROUPS: usize = 64;
 
 /// Readings after which is looked where the workload's processes are.
-const LISTED_EVERY: u32 = 10;
+const LISTED_EVERY: u32 = 32;
 
 /// One group.
 struct OpenGroup {

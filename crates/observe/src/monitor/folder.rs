@@ -27,7 +27,7 @@ const LISTED_EVERY: u32 = 16;
 const MOST_ROWS: usize = 10_000;
 
 /// Files that all monitors of folders together keep open; others are opened each time.
-const MOST_KEPT: usize = 64;
+const MOST_KEPT: usize = 128;
 
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
@@ -131,7 +131,7 @@ impl FolderMonitor {
         };
         let refused = monitor.list_folders().err();
         if monitor.rows.is_empty() {
-            let source = refused.unwrap_or_else(|| ErrorKind::NotFound.into());
+            let source = refused.unwrap_or_else(|| rustix::io::Errno::NOENT.into());
             return Err(ObserveError::read_failed(context.file.source, source));
         }
         monitor.discover_columns();

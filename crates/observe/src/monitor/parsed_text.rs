@@ -1,6 +1,6 @@
 //! Texts of the kernel of which a function makes all rows: `sched-domains`, `nfs`.
 
-use perflab_formats::kernel::nfs::parse_nfs_mountstats;
+use perflab_formats::kernel::nfs_mounts::parse_nfs_mountstats;
 use perflab_formats::kernel::sched_domains::parse_sched_domains;
 use perflab_formats::reading_parser::MalformedLine;
 use perflab_model::{CellRow, SeriesSchema};

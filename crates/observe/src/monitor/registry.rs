@@ -38,7 +38,7 @@ pub(crate) const OPENINGS: &[(&str, OpenMonitor)] = &[
     (kernel::blocked::BLOCKED.name, blocked::open_blocked),
     (kernel::smaps::SMAPS.name, smaps::open_smaps),
     (kernel::task_numa::TASK_NUMA.name, smaps::open_task_numa),
-    (kernel::nfs::NFS.name, parsed_text::open_nfs),
+    (kernel::nfs_mounts::NFS.name, parsed_text::open_nfs),
     (kernel::gpu::GPU.name, gpu::open_gpu),
 ];
 

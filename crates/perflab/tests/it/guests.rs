@@ -486,6 +486,8 @@ fn monitors_of_a_guest_read_what_its_kernel_has_and_name_what_it_lacks() {
                 event["what"]["gap"]["monitor"].as_str().is_some_and(|monitor| monitor.starts_with(name))
             })
             .map(|event| event["what"]["gap"]["reason"].as_str().unwrap())
+            // A busy machine gives the sampler of a guest no time.
+            .filter(|reason| !reason.contains(" lost: "))
             .collect();
         let [reason] = &gaps[..] else { panic!("{name}: {gaps:?}") };
         assert!(reason.contains(option), "{reason}");
