@@ -248,7 +248,7 @@ impl ContrastUnits {
     fn contrasts_by_block(&self, side: &ComparisonSide) -> Vec<f64> {
         let Some((_, first)) = self.cells.first() else { return Vec::new() };
         let shuffled =
-            |run: usize| side.runs.get(run).is_some_and(|run| run.manifest.plan.order == "randomised");
+            |run: usize| side.runs.get(run).is_some_and(|run| run.manifest.plan.has_complete_blocks());
         let of_block = |key: &(usize, u32, u32)| {
             let parts = self.cells.iter().map(|(weight, cell)| Some(weight * cell.get(key)?));
             parts.sum::<Option<f64>>()

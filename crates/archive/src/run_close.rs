@@ -14,7 +14,7 @@ use std::path::Path;
 use perflab_model::operation::TracedIteration;
 use perflab_model::series::SeriesGap;
 use perflab_model::{
-    IterationRecord, Manifest, Nanos, RunEvent, RunEventKind, RunStatus, TargetVariantRecord,
+    DuetCheck, IterationRecord, Manifest, Nanos, RunEvent, RunEventKind, RunStatus, TargetVariantRecord,
 };
 
 use crate::error::ArchiveError;
@@ -93,6 +93,7 @@ struct ClosingFacts {
     damaged: u64,
     traced: Vec<(TracedIteration, String)>,
     variants: Vec<TargetVariantRecord>,
+    duet: Option<Box<DuetCheck>>,
 }
 
 impl ClosingFacts {
@@ -108,6 +109,7 @@ impl ClosingFacts {
             damaged: 0,
             traced: Vec::new(),
             variants: Vec::new(),
+            duet: None,
         }
     }
 
@@ -118,7 +120,7 @@ impl ClosingFacts {
         let gaps = self.misfits.into_iter().map(|gap| RunEvent::new(at, RunEventKind::Gap(gap)));
         let notes = gaps.chain(damage).collect();
         let (status, overhead, facts) = (self.status, self.overhead, self.facts);
-        (notes, Manifest { status, overhead, facts, variants: self.variants, ..stored })
+        (notes, Manifest { status, overhead, facts, variants: self.variants, duet: self.duet, ..stored })
     }
 }
 
@@ -212,6 +214,7 @@ fn route_event(
         }
         RunEventKind::Facts(facts) => ending.facts.extend(facts),
         RunEventKind::VariantBegan(variant) => ending.variants.push(*variant),
+        RunEventKind::DuetChecked(check) => ending.duet = Some(check),
         RunEventKind::Ended { status, overhead } => {
             (ending.status, ending.overhead) = (final_status(status), overhead)
         }

@@ -42,6 +42,7 @@ fn event_name(what: &RunEventKind) -> &'static str {
         RunEventKind::Released { .. } => "released",
         RunEventKind::Clock(_) => "clock",
         RunEventKind::VariantBegan(_) => "variant-began",
+        RunEventKind::DuetChecked(_) => "duet-checked",
         RunEventKind::TargetLost { .. } => "target-lost",
         RunEventKind::Ended { .. } => "ended",
     }
@@ -57,6 +58,6 @@ fn every_kind_of_event_has_an_example_that_is_written_just_so() {
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
         shown.insert(event_name(&event.what));
     }
-    assert_eq!(shown.len(), 24, "{shown:?}");
+    assert_eq!(shown.len(), 25, "{shown:?}");
     shown.iter().for_each(|name| assert!(document.contains(&format!("`{name}`")), "{name} is not described"));
 }

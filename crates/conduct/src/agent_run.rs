@@ -85,7 +85,7 @@ impl AgentRuns<'_> {
             let _ = self.writer.write_kernel_symbols(&text);
         }
         let reports = FramedReports { writer: self.writer.clone(), events };
-        self.carry_out_orders(AgentWorker { executor, reports }, monitors)
+        self.carry_out_orders(AgentWorker { executor, reports, duet: None }, monitors)
     }
 
     fn carry_out_orders(
@@ -97,7 +97,7 @@ impl AgentRuns<'_> {
         worker.reports.send_stamped(RunEventKind::Facts(worker.executor.manifest.facts.clone()));
         worker.report_reached(BarrierPoint::First);
         let worked = worker.carry_out_orders(|| self.next_worker_order());
-        let AgentWorker { executor, reports } = worker;
+        let AgentWorker { executor, reports, duet: _ } = worker;
         let undone = executor.undo_all();
         if worked.as_ref().is_ok_and(|left| *left) {
             reports.report(WorkerReport::Reached { point: BarrierPoint::Last, good: true });

@@ -13,6 +13,7 @@ use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack}
 use rustix::time::Timespec;
 
 use crate::barrier::BarrierPoint;
+use crate::duet::DuetState;
 use crate::error::ConductError;
 use crate::executor::SlotExecutor;
 
@@ -68,6 +69,8 @@ pub(crate) trait ReportSink {
 pub(crate) struct AgentWorker<'a, S> {
     pub(crate) executor: SlotExecutor<'a>,
     pub(crate) reports: S,
+    /// Where two levels run at once.
+    pub(crate) duet: Option<DuetState>,
 }
 
 impl<S: ReportSink> AgentWorker<'_, S> {
@@ -87,7 +90,9 @@ impl<S: ReportSink> AgentWorker<'_, S> {
                 WorkerOrder::Undo => return Ok(true),
                 WorkerOrder::Settle { case } => self.settle(case)?,
                 WorkerOrder::Prepare { index, slot } => {
-                    if let Some(case) = self.executor.manifest.plan.case(slot.case) {
+                    if let Some(duet) = &mut self.duet {
+                        self.executor.prepare_duet(duet, index)?;
+                    } else if let Some(case) = self.executor.manifest.plan.case(slot.case) {
                         self.executor.prepare_slot(index, &slot, case)?;
                     }
                     ready = Some((index, slot));
@@ -116,9 +121,11 @@ impl<S: ReportSink> AgentWorker<'_, S> {
     fn run_iteration(&mut self, index: u32, slot: Slot, at: Option<Nanos>) -> Result<bool, ConductError> {
         let Some(case) = self.executor.manifest.plan.case(slot.case) else { return Ok(false) };
         let flag = self.executor.stop.flag();
-        self.executor.carry_out(index, &slot, case, &|| {
-            at.and_then(|at| wait_until_instant(at, &flag)).map(|woken| woken.urgent)
-        })
+        let begin = || at.and_then(|at| wait_until_instant(at, &flag)).map(|woken| woken.urgent);
+        if let Some(duet) = &mut self.duet {
+            return self.executor.carry_out_duet(duet, index, &begin);
+        }
+        self.executor.carry_out(index, &slot, case, &begin)
     }
 }
 

@@ -28,6 +28,11 @@ impl ExecutionPlace {
         })
     }
 
+    /// Some CPUs of this machine, with memory from wherever the kernel takes it.
+    pub(crate) fn on_cpus(cpus: Vec<u32>) -> Self {
+        ExecutionPlace { cpus: Some(cpus), memory: MemoryPlacement::Default, memory_nodes: Vec::new() }
+    }
+
     /// Places what this thread starts next.
     ///
     /// # Errors

@@ -28,8 +28,8 @@ use perflab_workload::definition::UntimedPhases;
 use perflab_workload::execution::{CapturedOutput, WatcherAbsence};
 use perflab_workload::{
     BackgroundEnd, BesideLoop, BesideRecord, DataSetError, DataSetState, ExecutionEnd, FixedAddresses,
-    HostPaths, KnownDataSets, RunningServer, SeriesPoint, SeriesRule, UntimedPhase, WorkloadDefinition,
-    WorkloadExecution, execute_invocation, find_free_port,
+    HostPaths, Invocation, KnownDataSets, RunningServer, SeriesPoint, SeriesRule, UntimedPhase,
+    WorkloadDefinition, WorkloadError, WorkloadExecution, execute_invocation, find_free_port,
 };
 
 use crate::error::ConductError;
@@ -50,6 +50,13 @@ pub(crate) struct ReadyIteration {
     server: Option<RunningServer>,
     /// why it is not to start
     failure: Option<String>,
+}
+
+impl ReadyIteration {
+    /// One that is not to start after all.
+    pub(crate) fn failed(host: HostPaths, server: Option<RunningServer>, reason: String) -> Self {
+        ReadyIteration { host: Some(host), server, failure: Some(reason) }
+    }
 }
 
 /// What undoing everything came to.
@@ -110,7 +117,7 @@ pub(crate) struct SlotExecutor<'a> {
     /// The machine's CPUs and nodes, where workloads are placed.
     topology: Option<CpuTopology>,
     /// Whether workloads start with their addresses not randomised: where layouts are varied and this process may ask for it.
-    fixes_addresses: bool,
+    pub(crate) fixes_addresses: bool,
     /// Tables of printed series that were opened.
     opened_series: RefCell<BTreeSet<String>>,
     /// None where it cannot be written: then only the guard ends what a killed perflab was running.
@@ -206,6 +213,11 @@ impl<'a> SlotExecutor<'a> {
                 Err(error)
             }
         }
+    }
+
+    /// What was done for the slot that is next.
+    pub(crate) fn take_ready(&mut self) -> Option<ReadyIteration> {
+        self.ready.take()
     }
 
     fn make_scratch(&mut self) -> Result<Option<PathBuf>, ConductError> {
@@ -309,7 +321,7 @@ impl<'a> SlotExecutor<'a> {
     }
 
     /// Carries out what comes before an iteration, and before its case where it is the first, and promises what comes after.
-    fn begin_iteration(&mut self, slot: &Slot, case: &Case) -> Result<(), ConductError> {
+    pub(crate) fn begin_iteration(&mut self, slot: &Slot, case: &Case) -> Result<(), ConductError> {
         self.report_kernel_log(None)?;
         if !self.begun_cases.contains_key(&slot.case) {
             let failure = self.begin_case(slot.case, case).err().map(|error| describe_error_chain(&error));
@@ -478,7 +490,12 @@ impl<'a> SlotExecutor<'a> {
     }
 
     /// Sets the case up if this is its first iteration, and carries out what its workload does before each.
-    fn make_ready(&mut self, index: u32, slot: &Slot, case: &Case) -> Result<ReadyIteration, ConductError> {
+    pub(crate) fn make_ready(
+        &mut self,
+        index: u32,
+        slot: &Slot,
+        case: &Case,
+    ) -> Result<ReadyIteration, ConductError> {
         let Some(definition) = self.host.catalogue.get(&case.uses) else {
             return Ok(ReadyIteration::default());
         };
@@ -790,12 +807,47 @@ pub(crate) fn with_undo_failures<T>(
 }
 
 /// An execution, and what else decides whether it counts.
-struct WatchedExecution {
-    finished: WorkloadExecution,
+pub(crate) struct WatchedExecution {
+    pub(crate) finished: WorkloadExecution,
     /// when perflab itself did not run for long, and why
     absence: Option<String>,
     /// why what comes after the iteration failed, where the iteration itself went well, or its server did
-    concluded: Option<String>,
+    pub(crate) concluded: Option<String>,
+}
+
+/// An iteration that is about to be carried out.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenIteration<'a> {
+    index: u32,
+    slot: &'a Slot,
+    case: &'a Case,
+    definition: &'a WorkloadDefinition,
+    /// when it was begun
+    begun: Nanos,
+}
+
+/// What the process of an iteration is started with, and what is needed after its end.
+pub(crate) struct StagedExecution {
+    invocation: Invocation,
+    environment: Vec<(String, String)>,
+    place: Option<ExecutionPlace>,
+    pub(crate) host: HostPaths,
+    pub(crate) server: Option<RunningServer>,
+}
+
+impl StagedExecution {
+    /// The same in another place.
+    pub(crate) fn on(self, place: ExecutionPlace) -> Self {
+        StagedExecution { place: Some(place), ..self }
+    }
+}
+
+/// How the process of an iteration ran.
+pub(crate) struct ProcessRun {
+    finished: Result<WorkloadExecution, WorkloadError>,
+    /// why it was not where it was to be
+    unplaced: Option<std::io::Error>,
+    absence: Option<String>,
 }
 
 /// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
@@ -807,95 +859,187 @@ pub(crate) fn run_iteration(
 ) -> Result<bool, ConductError> {
     let host = executor.host;
     let Some(definition) = host.catalogue.get(&case.uses) else { return Ok(false) };
-    // What the kernel printed while things were made ready is not the iteration's.
-    executor.report_kernel_log(None)?;
-    executor.stream.send(RunEventKind::IterationBegan { slot: index })?;
-    let begun = perflab_observe::monotonic_now();
-    if let Some(reason) = ready.failure {
-        executor.end_server(index, ready.server)?;
+    let open = OpenIteration::begin(executor, (index, slot, case), definition)?;
+    let watched = match open.take_failure(executor, ready)? {
+        Ok(ready) => run_workload(executor, open, ready, begin),
+        Err(reason) => Err(ConductError::Early { reason }),
+    };
+    open.end(executor, watched)
+}
+
+impl<'a> OpenIteration<'a> {
+    pub(crate) fn begin(
+        executor: &SlotExecutor<'_>,
+        (index, slot, case): (u32, &'a Slot, &'a Case),
+        definition: &'a WorkloadDefinition,
+    ) -> Result<Self, ConductError> {
+        // What the kernel printed while things were made ready is not the iteration's.
+        executor.report_kernel_log(None)?;
+        executor.stream.send(RunEventKind::IterationBegan { slot: index })?;
+        Ok(OpenIteration { index, slot, case, definition, begun: perflab_observe::monotonic_now() })
+    }
+
+    /// One of which nobody hears.
+    pub(crate) fn unrecorded(
+        index: u32,
+        slot: &'a Slot,
+        case: &'a Case,
+        definition: &'a WorkloadDefinition,
+    ) -> Self {
+        OpenIteration { index, slot, case, definition, begun: perflab_observe::monotonic_now() }
+    }
+
+    /// What was done for it, or why that failed: then its server and folder are gone.
+    pub(crate) fn take_failure(
+        self,
+        executor: &SlotExecutor<'_>,
+        ready: ReadyIteration,
+    ) -> Result<Result<ReadyIteration, String>, ConductError> {
+        let Some(reason) = ready.failure else { return Ok(Ok(ready)) };
+        executor.end_server(self.index, ready.server)?;
         if let Some(folder) = ready.host.and_then(|host| host.scratch) {
             let _ = remove_tree(&folder);
         }
-        let outcome = Outcome::Failed { reason };
+        Ok(Err(reason))
+    }
+
+    /// Reports how it went; `false` where it failed.
+    pub(crate) fn end(
+        self,
+        executor: &mut SlotExecutor<'_>,
+        watched: Result<WatchedExecution, ConductError>,
+    ) -> Result<bool, ConductError> {
+        let OpenIteration { index, slot, case, definition, begun } = self;
+        let (outcome, start, end) = match watched {
+            Ok(WatchedExecution { finished, absence, concluded }) => {
+                send_output(executor, index, [("stdout", &finished.stdout), ("stderr", &finished.stderr)])?;
+                if definition.traced {
+                    let file = executor.tracer_path(index, OPERATION_TRACER)?;
+                    iteration_trace::report_program_trace(file, (index, slot.warmup), &executor.stream)?;
+                }
+                let outcome = match (absence, concluded) {
+                    (_, Some(reason)) => Outcome::Failed { reason },
+                    (Some(reason), _) if is_end_uncertain(&finished) => Outcome::Failed { reason },
+                    (absence, _) => {
+                        absence
+                            .into_iter()
+                            .try_for_each(|reason| warn_of_absence(executor, case, &reason))?;
+                        determine_outcome(executor, slot, case, definition, &finished)?
+                    }
+                };
+                (outcome, finished.start, finished.end)
+            }
+            Err(ConductError::Early { reason }) => (Outcome::Failed { reason }, begun, begun),
+            Err(error) => (failed_outcome(&error), begun, perflab_observe::monotonic_now()),
+        };
+        let good = outcome == Outcome::Ok;
+        // An iteration has nothing to say once it has ended.
         executor.report_overwritten(Some(index), Some(case))?;
         executor.report_kernel_log(Some((index, case)))?;
-        executor.stream.send(RunEventKind::IterationEnded {
-            slot: index,
-            outcome,
-            start: begun,
-            end: begun,
-        })?;
-        return Ok(false);
+        executor.stream.send(RunEventKind::IterationEnded { slot: index, outcome, start, end })?;
+        Ok(good)
     }
-    let (outcome, start, end) = match run_workload(executor, (index, slot, ready), case, definition, begin) {
-        Ok(WatchedExecution { finished, absence, concluded }) => {
-            send_output(executor, index, [("stdout", &finished.stdout), ("stderr", &finished.stderr)])?;
-            if definition.traced {
-                let file = executor.tracer_path(index, OPERATION_TRACER)?;
-                iteration_trace::report_program_trace(file, (index, slot.warmup), &executor.stream)?;
-            }
-            let outcome = match (absence, concluded) {
-                (_, Some(reason)) => Outcome::Failed { reason },
-                (Some(reason), _) if is_end_uncertain(&finished) => Outcome::Failed { reason },
-                (absence, _) => {
-                    absence.into_iter().try_for_each(|reason| warn_of_absence(executor, case, &reason))?;
-                    determine_outcome(executor, slot, case, definition, &finished)?
-                }
-            };
-            (outcome, finished.start, finished.end)
+
+    /// What its process is to be started with.
+    pub(crate) fn stage(
+        self,
+        executor: &SlotExecutor<'_>,
+        ready: ReadyIteration,
+    ) -> Result<StagedExecution, ConductError> {
+        let OpenIteration { index, slot, case, definition, .. } = self;
+        let ReadyIteration { host, server, failure: _ } = ready;
+        let host = match host {
+            Some(host) => host,
+            None => executor.host_paths(executor.make_iteration_folder(index)?, None, Some(slot.case))?,
+        };
+        let invocation = definition.build_invocation(&case.parameters, &executor.scope, &host)?;
+        let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
+        let mut environment = executor.case_environment(case);
+        environment
+            .extend(executor.manifest.plan.slot_layout(slot).iter().flat_map(|layout| layout.environment()));
+        if definition.traced {
+            environment
+                .push(iteration_trace::trace_variable(&executor.tracer_path(index, OPERATION_TRACER)?));
         }
-        Err(error) => (failed_outcome(&error), begun, perflab_observe::monotonic_now()),
+        let place = executor.find_place(case)?;
+        Ok(StagedExecution { invocation, environment, place, host, server })
+    }
+
+    /// Carries out what comes after its process, and puts away what it had.
+    pub(crate) fn conclude(
+        self,
+        executor: &SlotExecutor<'_>,
+        (host, server): (HostPaths, Option<RunningServer>),
+        run: ProcessRun,
+        beside_end: Option<String>,
+    ) -> Result<WatchedExecution, ConductError> {
+        let OpenIteration { index, case, definition, .. } = self;
+        let ProcessRun { finished, unplaced, absence } = run;
+        // After an iteration that was stopped, too; a stop that comes while it runs ends it.
+        let running = if executor.stop.is_requested() { Arc::default() } else { executor.stop.flag() };
+        let concluded = executor.run_phase(UntimedPhase::Conclude, definition, case, &host, &running);
+        let server_end = executor.end_server(index, server)?;
+        if let Some(folder) = host.scratch {
+            // What stays goes with the whole scratch directory at the end.
+            let _ = remove_tree(&folder);
+        }
+        let finished = finished?;
+        if let Some(source) = unplaced {
+            return Err(ConductError::Unplaced { source });
+        }
+        let concluded = concluded.filter(|_| finished.failure_beyond(&definition.allow_exit).is_none());
+        // Who runs without its server fails for that, whatever it says itself.
+        let is_interrupted = finished.outcome == ExecutionEnd::Interrupted;
+        let concluded = server_end.or(beside_end).filter(|_| !is_interrupted).or(concluded);
+        Ok(WatchedExecution { finished, absence, concluded })
+    }
+}
+
+/// Runs the process of an iteration on this thread; it is started when `begin` returns.
+pub(crate) fn run_process<G>(
+    staged: &StagedExecution,
+    fixes_addresses: bool,
+    (limit, stop): (Nanos, &AtomicBool),
+    begin: impl FnOnce() -> G,
+    hurry: impl FnOnce(),
+) -> ProcessRun {
+    let waited = perflab_observe::thread_wait_time();
+    let unplaced = Cell::new(None);
+    let moment = || {
+        let fixed = fixes_addresses.then(FixedAddresses::request);
+        let placed = staged.place.as_ref().map(ExecutionPlace::request).transpose();
+        let placed = placed.map_err(|error| unplaced.set(Some(error)));
+        (fixed, placed, begin())
     };
-    let good = outcome == Outcome::Ok;
-    // An iteration has nothing to say once it has ended.
-    executor.report_overwritten(Some(index), Some(case))?;
-    executor.report_kernel_log(Some((index, case)))?;
-    executor.stream.send(RunEventKind::IterationEnded { slot: index, outcome, start, end })?;
-    Ok(good)
+    let StagedExecution { invocation, environment, .. } = staged;
+    let finished =
+        perflab_workload::execute_invocation_at(invocation, environment, limit, stop, moment, hurry);
+    let absence = finished.as_ref().ok().and_then(|finished| describe_absence(finished, waited));
+    ProcessRun { finished, unplaced: unplaced.take(), absence }
 }
 
 fn run_workload(
     executor: &SlotExecutor<'_>,
-    (index, slot, ready): (u32, &Slot, ReadyIteration),
-    case: &Case,
-    definition: &WorkloadDefinition,
+    open: OpenIteration<'_>,
+    ready: ReadyIteration,
     begin: &dyn Fn() -> Option<RealtimeGuard>,
 ) -> Result<WatchedExecution, ConductError> {
-    let ReadyIteration { host, server, failure: _ } = ready;
-    let host = match host {
-        Some(host) => host,
-        None => executor.host_paths(executor.make_iteration_folder(index)?, None, Some(slot.case))?,
-    };
-    let invocation = definition.build_invocation(&case.parameters, &executor.scope, &host)?;
-    let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
-    let mut environment = executor.case_environment(case);
-    environment
-        .extend(executor.manifest.plan.slot_layout(slot).iter().flat_map(|layout| layout.environment()));
-    if definition.traced {
-        environment.push(iteration_trace::trace_variable(&executor.tracer_path(index, OPERATION_TRACER)?));
-    }
+    let OpenIteration { index, slot, case, .. } = open;
+    let staged = open.stage(executor, ready)?;
     let limit = executor.manifest.study.run.time_limit.0;
     let sampling = executor.profiler.as_ref().map(|profiler| profiler.start(executor.host)).transpose()?;
     let tracing = iteration_trace::start_io_trace(executor.manifest)?;
     let stop = executor.stop.flag();
+    let besides = executor.start_besides(case, &staged.host)?;
     let hurry = || end_disk_delays(executor, case);
-    let waited = perflab_observe::thread_wait_time();
-    let place = executor.find_place(case)?;
-    let besides = executor.start_besides(case, &host)?;
-    let unplaced = Cell::new(None);
-    let moment = || {
-        let fixed = executor.fixes_addresses.then(FixedAddresses::request);
-        let placed = place.as_ref().map(ExecutionPlace::request).transpose();
-        let placed = placed.map_err(|error| unplaced.set(Some(error)));
+    let start = || {
         let urgent = begin();
         executor.read_edge(index, IterationEdge::Begin);
-        (fixed, placed, urgent)
+        urgent
     };
-    let finished =
-        perflab_workload::execute_invocation_at(&invocation, &environment, limit, &stop, moment, hurry);
+    let run = run_process(&staged, executor.fixes_addresses, (limit, &stop), start, hurry);
     executor.read_edge(index, IterationEdge::End);
-    let beside_end = executor.stop_besides(besides, (slot, case), finished.as_ref().ok())?;
-    let absence = finished.as_ref().ok().and_then(|finished| describe_absence(finished, waited));
+    let beside_end = executor.stop_besides(besides, (slot, case), run.finished.as_ref().ok())?;
     if let Some((profiler, recorder)) = executor.profiler.as_ref().zip(sampling) {
         profiler.finish(recorder, index, &executor.stream)?;
     }
@@ -903,23 +1047,7 @@ fn run_workload(
         let file = executor.tracer_path(index, IO_TRACER)?;
         iteration_trace::finish_io_trace(tracer, file, (index, slot.warmup), &executor.stream)?;
     }
-    // After an iteration that was stopped, too; a stop that comes while it runs ends it.
-    let running = if executor.stop.is_requested() { Arc::default() } else { executor.stop.flag() };
-    let concluded = executor.run_phase(UntimedPhase::Conclude, definition, case, &host, &running);
-    let server_end = executor.end_server(index, server)?;
-    if let Some(folder) = host.scratch {
-        // What stays goes with the whole scratch directory at the end.
-        let _ = remove_tree(&folder);
-    }
-    let finished = finished?;
-    if let Some(source) = unplaced.take() {
-        return Err(ConductError::Unplaced { source });
-    }
-    let concluded = concluded.filter(|_| finished.failure_beyond(&definition.allow_exit).is_none());
-    // Who runs without its server fails for that, whatever it says itself.
-    let is_interrupted = finished.outcome == ExecutionEnd::Interrupted;
-    let concluded = server_end.or(beside_end).filter(|_| !is_interrupted).or(concluded);
-    Ok(WatchedExecution { finished, absence, concluded })
+    open.conclude(executor, (staged.host, staged.server), run, beside_end)
 }
 
 /// What happened while perflab itself did not run for more than a second; `waited` is what this thread had waited for a processor
@@ -1027,7 +1155,7 @@ fn determine_outcome(
     Ok(Outcome::Ok)
 }
 
-fn parse_samples(
+pub(crate) fn parse_samples(
     case: &Case,
     slot: &Slot,
     definition: &WorkloadDefinition,

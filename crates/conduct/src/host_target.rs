@@ -156,14 +156,22 @@ fn run_worker(
     let prepared = executor.and_then(SlotExecutor::with_hooks);
     let prepared = prepared
         .and_then(|executor| if role.runs_workloads() { executor.prepare_run() } else { Ok(executor) });
-    let executor = match prepared {
+    let mut executor = match prepared {
         Ok(executor) => executor,
         Err(error) => {
             reports.report(WorkerReport::Failed(error));
             return Ok(UndoneRun::default());
         }
     };
-    let mut worker = AgentWorker { executor, reports };
+    let duet = match executor.check_duet() {
+        Ok(duet) => duet,
+        Err(error) => {
+            executor.undo_quietly();
+            reports.report(WorkerReport::Failed(error));
+            return Ok(UndoneRun::default());
+        }
+    };
+    let mut worker = AgentWorker { executor, reports, duet };
     worker.report_reached(BarrierPoint::First);
     loop {
         match worker.carry_out_orders(|| todo.recv().ok()) {

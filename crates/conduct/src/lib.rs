@@ -12,6 +12,7 @@
 //! | [`run_context`] | what a run is given: machine, permissions, stop request, event sender |
 //! | [`run`] | the one way of carrying out a run |
 //! | `executor`, `execution_place`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
+//! | `duet` | two levels at once, each on half of the CPUs, and whether that tells more |
 //! | `host_target` | this host as a target inside this process |
 //! | `overhead_meter` | what perflab itself costs, and the monitors of a study |
 //! | `run_state` | what a run has reported and counted so far |
@@ -36,6 +37,7 @@ mod boot_round;
 mod case_expansion;
 pub mod clock_offset;
 pub mod connection;
+mod duet;
 pub mod error;
 mod execution_place;
 pub mod execution_records;

@@ -20,7 +20,7 @@ use perflab_model::study::{
 };
 use perflab_model::{
     Case, Facts, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget,
-    PlannedTargetVariant, Problem, RunPlan, Scalar, Slot, Study,
+    PlannedTargetVariant, Problem, RunPlan, Scalar, Slot, Study, fact_table,
 };
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -73,7 +73,12 @@ pub fn plan_study(
     let target_variants = plan_target_variants(&study, &cases);
     let groups = group_by_start(&cases, &study.run, &target_variants);
     let starts = study.run.boots.saturating_mul(u32::try_from(groups.len()).unwrap_or(u32::MAX).max(1));
-    let slots = order_slots(&groups, &study.run, seed);
+    let slots = match study.run.order {
+        SlotOrder::Duet => {
+            order_duets(&pair_levels(&study, &cases).map_err(|problem| vec![problem])?, &study.run, seed)
+        }
+        _ => order_slots(&groups, &study.run, seed),
+    };
     Ok(RunPlan {
         seed,
         order: order_name(study.run.order).into(),
@@ -335,7 +340,13 @@ fn workload_digests(study: &Study, catalogue: &Catalogue) -> IndexMap<String, St
 
 /// Host facts plus the study's values, which may need each other but not in a cycle.
 pub fn expression_scope(study: &Study, facts: &Facts) -> Result<ExpressionScope, Problem> {
-    let mut scope = ExpressionScope::new(facts.expression_names());
+    let mut names = facts.expression_names();
+    if study.run.order == SlotOrder::Duet
+        && let Some(cpus) = half_cpus(facts)
+    {
+        names.insert("cpus".into(), Scalar::Int(cpus));
+    }
+    let mut scope = ExpressionScope::new(names);
     let values = study.values.iter().map(|(name, value)| (name.as_str(), value));
     match scope.define(values) {
         Ok(()) => Ok(scope),
@@ -343,11 +354,22 @@ pub fn expression_scope(study: &Study, facts: &Facts) -> Result<ExpressionScope,
     }
 }
 
+/// How many CPUs each half of a machine has: as many whole cores as the other.
+fn half_cpus(facts: &Facts) -> Option<i64> {
+    let number = |key| match facts.value(key) {
+        Some(Scalar::Int(number)) => Some(*number),
+        _ => None,
+    };
+    let (cores, cpus) = (number(&fact_table::CPU_CORES)?, number(&fact_table::CPU_ONLINE)?);
+    Some(if cores > 1 { cores / 2 * (cpus / cores) } else { cpus / 2 })
+}
+
 /// The order's name as stored.
 fn order_name(order: SlotOrder) -> &'static str {
     match order {
         SlotOrder::Randomised => "randomised",
         SlotOrder::Sequential => "sequential",
+        SlotOrder::Duet => RunPlan::DUET,
     }
 }
 
@@ -404,6 +426,48 @@ fn randomised_blocks(cases: &[u32], rules: &RunRules, random: &mut ChaCha8Rng) -
     let warm = (0..rules.warmup).map(|block| (block, true));
     let blocks = warm.chain((0..rules.max_iterations()).map(|block| (block, false)));
     blocks.flat_map(|(block, warmup)| shuffled_block(cases, block, warmup, random)).collect()
+}
+
+/// The cases that run at once, by their numbers: those that differ in one factor of two levels.
+fn pair_levels(study: &Study, cases: &[Case]) -> Result<Vec<[u32; 2]>, Problem> {
+    let mut groups: IndexMap<String, Vec<u32>> = IndexMap::new();
+    for (number, case) in (0_u32..).zip(cases) {
+        groups.entry(case.label_without_levels()).or_default().push(number);
+    }
+    let pair = |(label, numbers): (String, Vec<u32>)| {
+        <[u32; 2]>::try_from(numbers).map_err(|numbers| {
+            let names: Vec<&str> = study.factor.keys().map(String::as_str).collect();
+            let message = format!("`duet` runs two levels at once, and `{label}` has {}", numbers.len());
+            let name = names.join(" or ");
+            let hint = format!("pick two with `--set {name}=LEVEL --set {name}=LEVEL`, or leave `order` out");
+            Problem::new("run.order", message).with_hint(hint)
+        })
+    };
+    groups.into_iter().map(pair).collect()
+}
+
+/// Blocks of pairs that run at once, the first of each on the first half of the CPUs. Which level that is, is drawn for one block,
+/// and the other in the next, so that either half has each level as often.
+fn order_duets(pairs: &[[u32; 2]], rules: &RunRules, seed: u64) -> Vec<Slot> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut sides: Vec<[u32; 2]> = pairs.to_vec();
+    let warm = (0..rules.warmup).map(|block| (block, true));
+    let blocks = warm.chain((0..rules.max_iterations()).map(|block| (block, false)));
+    let mut slots = Vec::new();
+    for (number, (block, warmup)) in blocks.enumerate() {
+        for pair in &mut sides {
+            if number % 2 == 0 {
+                pair.shuffle(&mut random);
+            } else {
+                pair.swap(0, 1);
+            }
+        }
+        let mut ordered = sides.clone();
+        ordered.shuffle(&mut random);
+        let slot = |case: u32| Slot { case, iteration: block, block, warmup, boot: 0, layout: None };
+        slots.extend(ordered.into_iter().flatten().map(slot));
+    }
+    slots
 }
 
 fn shuffled_block(cases: &[u32], block: u32, warmup: bool, random: &mut ChaCha8Rng) -> Vec<Slot> {

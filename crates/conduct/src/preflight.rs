@@ -32,14 +32,20 @@ pub fn find_refusals(manifest: &Manifest, host: &LocalMachine) -> Vec<Refusal> {
     found
 }
 
-/// The targets, by the variants of the plan; one that varies nothing has one. All are looked at before anything is started.
+/// The targets, by the variants of the plan, under each layout of their kernels in turn; a plan that varies nothing has one. All are looked at before anything is started.
 pub(crate) fn resolve_targets(manifest: &Manifest) -> Result<Vec<Vec<LaunchableTarget>>, ConductError> {
     let plan = &manifest.plan;
     let variants = plan.target_variants.iter().map(|variant| (Some(&variant.levels), &variant.targets));
-    let all = variants.chain(plan.target_variants.is_empty().then_some((None, &plan.targets)));
+    let all: Vec<_> =
+        variants.chain(plan.target_variants.is_empty().then_some((None, &plan.targets))).collect();
+    let rules = &manifest.study.run;
+    let layouts = plan.slots.last().map_or(0, |last| plan.slot_kernel_layout(last, rules));
     let mut resolved = Vec::new();
-    for (levels, targets) in all {
-        let targets: Vec<LaunchableTarget> = targets.iter().cloned().map(LaunchableTarget::resolve).collect();
+    for (layout, (levels, targets)) in
+        (0..=layouts).flat_map(|layout| all.iter().map(move |one| (layout, *one)))
+    {
+        let planned = targets.iter().map(|target| target.with_kernel_layout(layout));
+        let targets: Vec<LaunchableTarget> = planned.map(LaunchableTarget::resolve).collect();
         check_targets(&targets, manifest.study.run.on_lost_target).map_err(|error| {
             let Some(levels) = levels else { return error };
             let levels: Vec<String> =

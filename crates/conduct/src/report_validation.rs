@@ -462,6 +462,7 @@ mod tests {
             target: "host".into(),
             targets: Vec::new(),
             variants: Vec::new(),
+            duet: None,
             anchor: ClockAnchor::default(),
             status: RunStatus::Running,
             overhead: Overhead::default(),

@@ -51,7 +51,7 @@ pub(crate) struct RunState<'a> {
     /// What this host does in the run.
     pub(crate) role: TargetRole,
     pub(crate) machine: &'a LocalMachine,
-    /// The targets, by variants of the plan; launched anew in every round.
+    /// The targets, by variants of the plan, under each layout of their kernels in turn; launched anew in every round.
     pub(crate) targets: Vec<Vec<LaunchableTarget>>,
     pub(crate) manifest: &'a Manifest,
     pub(crate) stream: EventSender,
@@ -100,7 +100,9 @@ impl<'a> RunState<'a> {
         let plan = &self.manifest.plan;
         let case = slot.and_then(|slot| plan.case(slot.case));
         let variant = case.and_then(|case| plan.case_target_variant(case)).unwrap_or_default();
-        self.targets.get(variant).map_or(&[], Vec::as_slice)
+        let layout = slot.map_or(0, |slot| plan.slot_kernel_layout(slot, &self.manifest.study.run));
+        let variants = plan.target_variants.len().max(1);
+        self.targets.get(layout as usize * variants + variant).map_or(&[], Vec::as_slice)
     }
 
     /// The levels of the targets' keys in a slot, where the targets were not started with them before.

@@ -93,6 +93,7 @@ impl LocalRunFixture {
             target: "host".into(),
             targets: Vec::new(),
             variants: Vec::new(),
+            duet: None,
             anchor: ClockAnchor::default(),
             status: RunStatus::Running,
             overhead: Overhead::default(),

@@ -121,9 +121,9 @@ pub enum KernelError {
         /// the recipe
         recipe: String,
     },
-    /// Sources were named for what is fetched as a package.
+    /// A tree, a revision or a layout was named for what is fetched as a package, or is an image.
     #[error(
-        "`{recipe}` is a package of the distribution: it is not built from a tree; `perflab kernel list` shows recipes that are"
+        "`{recipe}` is not built from sources here: it takes no tree, revision or layout; `perflab kernel list` shows recipes that do"
     )]
     NotBuilt {
         /// the recipe
@@ -258,10 +258,17 @@ pub struct KernelBuildRecord {
     pub flags: BTreeMap<String, String>,
     /// Options that the recipe itself names, beside its fragments.
     pub options: Vec<String>,
+    /// Under which layout it was linked; 0 as built.
+    #[serde(default, skip_serializing_if = "is_as_built")]
+    pub layout: u32,
     /// How many files were compiled; those of an earlier build are not.
     pub compiled: u32,
     /// How long that took.
     pub took: Nanos,
+}
+
+fn is_as_built(layout: &u32) -> bool {
+    *layout == 0
 }
 
 /// What sources are known by.

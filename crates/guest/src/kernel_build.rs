@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::kernel::{KernelBuildRecord, KernelError, KernelImage, SourceIdentity};
 use crate::kernel_cache::{KernelLock, list_cached_kernels, open_work_folder, replace_cached_kernel};
+use crate::kernel_layout::{KernelLayout, LayoutLinker};
 use crate::kernel_package::format_hash;
 use crate::kernel_recipe::{KernelBuild, KernelRecipe, SourceOrigin};
 use crate::kernel_sources::{KernelPatch, KernelSources, identify_sources, prepare_sources, tell_sources};
@@ -29,8 +30,11 @@ pub(crate) struct KernelOrder<'a> {
     build: &'a KernelBuild,
     origin: SourceOrigin,
     patches: Vec<KernelPatch>,
+    /// of all that the recipe says but the layout
+    config_key: String,
     recipe_key: String,
     compiler: Option<String>,
+    layout: KernelLayout,
 }
 
 impl<'a> KernelOrder<'a> {
@@ -39,6 +43,7 @@ impl<'a> KernelOrder<'a> {
         recipe: &'a KernelRecipe,
         build: &'a KernelBuild,
         origin: SourceOrigin,
+        layout: KernelLayout,
     ) -> Result<Self, KernelError> {
         let patches = build.patches.iter().map(|path| KernelPatch::read(&recipe.resolve_path(path)));
         let patches = patches.collect::<Result<Vec<_>, _>>()?;
@@ -52,9 +57,10 @@ impl<'a> KernelOrder<'a> {
         for patch in &patches {
             digest.update(&patch.text);
         }
-        let recipe_key = format_hash(&digest.finalize());
+        let config_key = format_hash(&digest.finalize());
+        let recipe_key = layout.recipe_key(&config_key);
         let compiler = read_compiler(build);
-        Ok(KernelOrder { recipe, build, origin, patches, recipe_key, compiler })
+        Ok(KernelOrder { recipe, build, origin, patches, config_key, recipe_key, compiler, layout })
     }
 
     fn key(&self, sources: &SourceIdentity) -> String {
@@ -116,7 +122,9 @@ impl<'a> KernelOrder<'a> {
         if has_modules {
             targets.push("modules");
         }
-        let compiled = self.compile(&sources, &objects, &key, &targets, tell)?;
+        let linker = self.layout.prepare(self.build, &objects)?;
+        let compiled = self.compile(&sources, (&objects, linker.as_ref()), &key, &targets, tell)?;
+        linker.as_ref().map_or(Ok(()), LayoutLinker::check)?;
         let record = KernelBuildRecord {
             recipe_key: self.recipe_key.clone(),
             sources: sources.identity.clone(),
@@ -130,6 +138,7 @@ impl<'a> KernelOrder<'a> {
             make: self.build.make.clone(),
             flags: self.build.flags.clone(),
             options: self.build.options.clone(),
+            layout: self.layout.0,
             compiled,
             took: Nanos::from(begun.elapsed()),
             key: key.clone(),
@@ -180,7 +189,7 @@ impl<'a> KernelOrder<'a> {
         tell: &mut KernelListener<'_>,
     ) -> Result<(), KernelError> {
         let compiler = self.compiler.as_deref().unwrap_or_default();
-        let says = format!("{}\n{}\n{compiler}", self.recipe_key, sources.options_id);
+        let says = format!("{}\n{}\n{compiler}", self.config_key, sources.options_id);
         let (config, note) = (objects.join(".config"), objects.join("perflab.configured"));
         if config.is_file() && fs::read_to_string(&note).is_ok_and(|known| known == says) {
             return Ok(());
@@ -256,7 +265,7 @@ impl<'a> KernelOrder<'a> {
     fn compile(
         &self,
         sources: &KernelSources,
-        objects: &Path,
+        (objects, linker): (&Path, Option<&LayoutLinker>),
         key: &str,
         targets: &[&str],
         tell: &mut KernelListener<'_>,
@@ -266,13 +275,14 @@ impl<'a> KernelOrder<'a> {
         let log = objects.join("perflab-build.log");
         let errors = File::create(&log).map_err(KernelError::file_error(&log))?;
         let mut make = self.make_command(sources, objects, key);
+        make.args(linker.map(LayoutLinker::make_variable));
         make.arg(format!("-j{jobs}")).args(targets).stdout(Stdio::piped()).stderr(errors);
         tell(KernelProgress::Step(&format!("make -j{jobs} {}", targets.join(" "))));
         let failed = |reason: String, hint| KernelError::Command { command: "make".into(), reason, hint };
         let mut child = make.spawn().map_err(|error| failed(error.to_string(), None))?;
         let (begun, mut compiled) = (Instant::now(), 0);
         // A first build compiles all files, a later one some: how many is known only of the first.
-        let is_first = !objects.join("vmlinux").is_file();
+        let is_first = !objects.join("System.map").is_file();
         let expected = if is_first { self.expected_files() } else { None };
         if let Some(output) = child.stdout.take() {
             for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {

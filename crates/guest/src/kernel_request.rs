@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::kernel::{KernelError, KernelImage, SourceIdentity};
 use crate::kernel_build::KernelOrder;
 use crate::kernel_cache::{cached_kernel, list_cached_kernels};
+use crate::kernel_layout::KernelLayout;
 use crate::kernel_package::fetch_package;
 use crate::kernel_recipe::{KernelRecipe, KernelRecipes, KernelSource, SourceOrigin};
 use crate::kernel_sources::{identify_sources, list_revisions};
@@ -25,15 +26,22 @@ pub struct KernelRequest {
     pub tree: Option<PathBuf>,
     /// The revision of the recipe's repository, or of the tree.
     pub revision: Option<String>,
+    /// Under which layout it is linked; 0 as built.
+    pub layout: u32,
 }
 
 impl KernelRequest {
-    /// `RECIPE[:TREE][@REVISION]`: the recipe is one that ships, or the path of a file.
+    /// `RECIPE[:TREE][@REVISION][#LAYOUT]`: the recipe is one that ships, or the path of a file; the layout is a number, and moves
+    /// code and data by what that draws.
     ///
     /// # Errors
     /// There is no such recipe, it cannot be read, or it takes no tree.
     pub fn parse(text: &str) -> Result<KernelRequest, KernelError> {
-        let (rest, revision) = split_revision(text);
+        let (named, layout) = split_layout(text);
+        if layout != 0 && Path::new(named).is_file() && !named.ends_with(".toml") {
+            return Err(KernelError::NotBuilt { recipe: named.to_owned() });
+        }
+        let (rest, revision) = split_revision(named);
         let (name, tree) = match rest.split_once(':') {
             Some((name, tree)) => (name, Some(PathBuf::from(tree))),
             None => (rest, None),
@@ -45,7 +53,10 @@ impl KernelRequest {
         if matches!(recipe.source, KernelSource::Package(_)) && (tree.is_some() || revision.is_some()) {
             return Err(KernelError::NotBuilt { recipe: recipe.name });
         }
-        Ok(KernelRequest { text: text.to_owned(), recipe, tree, revision })
+        if matches!(recipe.source, KernelSource::Package(_)) && layout != 0 {
+            return Err(KernelError::NotBuilt { recipe: recipe.name });
+        }
+        Ok(KernelRequest { text: text.to_owned(), recipe, tree, revision, layout })
     }
 
     /// Several commits, of which each would be a kernel.
@@ -65,8 +76,9 @@ impl KernelRequest {
             return Ok(vec![self.clone()]);
         };
         let base = self.text.split('@').next().unwrap_or_default();
+        let layout = if self.layout == 0 { String::new() } else { format!("#{}", self.layout) };
         let one = |commit: String| KernelRequest {
-            text: format!("{base}@{commit}"),
+            text: format!("{base}@{commit}{layout}"),
             revision: Some(commit),
             ..self.clone()
         };
@@ -129,7 +141,7 @@ impl KernelRequest {
     pub fn cached_image(&self, tell: &mut KernelListener<'_>) -> Result<Option<KernelImage>, KernelError> {
         let Some(origin) = self.single_origin()? else { return Ok(cached_kernel(&self.recipe.name)) };
         let KernelSource::Build(build) = &self.recipe.source else { return Ok(None) };
-        KernelOrder::new(&self.recipe, build, origin)?.find_kernel(tell)
+        KernelOrder::new(&self.recipe, build, origin, KernelLayout(self.layout))?.find_kernel(tell)
     }
 
     /// How long its build takes here: as an earlier one of a kernel did, file by file, else as where the recipe was measured; nothing
@@ -156,7 +168,7 @@ impl KernelRequest {
         let origin = self.single_origin()?;
         match (&self.recipe.source, origin) {
             (KernelSource::Build(build), Some(origin)) => {
-                KernelOrder::new(&self.recipe, build, origin)?.build_kernel(tell)
+                KernelOrder::new(&self.recipe, build, origin, KernelLayout(self.layout))?.build_kernel(tell)
             }
             (KernelSource::Package(package), _) => fetch_package(&self.recipe.name, package, tell),
             (KernelSource::Build(_), None) => {
@@ -164,6 +176,13 @@ impl KernelRequest {
             }
         }
     }
+}
+
+/// `KERNEL#LAYOUT` taken apart; a file whose own name ends so is one.
+fn split_layout(text: &str) -> (&str, u32) {
+    let is_path = |rest: &str| rest.split_once(':').map_or(rest, |(_, tree)| tree).to_owned();
+    let found = text.rsplit_once('#').and_then(|(named, number)| Some((named, number.parse().ok()?)));
+    found.filter(|_| !Path::new(&is_path(text)).exists()).unwrap_or((text, 0))
 }
 
 /// `TREE@REVISION` taken apart: a folder whose own name has an `@` in it is one.

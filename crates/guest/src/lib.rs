@@ -37,6 +37,7 @@ pub mod initramfs;
 pub mod kernel;
 mod kernel_build;
 mod kernel_cache;
+mod kernel_layout;
 mod kernel_package;
 pub mod kernel_recipe;
 pub mod kernel_request;

@@ -316,6 +316,7 @@ pub(crate) fn import_manifest(
         target: metadata.target.clone(),
         targets: Vec::new(),
         variants: Vec::new(),
+        duet: None,
         anchor: ClockAnchor { monotonic: Nanos(0), realtime: anchor },
         status: RunStatus::Running,
         overhead: Overhead::default(),

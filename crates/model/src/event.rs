@@ -65,6 +65,8 @@ pub enum RunPhase {
     Install,
     /// scratch directory, disk
     Prepare,
+    /// one level against itself, where two are to run at once
+    CheckHalves,
     /// settings of the first case
     Apply,
     /// iterations that are not measured
@@ -187,6 +189,8 @@ pub enum RunEventKind {
     Clock(crate::run::ClockOffset),
     /// The targets were started with levels that they had not been started with before.
     VariantBegan(Box<crate::run::TargetVariantRecord>),
+    /// Two levels will run at once, and this is what was measured before.
+    DuetChecked(Box<crate::run::DuetCheck>),
     /// A target takes no further part.
     TargetLost {
         /// why, in one line

@@ -87,7 +87,7 @@ pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos, Ratio};
 pub use refusal::Refusal;
 pub use run::{
-    ClockOffset, FORMAT_VERSION, GuestStops, IterationRecord, Manifest, Outcome, Overhead,
+    ClockOffset, DuetCheck, FORMAT_VERSION, GuestStops, IterationRecord, Manifest, Outcome, Overhead,
     OverwrittenSettingRecord, RunRecord, RunStatus, TargetRecord, TargetVariantRecord,
     describe_overwritten_settings,
 };

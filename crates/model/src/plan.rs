@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::layout::PlannedLayout;
 use crate::placement::Placement;
-use crate::study::{FactorSide, ScratchDisk, TargetSpec};
+use crate::study::{FactorSide, KernelLayoutRule, RunRules, ScratchDisk, TargetSpec};
 use crate::{Metric, PlannedSetting, Scalar};
 
 /// The value of a parameter that a case of another tool does not tell, since no execution of it came to its end.
@@ -105,7 +105,7 @@ fn is_first_boot(boot: &u32) -> bool {
 pub struct RunPlan {
     /// Seed of the order; 0 for a sequential order.
     pub seed: u64,
-    /// "randomised" or "sequential".
+    /// "randomised", "sequential" or "duet".
     pub order: String,
     /// All cases, in the study's order.
     pub cases: Vec<Case>,
@@ -172,6 +172,18 @@ pub struct PlannedTargetVariant {
     pub targets: Vec<PlannedTarget>,
 }
 
+impl PlannedTarget {
+    /// The same with a layout of its kernel, as [`RunPlan::slot_kernel_layout`] numbers them.
+    #[must_use]
+    pub fn with_kernel_layout(&self, layout: u32) -> Self {
+        let mut target = self.clone();
+        if let Some(kernel) = target.spec.kernel.as_mut().filter(|_| layout > 0) {
+            kernel.push_str(&format!("#{layout}"));
+        }
+        target
+    }
+}
+
 impl PlannedTargetVariant {
     /// Which of `variants` a case runs on: of those whose levels it has, the one with the most. A factor that does not concern a case
     /// gives it no level.
@@ -226,7 +238,25 @@ pub struct PlannedPlacement {
     pub placement: Placement,
 }
 
+/// Whether an order, by its stored name, is one of complete blocks.
+pub fn is_blocked_order(order: &str) -> bool {
+    matches!(order, "randomised" | RunPlan::DUET)
+}
+
 impl RunPlan {
+    /// [`RunPlan::order`] where two levels run at once: slot 2k on the first half of the CPUs, and slot 2k + 1 on the second.
+    pub const DUET: &str = "duet";
+
+    /// Whether two levels run at once.
+    pub fn is_duet(&self) -> bool {
+        self.order == RunPlan::DUET
+    }
+
+    /// Whether iterations come in complete blocks, each of every case once, in random order.
+    pub fn has_complete_blocks(&self) -> bool {
+        is_blocked_order(&self.order)
+    }
+
     /// The case of a slot or a sample.
     pub fn case(&self, index: u32) -> Option<&Case> {
         self.cases.get(index as usize)
@@ -283,6 +313,15 @@ impl RunPlan {
     /// The layout that a slot runs under, if layouts are varied.
     pub fn slot_layout(&self, slot: &Slot) -> Option<PlannedLayout> {
         self.layouts.get(slot.layout? as usize).copied()
+    }
+
+    /// The layout of the kernels that a slot's guests run: 0 as built. All levels of one repetition have the same.
+    pub fn slot_kernel_layout(&self, slot: &Slot, rules: &RunRules) -> u32 {
+        let starts = self.slots.last().map_or(1, |last| (last.boot + 1) / rules.boots.max(1));
+        match rules.kernel_layout {
+            KernelLayoutRule::AsBuilt => 0,
+            KernelLayoutRule::EachBoot => slot.boot / starts.max(1),
+        }
     }
 
     /// The level of a factor in a slot, if its case has one.

@@ -142,6 +142,9 @@ pub struct Manifest {
     /// none where no factor varies them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<TargetVariantRecord>,
+    /// How the machine was found to be for two levels at once, where the order is `duet`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duet: Option<Box<DuetCheck>>,
     /// Clock anchor at the beginning.
     pub anchor: ClockAnchor,
     /// Its status.
@@ -210,6 +213,27 @@ pub struct TargetRecord {
     pub clock: ClockOffset,
     /// What it says about itself.
     pub facts: Facts,
+}
+
+/// A machine's halves, and one case run against itself on them before the first iteration of a run whose order is `duet`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DuetCheck {
+    /// The CPUs of each half.
+    pub halves: [Vec<u32>; 2],
+    /// Index into the plan's cases.
+    pub case: u32,
+    /// The metric that was looked at.
+    pub metric: String,
+    /// Of each round, its values on both halves at once, in the metric's unit.
+    pub together: Vec<[f64; 2]>,
+    /// Of each round, two values of the first half in turn.
+    pub alone: Vec<[f64; 2]>,
+    /// How the values of the halves correlate.
+    pub correlation: f64,
+    /// Root mean square of the relative differences of two at once.
+    pub together_spread: f64,
+    /// Root mean square of the relative differences of two in turn.
+    pub alone_spread: f64,
 }
 
 /// The targets as they were under a combination of levels.

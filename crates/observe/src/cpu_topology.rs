@@ -100,6 +100,43 @@ impl CpuTopology {
         Ok(Some(chosen))
     }
 
+    /// Two halves of the CPUs that are `allowed`, equal as far as the topology tells: as many cores of as many threads each, and
+    /// where that is possible as many of every last-level cache, so that what disturbs one disturbs the other. A core without a
+    /// partner is in neither. Where there is one core, its threads are the halves.
+    ///
+    /// # Errors
+    /// [`ObserveError::Unplaceable`]: there is one CPU, or no core is like another.
+    pub fn split_in_halves(&self, allowed: &[u32]) -> Result<[Vec<u32>; 2], ObserveError> {
+        let usable: Vec<&CpuPosition> = self.cpus.iter().filter(|one| allowed.contains(&one.cpu)).collect();
+        let mut cores: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+        for one in &usable {
+            // Neighbours in this order share most.
+            cores.entry((one.node, &one.cache, usable_core_number(&usable, one))).or_default().push(one.cpu);
+        }
+        let mut cores: Vec<Vec<u32>> = cores.into_values().collect();
+        if let [threads] = cores.as_slice() {
+            cores = threads.iter().map(|cpu| vec![*cpu]).collect();
+        }
+        let mut halves = [Vec::new(), Vec::new()];
+        let mut unpaired: Vec<Vec<u32>> = Vec::new();
+        for core in cores {
+            match unpaired.iter().position(|other| other.len() == core.len()) {
+                Some(index) => {
+                    let [first, second] = &mut halves;
+                    first.extend(unpaired.swap_remove(index));
+                    second.extend(core);
+                }
+                None => unpaired.push(core),
+            }
+        }
+        halves.iter_mut().for_each(|half| half.sort_unstable());
+        if halves.iter().any(Vec::is_empty) {
+            let reason = "there are no two equal cores, or threads of one, that this process may use";
+            return Err(ObserveError::Unplaceable { reason: reason.into() });
+        }
+        Ok(halves)
+    }
+
     /// Checks that the nodes that memory is to come from have some.
     ///
     /// # Errors
@@ -120,6 +157,11 @@ impl CpuTopology {
     pub fn memory_nodes(&self) -> &[u32] {
         &self.memory_nodes
     }
+}
+
+/// The lowest CPU of the core that a CPU belongs to, of those that may be used.
+fn usable_core_number(usable: &[&CpuPosition], of: &CpuPosition) -> u32 {
+    usable.iter().find(|one| one.core == of.core).map_or(of.cpu, |one| one.cpu)
 }
 
 /// The folder of the last level of a CPU's caches.
@@ -214,6 +256,18 @@ mod tests {
         assert_eq!(cpus(CpuPlacement::Listed(vec![0, 6])), [0, 6]);
         // Of the second node's core 3, only one thread may be used.
         assert_eq!(chosen(CpuPlacement::Siblings, &[0, 4, 3]).unwrap().unwrap(), [0, 4]);
+    }
+
+    #[test]
+    fn halves_are_whole_cores_of_every_cache() {
+        let (_folder, topology) = two_node_machine();
+        let halves = |allowed: &[u32]| topology.split_in_halves(allowed).unwrap();
+        assert_eq!(halves(&[0, 1, 2, 3, 4, 5, 6, 7]), [vec![0, 2, 4, 6], vec![1, 3, 5, 7]]);
+        assert_eq!(halves(&[0, 1, 2]), [vec![0], vec![1]], "the third core has no partner");
+        assert_eq!(halves(&[0, 4, 1, 2]), [vec![1], vec![2]], "a core of two threads is none of one");
+        assert_eq!(halves(&[3, 7]), [vec![3], vec![7]], "one core has two threads");
+        let refusal = topology.split_in_halves(&[5]).unwrap_err().to_string();
+        insta::assert_snapshot!(refusal, @"there are no two equal cores, or threads of one, that this process may use");
     }
 
     #[test]

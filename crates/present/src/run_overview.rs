@@ -129,7 +129,7 @@ fn plan_cards(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
 fn plan_card(run: &dyn RunData) -> SectionBlock {
     let manifest = &run.record().manifest;
     let plan = &manifest.plan;
-    let blocks_order = if plan.order == "randomised" { " in complete blocks" } else { "" };
+    let blocks_order = if plan.has_complete_blocks() { " in complete blocks" } else { "" };
     let mut pairs = vec![
         ("Study".to_owned(), manifest.study_file.clone()),
         ("Order".to_owned(), format!("{}{blocks_order}", plan.order)),

@@ -14,6 +14,7 @@
 //! | `student_t` | means: one, two, contrasts, ratios, the next value |
 //! | `false_discovery` | corrections for many metrics |
 //! | `bootstrap`, `variance_components`, `nested_components` | boots resampled; noise on several levels, of equal and of unequal size |
+//! | `duet_noise` | whether two levels should run at once, each on half of the CPUs |
 //! | `random_effects` | the mean of nested groups of unequal size, by REML |
 //! | `power` | the size of the next experiment |
 //! | `sample_shape` | two modes, outliers |
@@ -48,6 +49,7 @@
 mod bootstrap;
 mod change_points;
 mod descriptive;
+mod duet_noise;
 mod ecdf;
 mod error;
 mod false_discovery;
@@ -82,6 +84,7 @@ pub use descriptive::{
     harmonic_mean, harmonic_sd, inter_quartile_range, mad, mean, median, quantile, robust_sd, sd,
     trimmed_mean,
 };
+pub use duet_noise::{DuetNoise, DuetRound};
 pub use ecdf::{DistributionStep, EmpiricalDistribution, empirical_distribution};
 pub use error::StatsError;
 pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli, holm};

@@ -366,7 +366,7 @@ impl SampleIndex {
 
     /// Whether a run's iterations were in randomised complete blocks.
     pub(crate) fn has_blocks(&self, run: u32) -> bool {
-        self.runs.get(run as usize).is_some_and(|run| run.order == "randomised")
+        self.runs.get(run as usize).is_some_and(|run| perflab_model::plan::is_blocked_order(&run.order))
     }
 
     /// Whether a run was looked at after every block, to end once its levels were decided.

@@ -86,6 +86,7 @@ impl StoredRecord {
             overhead: Overhead::default(),
             targets: Vec::new(),
             variants: Vec::new(),
+            duet: None,
             facts: Facts::default(),
             plan: RunPlan { seed: 0, ..manifest.plan },
             ..record.manifest.clone()

@@ -129,6 +129,10 @@ pub struct RunRules {
     /// and are what is compared, so that a change that only moves code is no change (default: the one that there is).
     #[serde(skip_serializing_if = "is_single_layout")]
     pub layout: u32,
+    /// With guests whose kernels are built from recipes: which layout of its kernel each boot has. A layout is the same object files
+    /// linked with other padding between them, so that a change which only moves code is no change.
+    #[serde(skip_serializing_if = "KernelLayoutRule::is_default")]
+    pub kernel_layout: KernelLayoutRule,
     /// With targets: start them anew for each case, after the host's settings of that case are in force. What a setting of
     /// the host does to a guest that is there already is not what it does to one that starts: its memory is there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -145,6 +149,23 @@ impl RunRules {
     /// How often each case is measured at most.
     pub fn max_iterations(&self) -> u32 {
         self.until.map_or(self.iterations, |until| until.at_most)
+    }
+}
+
+/// Which layouts the kernels of guests have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelLayoutRule {
+    /// the one that their build gives
+    #[default]
+    AsBuilt,
+    /// another one in each boot, the same for all levels, as built in the first
+    EachBoot,
+}
+
+impl KernelLayoutRule {
+    fn is_default(&self) -> bool {
+        *self == KernelLayoutRule::default()
     }
 }
 
@@ -193,6 +214,7 @@ impl Default for RunRules {
             quiet: DurationText(crate::Nanos(0)),
             boots: 1,
             layout: 1,
+            kernel_layout: KernelLayoutRule::default(),
             boot_each_case: false,
             on_lost_target: LostTargetPolicy::default(),
             lost_after: PATIENCE,
@@ -208,6 +230,9 @@ pub enum SlotOrder {
     Randomised,
     /// All iterations of a case, then the next case, as written. Drift and change look alike.
     Sequential,
+    /// Both levels of the study's factor at the same time, each on half of the CPUs, in randomised complete blocks: what disturbs
+    /// one disturbs the other. Measured first, by one level against itself, and refused where iterations in turn tell more.
+    Duet,
 }
 
 /// `[metric.NAME]`

@@ -21,6 +21,7 @@
 //! | `validation` | everything that the text alone can get wrong |
 
 pub(crate) mod document;
+pub(crate) mod duet;
 pub(crate) mod factor;
 pub(crate) mod factor_kind;
 pub(crate) mod factor_side;
@@ -37,8 +38,8 @@ pub(crate) mod workload_spec;
 
 pub use crate::toml_source::TomlSource;
 pub use document::{
-    DiskKind, DiskModel, IoTraceSpec, LostTargetPolicy, MetricChoice, ProfileScope, ProfileSpec, RunRules,
-    SamplingSide, ScratchDisk, SlotOrder, Study, study_json_schema,
+    DiskKind, DiskModel, IoTraceSpec, KernelLayoutRule, LostTargetPolicy, MetricChoice, ProfileScope,
+    ProfileSpec, RunRules, SamplingSide, ScratchDisk, SlotOrder, Study, study_json_schema,
 };
 pub use factor::{Factor, FactorLevel};
 pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};

@@ -6,8 +6,9 @@ use std::ops::Bound;
 use crate::problem::Problem;
 use crate::quantity::{Bytes, QuantityError, Ratio};
 use crate::study::document::{
-    DiskKind, DiskModel, ProfileScope, ProfileSpec, SamplingSide, SlotOrder, Study,
+    DiskKind, DiskModel, KernelLayoutRule, ProfileScope, ProfileSpec, SamplingSide, SlotOrder, Study,
 };
+use crate::study::duet::duet_problems;
 use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
 use crate::study::study_list::StudyList;
@@ -84,6 +85,7 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
     profile_problems(study, &mut found);
     all_target_problems(study, &mut found);
     found.extend(layout_problem(study));
+    found.extend(duet_problems(study));
     found
 }
 
@@ -342,6 +344,16 @@ fn all_target_problems(study: &Study, found: &mut Vec<Problem>) {
     }
     if study.run.boots == 0 {
         found.push(Problem::new("run.boots", "must be at least 1"));
+    }
+    if study.run.kernel_layout == KernelLayoutRule::EachBoot {
+        let has_kernels = study.target.values().any(|target| target.kind == TargetKind::Vm);
+        if study.run.boots < 2 || !has_kernels {
+            let problem =
+                Problem::new("run.kernel-layout", "there is one boot, or no guest, to have layouts");
+            found.push(
+                problem.with_hint("give guests (`[target.guest]`, `kind = \"vm\"`) and `boots`, six or more"),
+            );
+        }
     }
     if study.run.boots > 1 && study.target.is_empty() {
         let hint = "add `[target.guest]`, or repeat the run under one `--label`";

@@ -213,6 +213,7 @@ fn diff_kernels(context: &App, a: &str, b: &str) -> Result<Exit, Failure> {
         row("compiler", of_build(&|build| build.compiler.clone())),
         row("make", of_build(&|build| format_pairs(&build.make))),
         row("flags", of_build(&|build| format_pairs(&build.flags))),
+        row("layout", of_build(&|build| build.layout.to_string())),
     ];
     for row in rows.into_iter().flatten() {
         grid.add_row(row);
@@ -271,7 +272,7 @@ pub enum KernelVerb {
     /// were not committed too; RECIPE:TREE@REVISION a commit, tag or branch of it; RECIPE:TREE@OLD..NEW every commit after OLD up to NEW.
     /// Your tree is only read. What was built once is not built again, and another revision compiles only what differs.
     Build {
-        /// `RECIPE[:TREE][@REVISION]`
+        /// `RECIPE[:TREE][@REVISION][#LAYOUT]`
         name: String,
     },
     /// Show in what two kernels differ: sources, compiler, flags, every option of their configurations

@@ -157,6 +157,7 @@ impl ProgressReporter {
             RunPhase::Check => "checking",
             RunPhase::Install => "installing",
             RunPhase::Prepare => "preparing",
+            RunPhase::CheckHalves => "one level against itself",
             RunPhase::Apply => "applying settings",
             RunPhase::Warmup => "warm-up",
             RunPhase::Iterate => "measuring",

@@ -19,7 +19,9 @@ use perflab_model::StopRequest;
 use perflab_model::fact_table;
 use perflab_model::quantity::format_quantity;
 use perflab_model::study::{StoppingRule, TargetKind, TomlSource};
-use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, RunEventKind, RunPlan, RunStatus, Study};
+use perflab_model::{
+    FORMAT_VERSION, Facts, Manifest, Overhead, PlannedTarget, RunEventKind, RunPlan, RunStatus, Study,
+};
 use perflab_observe::Root;
 use perflab_settings::setting_problems;
 use perflab_workload::{Catalogue, ExecutionGuard};
@@ -348,7 +350,11 @@ fn get_missing_kernels(context: &App, manifest: &Manifest) -> Result<(), Failure
     let plan = &manifest.plan;
     let variants = plan.target_variants.iter().flat_map(|variant| &variant.targets);
     let mut missing: Vec<KernelRequest> = Vec::new();
-    for target in plan.targets.iter().chain(variants) {
+    let layouts = plan.slots.last().map_or(0, |last| plan.slot_kernel_layout(last, &manifest.study.run));
+    let targets: Vec<&PlannedTarget> = plan.targets.iter().chain(variants).collect();
+    for target in
+        (0..=layouts).flat_map(|layout| targets.iter().map(move |one| one.with_kernel_layout(layout)))
+    {
         let Some(name) = target.spec.kernel.as_deref().filter(|_| target.spec.kind == TargetKind::Vm) else {
             continue;
         };
@@ -432,6 +438,7 @@ pub fn build_manifest(
         target: "host".into(),
         targets: Vec::new(),
         variants: Vec::new(),
+        duet: None,
         anchor: perflab_observe::read_clock_anchor(),
         status: RunStatus::Running,
         overhead: Overhead::default(),

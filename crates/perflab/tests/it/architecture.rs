@@ -40,6 +40,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "perflab-observe",
             "perflab-settings",
             "perflab-stacks",
+            "perflab-stats",
             "perflab-workload",
         ],
     ),

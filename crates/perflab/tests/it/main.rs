@@ -18,6 +18,7 @@ mod data_sets;
 mod decided;
 mod do_no_harm;
 mod documents;
+mod duet;
 mod earlier_runs;
 mod edited;
 mod emulated;

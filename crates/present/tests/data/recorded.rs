@@ -148,6 +148,7 @@ fn recorded_manifest(slots: &[Vec<String>]) -> Manifest {
         target: "host".into(),
         targets: Vec::new(),
         variants: Vec::new(),
+        duet: None,
         anchor: ClockAnchor { monotonic: Nanos(0), realtime: Nanos(1_795_275_500_000_000_000) },
         status: RunStatus::Failed,
         overhead: Overhead {
