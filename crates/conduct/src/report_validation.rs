@@ -127,39 +127,13 @@ impl ReportValidator<'_> {
             | RunEventKind::Rows { .. }
             | RunEventKind::Changed { .. }
             | RunEventKind::Gap(_) => pass(self.validate_series(session, event.what)?),
-            RunEventKind::SettingApplied { setting, from, to, asked } => {
-                let (setting, from, to) = (
-                    remove_control_characters(&setting),
-                    remove_control_characters(&from),
-                    remove_control_characters(&to),
-                );
-                pass(RunEventKind::SettingApplied {
-                    setting,
-                    from,
-                    to,
-                    asked: asked.map(|asked| remove_control_characters(&asked)),
-                })
+            RunEventKind::SettingOverwritten { slot: Some(slot), .. } => {
+                self.expect_open_slot(slot)?;
+                hold(clean_setting_event(event.what))
             }
-            RunEventKind::SettingUndone { setting, to } => pass(RunEventKind::SettingUndone {
-                setting: remove_control_characters(&setting),
-                to: remove_control_characters(&to),
-            }),
-            RunEventKind::SettingOverwritten { slot, setting, file, set, found } => {
-                let cleaned = RunEventKind::SettingOverwritten {
-                    slot,
-                    setting: clean_label(&setting),
-                    file: remove_control_characters(&file),
-                    set: remove_control_characters(&set),
-                    found: remove_control_characters(&found),
-                };
-                match slot {
-                    Some(slot) => {
-                        self.expect_open_slot(slot)?;
-                        hold(cleaned)
-                    }
-                    None => pass(cleaned),
-                }
-            }
+            RunEventKind::SettingApplied { .. }
+            | RunEventKind::SettingUndone { .. }
+            | RunEventKind::SettingOverwritten { .. } => pass(clean_setting_event(event.what)),
             RunEventKind::Warning { .. } if !session.may_warn() => ValidatedReport::Drop,
             RunEventKind::Warning { message, advice } => {
                 let message = format!("{}: {}", session.name, clean_sentence(&message));
@@ -362,6 +336,32 @@ impl ReportValidator<'_> {
             }
             _ => Err("it reported on a monitor that the study does not have".into()),
         }
+    }
+}
+
+/// What a target says of a setting, without what a terminal would obey.
+fn clean_setting_event(what: RunEventKind) -> RunEventKind {
+    let clean = |text: String| remove_control_characters(&text);
+    match what {
+        RunEventKind::SettingApplied { setting, from, to, asked } => RunEventKind::SettingApplied {
+            setting: clean(setting),
+            from: clean(from),
+            to: clean(to),
+            asked: asked.map(clean),
+        },
+        RunEventKind::SettingUndone { setting, to } => {
+            RunEventKind::SettingUndone { setting: clean(setting), to: clean(to) }
+        }
+        RunEventKind::SettingOverwritten { slot, setting, file, set, found } => {
+            RunEventKind::SettingOverwritten {
+                slot,
+                setting: clean_label(&setting),
+                file: clean(file),
+                set: clean(set),
+                found: clean(found),
+            }
+        }
+        other => other,
     }
 }
 

@@ -64,7 +64,7 @@ pub fn fit_budget(monitors: &[BudgetedMonitor], budget: f64) -> Vec<SlowedMonito
     let slowed = |(wanted, (got, is_read)): (&BudgetedMonitor, (BudgetedMonitor, bool))| {
         let is_as_wanted = is_read && got.interval == wanted.interval;
         let interval = is_read.then_some(got.interval);
-        (!is_as_wanted).then(|| SlowedMonitor { name: got.name, wanted: wanted.interval, interval })
+        (!is_as_wanted).then_some(SlowedMonitor { name: got.name, wanted: wanted.interval, interval })
     };
     monitors.iter().zip(fitted).filter_map(slowed).collect()
 }

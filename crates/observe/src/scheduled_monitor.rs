@@ -5,7 +5,7 @@
 //! Steal time of a virtual machine is given as the reason for a lost tick where nothing in the machine held the
 //! thread up; it never says that it *was* the reason, only how much was taken about then.
 
-use std::sync::mpsc::{SendError, Sender};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use perflab_formats::kernel::stat::{CpuTimes, NANOS_A_TICK};
@@ -53,7 +53,8 @@ impl SamplerOverhead {
 }
 
 /// The event consumer is gone.
-pub(crate) type EventSinkClosed = SendError<RunEvent>;
+#[derive(Debug)]
+pub(crate) struct EventSinkClosed;
 
 /// Where events go, until it is closed: a thread that never comes back must not keep the stream open.
 #[derive(Clone)]
@@ -66,8 +67,8 @@ impl EventSink {
 
     pub(crate) fn send(&self, event: RunEvent) -> Result<(), EventSinkClosed> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(sink) => sink.send(event),
-            None => Err(SendError(event)),
+            Some(sink) => sink.send(event).map_err(|_| EventSinkClosed),
+            None => Err(EventSinkClosed),
         }
     }
 
