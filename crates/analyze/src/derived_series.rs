@@ -8,7 +8,7 @@ use perflab_model::ColumnSpec;
 use perflab_model::series::{RowRuns, Series};
 use perflab_model::table::CellColumn;
 
-use crate::monitor_metric::{describe_key, rows_by_key};
+use crate::keyed_rows::{describe_key, rows_by_key};
 
 /// The series with derived columns at its end, as gauges: at each reading what there was since the one before of the same row.
 /// Those without a single value are left out, as are those that need to know what the workload did.

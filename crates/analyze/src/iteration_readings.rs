@@ -6,7 +6,7 @@ use perflab_model::series::{Series, SeriesSchema};
 use perflab_model::table::CellColumn;
 use perflab_model::{ColumnSpec, EdgeReadings, IterationEdge, IterationRecord, Nanos};
 
-use crate::monitor_metric::{KeyedRows, describe_key, rows_by_key, rows_within, table_rows_by_key};
+use crate::keyed_rows::{KeyedRows, describe_key, rows_by_key, rows_within, table_rows_by_key};
 
 /// A number of a column, and when it was read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +75,7 @@ impl<'a> IterationReadings<'a> {
     }
 
     /// The rows of an iteration: each key with its ticks within, and where its edges are.
-    pub(crate) fn rows(&self, iteration: &IterationRecord) -> Vec<IterationRow<'_, 'a>> {
+    pub(crate) fn rows(&self, iteration: &IterationRecord) -> Vec<KeyReadings<'_, 'a>> {
         let at_edges = self.edge_rows.get(&iteration.slot);
         let keys: BTreeSet<&String> =
             self.ticks.keys().chain(at_edges.into_iter().flat_map(BTreeMap::keys)).collect();
@@ -89,7 +89,7 @@ impl<'a> IterationReadings<'a> {
         keys.into_iter()
             .map(|key| {
                 let (ticks, edges) = row(key);
-                IterationRow { of: self, key, ticks, edges }
+                KeyReadings { of: self, key, ticks, edges }
             })
             .collect()
     }
@@ -102,7 +102,7 @@ impl<'a> IterationReadings<'a> {
 }
 
 /// One subject of a monitor (a CPU, a device) in one iteration.
-pub(crate) struct IterationRow<'r, 'a> {
+pub(crate) struct KeyReadings<'r, 'a> {
     of: &'r IterationReadings<'a>,
     /// `device=sda`; empty where the monitor has one row.
     pub(crate) key: &'r str,
@@ -110,7 +110,7 @@ pub(crate) struct IterationRow<'r, 'a> {
     edges: [Option<usize>; 2],
 }
 
-impl IterationRow<'_, '_> {
+impl KeyReadings<'_, '_> {
     /// The readings of a column, by its number in the schema.
     pub(crate) fn readings(&self, column: usize) -> Vec<ColumnReading> {
         let edge = |row: Option<usize>| row.and_then(|row| self.of.edge(row, column));

@@ -80,6 +80,7 @@ mod io_use;
 mod iteration_readings;
 mod kernel_log;
 mod kernel_log_rows;
+mod keyed_rows;
 pub mod lkp;
 mod machine_activity;
 pub mod method_description;

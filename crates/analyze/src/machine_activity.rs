@@ -5,7 +5,8 @@ use perflab_model::series::Series;
 use perflab_model::{Nanos, RunRecord, Unit};
 use serde::Serialize;
 
-use crate::monitor_metric::{ColumnSummary, TimeSpan, summarise_span};
+use crate::keyed_rows::TimeSpan;
+use crate::monitor_metric::{ColumnSummary, summarise_span};
 
 /// One thing that a machine did.
 #[derive(Debug, Clone, PartialEq, Serialize)]

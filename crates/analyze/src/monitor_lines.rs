@@ -11,7 +11,7 @@ use perflab_stats::{mean, median};
 
 use crate::compare::case_condition::{CaseCondition, matches_pattern};
 use crate::error::AnalyzeError;
-use crate::monitor_metric::rows_by_key;
+use crate::keyed_rows::rows_by_key;
 
 /// A run with what one monitor recorded in it.
 #[derive(Debug, Clone, PartialEq)]

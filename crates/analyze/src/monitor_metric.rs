@@ -14,12 +14,13 @@ use perflab_model::column::{ColumnKind, ColumnSpec};
 use perflab_model::fact_table;
 use perflab_model::quantity::is_count_unit;
 use perflab_model::series::Series;
-use perflab_model::table::{CellColumn, StoredValue, Table};
+use perflab_model::table::CellColumn;
 use perflab_model::{
     Direction, EdgeReadings, IterationRecord, Nanos, RowSchema, RunRecord, Sample, Slot, Unit,
 };
 
 use crate::iteration_readings::{ColumnReading, IterationReadings};
+use crate::keyed_rows::{TimeSpan, rows_by_key, rows_within};
 
 /// What a series became.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,9 +63,6 @@ pub fn kernel_averages(monitor: &str) -> impl Iterator<Item = (&'static str, Nan
     let found = AVERAGES.iter().find(|(name, _)| *name == monitor).map_or(&[][..], |(_, columns)| columns);
     found.iter().map(|(column, seconds)| (*column, Nanos(seconds * 1_000_000_000)))
 }
-
-/// The rows of one key (a CPU, a device): indexes, ascending in time.
-pub(crate) type KeyedRows = BTreeMap<String, Vec<usize>>;
 
 /// A column of a series over a span of time: the mean of a gauge, the rate of a counter.
 #[derive(Debug, Clone, PartialEq)]
@@ -214,29 +212,6 @@ impl IterationOperations {
     }
 }
 
-pub(crate) fn describe_key(column: &str, text: &str) -> Option<String> {
-    Some(format!("{column}={text}"))
-}
-
-/// Spans of as many readings may begin and end as they like; longer ones are to be covered by half.
-const FEW_READINGS: u64 = 4;
-
-/// The rows of a span; none where they cover less than half of it, as they are the end of what was recorded of another. One
-/// at its very end is the next one's, as spans that were imported have whole seconds only.
-pub(crate) fn rows_within<'a>(rows: &'a [usize], series: &Series, (start, end): TimeSpan) -> &'a [usize] {
-    let before = |time: Nanos| rows.partition_point(|row| series.at.get(*row).is_some_and(|at| *at < time));
-    let inside = rows.get(before(start)..before(end)).unwrap_or_default();
-    let at = |row: Option<&usize>| row.and_then(|row| series.at.get(*row)).copied();
-    let (Some(first), Some(last)) = (at(inside.first()), at(inside.last())) else { return &[] };
-    let (length, step) = (end.since(start).0, series.schema.interval.0);
-    let covered = last.since(first).0.saturating_add(step);
-    if length > step.saturating_mul(FEW_READINGS) && covered.saturating_mul(2) < length {
-        &[]
-    } else {
-        inside
-    }
-}
-
 /// Spans of a run that was imported in which several benchmarks ran: when one of them did is not known, so that it has the
 /// time of the whole run.
 fn spans_of_unknown_time(record: &RunRecord) -> BTreeSet<TimeSpan> {
@@ -254,49 +229,10 @@ fn spans_of_unknown_time(record: &RunRecord) -> BTreeSet<TimeSpan> {
     all.iter().filter(several).map(|(_, span)| *span).collect()
 }
 
-/// When something ran.
-pub(crate) type TimeSpan = (Nanos, Nanos);
-
 /// Whether another workload ran in that span; reports of one benchmark share it and the beginning of their names.
 fn ran_inside(span: TimeSpan, name: &str, other: TimeSpan, of: &str) -> bool {
     let related = name.starts_with(of) || of.starts_with(name) || of == "duration" || name == "duration";
     !related && span.0 <= other.0 && other.1 <= span.1 && other.0 < other.1
-}
-
-/// Rows by the values of their key columns; one empty key where there is none.
-pub(crate) fn rows_by_key(
-    series: &Series,
-    between: &str,
-    key_text_of: impl Fn(&str, &str) -> Option<String>,
-) -> KeyedRows {
-    table_rows_by_key(&series.schema.columns, &series.table, between, key_text_of)
-}
-
-pub(crate) fn table_rows_by_key(
-    columns: &[ColumnSpec],
-    table: &Table,
-    between: &str,
-    key_text_of: impl Fn(&str, &str) -> Option<String>,
-) -> KeyedRows {
-    let columns = columns.iter().zip(table.cell_columns());
-    let keys: Vec<(&ColumnSpec, CellColumn)> =
-        columns.filter(|(column, _)| column.kind == ColumnKind::Key).collect();
-    let mut found: KeyedRows = BTreeMap::new();
-    for row in 0..table.row_count() {
-        let texts =
-            keys.iter().filter_map(|(column, data)| key_text_of(&column.name, &key_text(*data, row)?));
-        found.entry(texts.collect::<Vec<_>>().join(between)).or_default().push(row);
-    }
-    found
-}
-
-fn key_text(data: CellColumn<'_>, row: usize) -> Option<String> {
-    Some(match data.get(row)? {
-        StoredValue::Int(number) => number.to_string(),
-        StoredValue::Float(number) => number.to_string(),
-        StoredValue::Text(text) => text.to_owned(),
-        StoredValue::Flag(flag) => flag.to_string(),
-    })
 }
 
 /// What a column comes to.

@@ -1,10 +1,8 @@
 //! Columns that are worked out of a monitor's counters when they are read, never stored: efficiency, latency, shares.
 //!
-//! A monitor's file declares its own beside its columns; [`DERIVED_COLUMNS`] is the list of them. Each is the growth of some
+//! A monitor's file declares its own beside its columns; `derived_columns` has the list of them. Each is the growth of some
 //! counters over something: time, the growth of others, or operations of the workload. It is the same for an iteration,
 //! for the time between two ticks, and for a span: growths are added up first and divided then.
-
-use crate::kernel::{diskstats, stat, vmstat};
 
 /// One column that is worked out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -124,103 +122,5 @@ impl DerivedColumn {
         } else {
             format!("{} * {text} / {divisor}", self.scale)
         }
-    }
-}
-
-/// Those of all monitors: the one line that each adds outside of its own file.
-static DERIVED_COLUMNS: &[(&str, &[DerivedColumn])] = &[
-    (vmstat::VMSTAT.name, vmstat::DERIVED),
-    (diskstats::DISKSTATS.name, diskstats::DERIVED),
-    (stat::STAT.name, stat::DERIVED),
-];
-
-/// What is worked out of a monitor's columns; a target's `vmstat.guest1` is a `vmstat`.
-pub fn derived_columns(monitor: &str) -> &'static [DerivedColumn] {
-    let kind = monitor.split('.').next().unwrap_or(monitor);
-    DERIVED_COLUMNS.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, columns)| columns)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::{KERNEL_FILES, find_kernel_file};
-
-    /// Values of a monitor's derived columns, given growths in that many seconds.
-    fn values(monitor: &str, seconds: f64, growth: &[(&str, f64)]) -> Vec<(&'static str, f64)> {
-        let growth = |name: &str| growth.iter().find(|(known, _)| *known == name).map(|(_, grown)| *grown);
-        let value = |column: &DerivedColumn| Some((column.name, column.value(growth, seconds, None)?));
-        derived_columns(monitor).iter().filter_map(value).collect()
-    }
-
-    #[test]
-    fn each_is_of_a_monitor_has_a_name_of_its_own_and_counters_that_there_are() {
-        for (monitor, columns) in DERIVED_COLUMNS {
-            let file = find_kernel_file(monitor).unwrap();
-            for (index, column) in columns.iter().enumerate() {
-                let own = |name: &str| file.columns.iter().any(|known| known.name == name);
-                assert!(!own(column.name), "{monitor}: {}", column.name);
-                assert!(
-                    columns[..index].iter().all(|earlier| earlier.name != column.name),
-                    "{}",
-                    column.name
-                );
-                let is_declared = file.columns.is_empty() || column.counters().all(own);
-                assert!(is_declared, "{monitor}: {}", column.formula());
-            }
-        }
-        assert!(KERNEL_FILES.iter().any(|file| !derived_columns(file.name).is_empty()));
-        assert_eq!(derived_columns("vmstat.guest1"), derived_columns("vmstat"));
-    }
-
-    #[test]
-    fn nothing_over_nothing_is_no_value_and_neither_is_what_is_not_known() {
-        assert_eq!(
-            values("vmstat", 1.0, &[("pgscan_kswapd", 0.0), ("pgsteal_kswapd", 0.0)]),
-            [("kswapd_velocity", 0.0)]
-        );
-        assert!(values("vmstat", 0.0, &[("pgscan_kswapd", 5.0)]).is_empty());
-    }
-
-    /// MMTests' mmtests-vmstat: efficiency is steal * 100 / scan, velocity scan / elapsed, percentage of direct scans
-    /// direct * 100 / (direct + kswapd), local percent numa_hint_faults_local * 100 / numa_hint_faults.
-    #[test]
-    fn reclaim_as_mmtests_reckons_it() {
-        let growth = [
-            ("pgscan_kswapd", 3_000.0),
-            ("pgsteal_kswapd", 2_400.0),
-            ("pgscan_direct", 1_000.0),
-            ("pgsteal_direct", 500.0),
-            ("compact_success", 3.0),
-            ("compact_fail", 1.0),
-            ("numa_hint_faults", 200.0),
-            ("numa_hint_faults_local", 150.0),
-        ];
-        assert_eq!(
-            values("vmstat", 10.0, &growth),
-            [
-                ("kswapd_efficiency", 80.0),
-                ("kswapd_velocity", 300.0),
-                ("direct_efficiency", 50.0),
-                ("direct_velocity", 100.0),
-                ("direct_scan_share", 25.0),
-                ("compaction_success", 75.0),
-                ("numa_local_share", 75.0),
-            ]
-        );
-    }
-
-    #[test]
-    fn operations_are_the_workloads() {
-        let faults =
-            derived_columns("vmstat").iter().find(|column| column.name == "faults_per_operation").unwrap();
-        assert_eq!(faults.value(|_| Some(1_000.0), 2.0, Some(500.0)), Some(2.0));
-        assert_eq!(faults.value(|_| Some(1_000.0), 2.0, None), None);
-    }
-
-    #[test]
-    fn a_formula_is_shown_as_it_is_reckoned() {
-        let formulas: Vec<String> =
-            derived_columns("vmstat").iter().take(2).map(DerivedColumn::formula).collect();
-        assert_eq!(formulas, ["100 * pgsteal_kswapd / pgscan_kswapd", "pgscan_kswapd / s"]);
     }
 }

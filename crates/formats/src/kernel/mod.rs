@@ -5,6 +5,7 @@ pub mod buddyinfo;
 pub mod cgroup;
 pub mod cpu_state;
 pub mod derived_column;
+mod derived_columns;
 pub mod diskstats;
 pub mod file_system_counters;
 pub mod filesystems;
@@ -48,7 +49,8 @@ pub mod writeback;
 pub mod zoneinfo;
 pub mod zram;
 
-pub use derived_column::{DerivedColumn, Divisor, derived_columns};
+pub use derived_column::{DerivedColumn, Divisor};
+pub use derived_columns::derived_columns;
 pub use kernel_file::{KernelFile, KernelFileLayout, KernelFileParser};
 pub use monitor_preset::{MONITOR_PRESETS, MonitorPreset, find_monitor_preset};
 pub use registry::{KERNEL_FILES, find_kernel_file, open_log_parser, recognise_kernel_file};

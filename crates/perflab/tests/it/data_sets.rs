@@ -68,7 +68,7 @@ fn a_command_of_a_study_has_data_too() {
         said.stable_err()
     };
     insta::assert_snapshot!(refusal("command = ''"), @"error: /tmp/.TMP/s.toml:5:1: `workload.w.data.command`: runs nothing; name a program and its arguments");
-    insta::assert_snapshot!(refusal("command = 'touch {{ scratch }}/a'"), @"error: /tmp/.TMP/s.toml:5:1: `workload.w.data.command[2]`: `scratch` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, kept, perflab, data");
+    insta::assert_snapshot!(refusal("command = 'touch {{ scratch }}/a'"), @"error: /tmp/.TMP/s.toml:5:1: `workload.w.data.command[2]`: `scratch` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, kept, perflab, target, targets, data");
     insta::assert_snapshot!(refusal("command = 'touch a'\nrestore = ['/a']"), @"error: /tmp/.TMP/s.toml:6:12: `workload.w.data.restore[0]`: `/a` is no path below {{ data }}");
     insta::assert_snapshot!(refusal("command = 'touch a'\nonce = 'never'"), @"error: /tmp/.TMP/s.toml:6:8: `workload.w.data.once`: the value `never` is not known here; known here: disk, case");
 }
@@ -108,7 +108,7 @@ fn mistakes_of_data_have_their_place() {
     insta::assert_snapshot!(refusal("[data]\nargv = ['touch', '{{ scratch }}/a']\nrestore = ['../a', '']\n[needs]\nscratch = true"), @r#"
 error: /tmp/.TMP/workloads/w.toml:8:12: `data.restore[0]`: `../a` is no path below {{ data }}
 error: /tmp/.TMP/workloads/w.toml:8:20: `data.restore[1]`: `` is no path below {{ data }}
-error: /tmp/.TMP/workloads/w.toml:7:18: `data.argv[1]`: `scratch` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, kept, perflab, data
+error: /tmp/.TMP/workloads/w.toml:7:18: `data.argv[1]`: `scratch` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, kept, perflab, target, targets, data
 "#);
     insta::assert_snapshot!(refusal("[data]\nargv = []\nonce = 'iteration'\n[needs]\nscratch = true"), @"error: /tmp/.TMP/workloads/w.toml:8:8: `data.once`: the value `iteration` is not known here; known here: disk, case");
     insta::assert_snapshot!(refusal("[environment]\nA = '{{ data }}'"), @"error: /tmp/.TMP/workloads/w.toml:7:1: `environment.A`: `data` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, scratch, kept, perflab, free_port");
