@@ -263,7 +263,7 @@ impl SlotExecutor<'_> {
 
     fn run_alone(&self, staged: &StagedExecution) -> ProcessRun {
         let limit = self.manifest.study.run.time_limit.0;
-        run_process(staged, self.fixes_addresses, (limit, &self.stop.flag()), || (), || ())
+        run_process(staged, self.fixes_addresses, (limit, &self.stop.flag()), || (), |_| ())
     }
 
     /// Starts two processes at one moment, each from a thread of its own; the one of the first half after `begin`.
@@ -284,7 +284,7 @@ impl SlotExecutor<'_> {
                     let _ = to_first.send(());
                     let _ = from_first.recv();
                 };
-                run_process(second, fixes, (limit, stop), begin, || ())
+                run_process(second, fixes, (limit, stop), begin, |_| ())
             });
             let begin = move || {
                 let _ = from_second.recv();
@@ -292,7 +292,7 @@ impl SlotExecutor<'_> {
                 let _ = to_second.send(());
                 urgent
             };
-            let first = run_process(first, fixes, (limit, stop), begin, || ());
+            let first = run_process(first, fixes, (limit, stop), begin, |_| ());
             let second = partner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             [first, second]
         })

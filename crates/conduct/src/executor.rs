@@ -1001,7 +1001,7 @@ pub(crate) fn run_process<G>(
     fixes_addresses: bool,
     (limit, stop): (Nanos, &AtomicBool),
     begin: impl FnOnce() -> G,
-    hurry: impl FnOnce(),
+    ended: impl FnOnce(Option<ExecutionEnd>),
 ) -> ProcessRun {
     let waited = perflab_observe::thread_wait_time();
     let unplaced = Cell::new(None);
@@ -1013,7 +1013,7 @@ pub(crate) fn run_process<G>(
     };
     let StagedExecution { invocation, environment, .. } = staged;
     let finished =
-        perflab_workload::execute_invocation_at(invocation, environment, limit, stop, moment, hurry);
+        perflab_workload::execute_invocation_at(invocation, environment, limit, stop, moment, ended);
     let absence = finished.as_ref().ok().and_then(|finished| describe_absence(finished, waited));
     ProcessRun { finished, unplaced: unplaced.take(), absence }
 }
@@ -1031,14 +1031,18 @@ fn run_workload(
     let tracing = iteration_trace::start_io_trace(executor.manifest)?;
     let stop = executor.stop.flag();
     let besides = executor.start_besides(case, &staged.host)?;
-    let hurry = || end_disk_delays(executor, case);
+    let ended = |stopped| {
+        if stopped == Some(ExecutionEnd::Interrupted) {
+            end_disk_delays(executor, case);
+        }
+        executor.read_edge(index, IterationEdge::End);
+    };
     let start = || {
         let urgent = begin();
         executor.read_edge(index, IterationEdge::Begin);
         urgent
     };
-    let run = run_process(&staged, executor.fixes_addresses, (limit, &stop), start, hurry);
-    executor.read_edge(index, IterationEdge::End);
+    let run = run_process(&staged, executor.fixes_addresses, (limit, &stop), start, ended);
     let beside_end = executor.stop_besides(besides, (slot, case), run.finished.as_ref().ok())?;
     if let Some((profiler, recorder)) = executor.profiler.as_ref().zip(sampling) {
         profiler.finish(recorder, index, &executor.stream)?;

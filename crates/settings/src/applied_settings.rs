@@ -496,7 +496,8 @@ impl AppliedSettings {
                 Err(error) => failed.push(error),
             }
         }
-        for OriginalValue { path, value, .. } in std::mem::take(&mut self.originals) {
+        // The first last: one value may have two names, and was another one when the second was looked at.
+        for OriginalValue { path, value, .. } in std::mem::take(&mut self.originals).into_iter().rev() {
             failed.extend(self.restore_original(&path, value).err());
         }
         failed.extend(self.journal.close().err());

@@ -130,28 +130,26 @@ pub fn execute_invocation(
     limit: Nanos,
     stop: &AtomicBool,
 ) -> Result<WorkloadExecution, WorkloadError> {
-    execute_invocation_at(invocation, extra_env, limit, stop, || (), || ())
+    execute_invocation_at(invocation, extra_env, limit, stop, || (), |_| ())
 }
 
-/// The same, started as soon as `moment` returns. What it returns is dropped when the process is started. `interrupted` is called
-/// when the stop is noticed, before anything is ended.
+/// The same, started as soon as `moment` returns. What it returns is dropped when the process is started. `ended` is called when the
+/// process has ended, before what it left behind is looked for, or when it is to be ended: then with how.
 pub fn execute_invocation_at<G>(
     invocation: &Invocation,
     extra_env: &[(String, String)],
     limit: Nanos,
     stop: &AtomicBool,
     moment: impl FnOnce() -> G,
-    interrupted: impl FnOnce(),
+    ended: impl FnOnce(Option<ExecutionEnd>),
 ) -> Result<WorkloadExecution, WorkloadError> {
     let mut running = RunningExecution::start(invocation, extra_env, moment)?;
     let stopped = running.watch(limit, stop);
-    if matches!(stopped, Ok(Some(ExecutionEnd::Interrupted))) {
-        interrupted();
-    }
+    ended(stopped.as_ref().ok().copied().flatten());
     // Also when watching failed: nothing may be left running.
-    let ended = running.end_processes();
-    let (stopped, ended) = (stopped?, ended?);
-    Ok(running.finish(stopped, ended))
+    let processes = running.end_processes();
+    let (stopped, processes) = (stopped?, processes?);
+    Ok(running.finish(stopped, processes))
 }
 
 /// How long a workload may take to end after SIGTERM.

@@ -47,6 +47,7 @@ pub(crate) fn duet_problems(study: &Study) -> Vec<Problem> {
         (!study.target.is_empty(), "[target]", "run the study in the guest or on the machine itself"),
         (study.profile.is_some(), "[profile]", "samples of two levels at once cannot be told apart"),
         (study.io.is_some(), "[io]", "I/O of two levels at once cannot be told apart"),
+        (!study.monitors.is_empty(), "[monitors]", "they count the whole machine, on which both levels run"),
         (!study.beside.is_empty(), "[beside]", "what runs beside would disturb one of the two"),
         (!study.hooks.is_empty(), "[hooks]", "they are between iterations, and two are open at once"),
     ];

@@ -11,6 +11,7 @@ use perflab_settings::{AppliedSettings, PresetList, SettingChange, UndoJournal};
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
 use crate::laboratory::setting::{PresetStanding, find_presets};
+use crate::measure::run::undo_leftovers;
 use crate::verb::Verb;
 
 /// A preset at the level that it is to be tuned to.
@@ -94,6 +95,10 @@ pub fn count_tuned(state: &Path, context: &App) -> usize {
 
 /// `perflab tune`
 pub fn tune_machine(context: &App, args: &TuneArgs) -> Result<Exit, Failure> {
+    if args.undo || args.apply {
+        // What a killed run left is over what is tuned: put back later, it would come again.
+        undo_leftovers(context);
+    }
     if args.undo {
         return put_back(context);
     }

@@ -111,7 +111,7 @@ error: /tmp/.TMP/workloads/w.toml:8:20: `data.restore[1]`: `` is no path below {
 error: /tmp/.TMP/workloads/w.toml:7:18: `data.argv[1]`: `scratch` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, kept, perflab, target, targets, data
 "#);
     insta::assert_snapshot!(refusal("[data]\nargv = []\nonce = 'iteration'\n[needs]\nscratch = true"), @"error: /tmp/.TMP/workloads/w.toml:8:8: `data.once`: the value `iteration` is not known here; known here: disk, case");
-    insta::assert_snapshot!(refusal("[environment]\nA = '{{ data }}'"), @"error: /tmp/.TMP/workloads/w.toml:7:1: `environment.A`: `data` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, scratch, kept, perflab, free_port");
+    insta::assert_snapshot!(refusal("[environment]\nA = '{{ data }}'"), @"error: /tmp/.TMP/workloads/w.toml:7:1: `environment.A`: `data` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, scratch, kept, perflab, free_port, target, targets");
 }
 
 /// The database is made once for both cases, and each iteration has a server of its own.

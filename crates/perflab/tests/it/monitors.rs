@@ -27,7 +27,7 @@ fn what_a_reading_costs_is_measured() {
     let costs = laboratory.run_json(&["monitor", "cost"]);
     let row = costs.as_array().unwrap().iter().find(|row| row["monitor"] == "vmstat").unwrap();
     let number = |name: &str| row[name].as_f64().unwrap();
-    assert!(number("cpu_per_reading") > 0.0 && number("bytes_per_second_at_1_hz") > 1000.0, "{row}");
+    assert!(number("cpu_per_reading") > 0.0 && number("bytes_per_second_at_1_hz") > 100.0, "{row}");
     assert!((number("cpu_at_10_hz") - 10.0 * number("cpu_at_1_hz")).abs() < 1e-9, "{row}");
     assert!(
         (number("cpu_at_1_hz") - number("cpu_per_reading") * 1e-7).abs() < 1e-9,
@@ -82,7 +82,11 @@ fn monitors_over_their_budget_give_way_and_the_run_says_so() {
         run_monitors("[monitors]\nbudget = \"0.001%\"\nvmstat = \"1ms\"\nmeminfo = \"1ms\"");
     let told = warnings.iter().find(|warning| warning.contains("budget")).unwrap();
     assert!(told.contains("vmstat") && told.contains("meminfo"), "{told}");
-    assert_eq!(tables, ["edges/vmstat.parquet"], "their clocks stopped, and what counts has its edges");
+    let has = |name: &str| tables.iter().any(|table| table == name);
+    assert!(
+        has("edges/vmstat.parquet") && !has("series/meminfo.parquet"),
+        "what counts has its edges: {tables:?}"
+    );
 }
 
 #[test]
