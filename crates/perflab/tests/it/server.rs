@@ -83,6 +83,6 @@ fn mistakes_of_a_server_have_their_place() {
     };
     insta::assert_snapshot!(refusal("command = 'sleep 1'\nready = { }"), @"error: /tmp/.TMP/s.toml:6:1: `workload.w.server.ready`: says not exactly once when the server is ready; write one of `port`, `line`, `file` and `command`");
     insta::assert_snapshot!(refusal("command = 'sleep 1'\nready = { line = '(' }"), @"error: /tmp/.TMP/s.toml:6:11: `workload.w.server.ready.line`: regex parse error:     (     ^ error: unclosed group");
-    insta::assert_snapshot!(refusal("command = 'sleep {{ tme }}'\nready = { port = '80' }"), @"error: /tmp/.TMP/s.toml:5:1: `workload.w.server.command[2]`: `tme` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, scratch, kept, perflab, free_port");
+    insta::assert_snapshot!(refusal("command = 'sleep {{ tme }}'\nready = { port = '80' }"), @"error: /tmp/.TMP/s.toml:5:1: `workload.w.server.command[2]`: `tme` is no parameter and no name of the host; known here: cpus, cores, threads_per_core, sockets, llcs, llc_size, numa_nodes, memory, available, swap, page_size, huge_page, scratch, kept, perflab, free_port, target, targets");
     insta::assert_snapshot!(refusal("command = ''\nready = { port = '80' }"), @"error: /tmp/.TMP/s.toml:5:1: `workload.w.server.command`: runs nothing; name a program and its arguments");
 }
