@@ -134,7 +134,10 @@ pub fn compare_by_every_factor(archive: &Archive, side: &ComparisonSide) -> Resu
     };
     let varied = record.manifest.plan.factors.iter().filter(|(_, levels)| levels.len() > 1);
     let count = record.samples.iter().filter_map(|sample| sample.target).collect::<BTreeSet<_>>().len();
-    let has_unlike = record.manifest.study.target.len() > 1 && (2..=MOST_TARGET_LEVELS).contains(&count);
+    // One that was lost before it had a sample is no side of a comparison.
+    let has_unlike = record.manifest.study.target.len() > 1
+        && (2..=MOST_TARGET_LEVELS).contains(&count)
+        && count == record.manifest.targets.len();
     let targets = (has_unlike && has_target_levels(record)).then_some(TARGET_FACTOR);
     let options = AnalysisOptions::default();
     let compared = varied.map(|(factor, _)| factor.as_str()).chain(targets).map(|factor| {
