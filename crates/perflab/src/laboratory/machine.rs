@@ -1,37 +1,22 @@
 //! This machine as an instrument: `perflab check`, `undo`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use perflab_conduct::execution_records::{EndedExecutions, end_abandoned_executions};
-use perflab_disk::remove_dead_emulated_disks;
 use perflab_model::Facts;
 use perflab_model::fact_table::{FactSpec, all_fact_specs};
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_present::facts::{fact_cell, machine_facts_grid};
-use perflab_settings::{RecoveredRun, recover_killed_runs};
+use perflab_settings::RecoveredRun;
 use perflab_startup::remove_abandoned_cgroups;
 use serde_json::json;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
+use crate::laboratory::leftovers::{put_back_leftovers, remove_unfinished_imports};
 use crate::laboratory::tune::{count_tuned, find_noisy_presets};
 use crate::signals;
 use crate::verb::Verb;
-
-/// What killed runs left behind, put back: what their journals tell, then disks of which no journal tells any more.
-pub fn put_back_leftovers(context: &App) -> Vec<RecoveredRun> {
-    let boot = perflab_observe::read_boot_id(&context.root);
-    let places = own_directories::state_directories();
-    let reported = places.iter().flat_map(|place| recover_killed_runs(place, &boot));
-    reported.chain(remove_dead_emulated_disks()).collect()
-}
-
-/// What killed imports left in the archive, removed.
-pub fn remove_unfinished_imports(context: &App) -> Vec<PathBuf> {
-    context.archive().map(|archive| archive.remove_abandoned_runs()).unwrap_or_default()
-}
 
 /// `perflab undo`
 pub fn undo_settings(context: &App, args: &UndoArgs) -> Result<Exit, Failure> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod guest_terminal;
 pub mod kernel;
+pub mod leftovers;
 pub mod machine;
 pub mod monitors;
 pub mod noise;

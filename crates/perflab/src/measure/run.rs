@@ -135,10 +135,10 @@ pub fn undo_leftovers(context: &App) {
     if ended > 0 {
         stderr_line!("perflab: a run was killed; ended {ended} of its processes, which were still running");
     }
-    for path in crate::laboratory::machine::remove_unfinished_imports(context) {
+    for path in crate::laboratory::leftovers::remove_unfinished_imports(context) {
         stderr_line!("perflab: removed {}, left incomplete by a killed perflab", path.display());
     }
-    for found in crate::laboratory::machine::put_back_leftovers(context) {
+    for found in crate::laboratory::leftovers::put_back_leftovers(context) {
         if !found.undone.is_empty() {
             let count = found.undone.len();
             stderr_line!(
