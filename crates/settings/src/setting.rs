@@ -123,11 +123,6 @@ pub(crate) fn synonym_file(path: &Path) -> Option<PathBuf> {
 /// depth of the kernel's choice, and with the old one again its tunables are the kernel's defaults.
 pub(crate) fn dependent_files(path: &Path) -> Vec<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| normalize_path(path));
-    if path.ends_with("queue/nr_requests") {
-        // How many of them may be asynchronous moves with the depth.
-        let depth = path.with_file_name("iosched").join("async_depth");
-        return if depth.exists() { vec![depth] } else { Vec::new() };
-    }
     if !path.ends_with("queue/scheduler") {
         return Vec::new();
     }
