@@ -10,6 +10,7 @@ const PAGES: &[(&str, &str, &[&str])] = &[
     ("workloads.md", "Workloads", &["workload", "list", "--format", "markdown"]),
     ("monitors.md", "Monitors", &["monitor", "list", "--format", "markdown"]),
     ("settings.md", "Settings", &["setting", "list", "--format", "markdown"]),
+    ("facts.md", "Facts", &["reference", "--facts", "--format", "markdown"]),
     ("study.schema.json", "", &["study", "schema"]),
     ("export.schema.json", "", &["export", "--schema"]),
     ("commands.md", "", &["reference"]),

@@ -3,7 +3,7 @@
 //! Paths are written as the kernel names them (`/proc/stat`) and resolved here, in one place.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,28 @@ impl Root {
     pub fn read(&self, path: &str) -> Result<String, ObserveError> {
         let bytes = fs::read(self.path(path)).map_err(|source| ObserveError::read_failed(path, source))?;
         Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+
+    /// The same of a file of `longest` bytes at most, which is not waited for: a tree that somebody copied may hold anything.
+    ///
+    /// # Errors
+    /// [`ObserveError::Read`] with the path as the kernel names it; one that is longer is an error of this kind.
+    pub fn read_at_most(&self, path: &str, longest: u64) -> Result<String, ObserveError> {
+        let bytes =
+            self.read_bytes(path, longest).map_err(|source| ObserveError::read_failed(path, source))?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+
+    pub(crate) fn read_bytes(&self, path: &str, longest: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        open_unblocked(&self.path(path))?.take(longest.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > longest {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it has more than {longest} bytes"),
+            ));
+        }
+        Ok(bytes)
     }
 
     /// The names in a directory, sorted; empty where it cannot be read.

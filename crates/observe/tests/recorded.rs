@@ -144,6 +144,11 @@ fn facts_of_two_nodes_and_cgroups_of_version_2() {
 }
 
 #[test]
+fn facts_of_a_server() {
+    insta::assert_snapshot!(render_facts("written-server"));
+}
+
+#[test]
 fn facts_of_some_families_only() {
     let wanted = ["numa".to_owned(), "clocksource".to_owned()];
     let facts = collect_facts(&recorded_root("vm-6.18"), Some(&wanted)).unwrap();

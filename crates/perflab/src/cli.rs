@@ -4,6 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches as _};
 use perflab_model::named::Named as _;
 use perflab_present::comparison::OutputFormat;
+use perflab_present::facts::fact_kinds_grid;
 
 use crate::app::{App, GlobalArgs};
 use crate::failure::{Exit, Failure};
@@ -348,11 +349,19 @@ fn explain_unknown_verb(command: &Command, error: clap::Error) -> clap::Error {
 
 /// Print the reference page of the command line: the help of every verb, global options once
 #[derive(Debug, Args)]
-pub struct ReferenceArgs {}
+pub struct ReferenceArgs {
+    /// Print the kinds of facts instead
+    #[arg(long)]
+    facts: bool,
+}
 
 impl Verb for ReferenceArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {
-        app.print_text(&render_reference())?;
+        if self.facts {
+            app.print_grid(&fact_kinds_grid())?;
+        } else {
+            app.print_text(&render_reference())?;
+        }
         Ok(Exit::Fine)
     }
 }

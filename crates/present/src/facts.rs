@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use perflab_analyze::PlanDifference;
-use perflab_model::fact_table::{FactUnit, fact_spec};
+use perflab_model::fact_table::{FactUnit, FactVolatility, FactWeight, all_fact_groups, fact_spec};
 use perflab_model::quantity::format_quantity;
 use perflab_model::{Bytes, Facts, Nanos, Scalar};
 
@@ -81,6 +81,33 @@ pub fn fact_cell(value: &Scalar) -> GridCell {
         }
         other => GridCell::from(other.to_string()),
     }
+}
+
+/// Every kind of fact, the likeliest cause of a change first: a row a kind, those of one rank with one reason.
+#[must_use]
+pub fn fact_kinds_grid() -> Grid {
+    let heads = ["rank", "fact", "what it says", "unit", "explains a change", "why"];
+    let mut grid = Grid::new(heads.map(GridColumn::left));
+    for (rank, group) in all_fact_groups().iter().enumerate() {
+        for spec in group.specs.iter().filter(|spec| !spec.about.is_empty()) {
+            let keys = spec.key_patterns().join(", ");
+            let unit = match spec.unit {
+                FactUnit::Plain => "",
+                FactUnit::Bytes => "B",
+                FactUnit::Nanoseconds => "ns",
+                FactUnit::Hertz => "Hz",
+            };
+            let weight = match (spec.weight, spec.volatility) {
+                (FactWeight::Often, _) => "often",
+                (FactWeight::WhenLarge, _) => "if it is far apart",
+                (FactWeight::Hardly, FactVolatility::Varies) => "never: it varies by itself",
+                (FactWeight::Hardly, FactVolatility::Holds) => "hardly",
+            };
+            let (rank, about) = ((rank + 1).to_string(), spec.about.trim().replace('`', ""));
+            grid.add_row([rank.as_str(), &keys, &about, unit, weight, group.reason].map(GridCell::from));
+        }
+    }
+    grid
 }
 
 /// What differs between two runs: a row a difference.

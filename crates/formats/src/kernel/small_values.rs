@@ -24,6 +24,17 @@ pub fn parse_cpu_list(list: &str) -> Vec<u32> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
+/// CPUs, in ascending order, as the kernel lists them: `0-3,8`.
+pub fn format_cpu_list(cpus: &[u32]) -> String {
+    let ranges = cpus.chunk_by(|before, after| before.checked_add(1) == Some(*after));
+    let text = |range: &[u32]| match (range.first(), range.last()) {
+        (Some(first), Some(last)) if first < last => format!("{first}-{last}"),
+        (Some(only), _) => only.to_string(),
+        _ => String::new(),
+    };
+    ranges.map(text).collect::<Vec<_>>().join(",")
+}
+
 /// The value of `key` in lines of `key : value` or `key=value`.
 pub fn find_field<'t>(text: &'t str, separator: char, key: &str) -> Option<&'t str> {
     let halves = text.lines().filter_map(|line| line.split_once(separator));
@@ -40,6 +51,8 @@ mod tests {
     #[test]
     fn lists_and_choices_of_the_kernel() {
         assert_eq!(parse_cpu_list("0-2,8"), [0, 1, 2, 8]);
+        assert_eq!(format_cpu_list(&[0, 1, 2, 8]), "0-2,8");
+        assert_eq!(format_cpu_list(&[]), "");
         assert!(parse_cpu_list("").is_empty() && parse_cpu_list("none").is_empty());
         assert_eq!(parse_marked_choice("always [madvise] never"), "madvise");
         assert_eq!(parse_marked_choice("none"), "none");

@@ -12,6 +12,8 @@ use perflab_model::fact_table;
 
 use crate::cpu_topology::{find_last_cache, last_level_sharers};
 use crate::facts::collector::FactCollector;
+use crate::facts::firmware::DMI;
+use crate::facts::idle_states::collect_idle_states;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -62,7 +64,7 @@ pub(crate) fn collect_cpu_facts(notes: &mut FactCollector<'_>) {
     collect_cache_facts(notes);
     collect_frequency_facts(notes);
     notes.add_flag(fact_table::CPU_SMT, &format!("{CPUS}/smt/active"), "1");
-    notes.add_file(fact_table::CPU_IDLE_DRIVER, &format!("{CPUS}/cpuidle/current_driver"));
+    collect_idle_states(notes);
     notes.add_file(fact_table::CPU_ISOLATED, &format!("{CPUS}/isolated"));
 }
 
@@ -115,7 +117,7 @@ fn collect_topology_facts(notes: &mut FactCollector<'_>) {
     notes.add(fact_table::CPU_THREADS_PER_CORE, threads, &source);
 }
 
-/// Sizes in bytes as the first CPU sees them: `cpu.cache.l1d`, `cpu.cache.l2`.
+/// Sizes in bytes as the first CPU sees them, and who shares them: `cpu.cache.l1d`, `cpu.cache_sharers.l2`.
 fn collect_cache_facts(notes: &mut FactCollector<'_>) {
     let directory = format!("{CPUS}/cpu0/cache");
     for index in notes.root.list(&directory).iter().filter(|name| name.starts_with("index")) {
@@ -125,13 +127,14 @@ fn collect_cache_facts(notes: &mut FactCollector<'_>) {
             Some("Instruction") => "i",
             _ => "",
         };
-        if let (Some(level), Some(size)) = (read("level"), read("size")) {
-            notes.add_optional(
-                fact_table::CPU_CACHE.key(format_args!("l{level}{suffix}")),
-                parse_cache_size(&size),
-                &format!("{directory}/{index}/size"),
-            );
-        }
+        let (level, size, sharers) = (read("level"), read("size"), read("shared_cpu_list"));
+        let Some(level) = level else { continue };
+        let name = format!("l{level}{suffix}");
+        let bytes = size.and_then(|size| parse_cache_size(&size));
+        notes.add_optional(fact_table::CPU_CACHE.key(&name), bytes, &format!("{directory}/{index}/size"));
+        // Always text: a list of one CPU is not a number.
+        let file = format!("{directory}/{index}/shared_cpu_list");
+        notes.add_optional(fact_table::CPU_CACHE_SHARERS.key(&name), sharers.map(Scalar::Text), &file);
     }
     collect_last_level_facts(notes);
 }
@@ -164,6 +167,7 @@ fn collect_frequency_facts(notes: &mut FactCollector<'_>) {
     notes.add_scaled(fact_table::CPU_FREQUENCY_MAX, &format!("{policy}/scaling_max_freq"), 1000);
     notes.add_flag(fact_table::CPU_BOOST, &format!("{CPUS}/cpufreq/boost"), "1");
     notes.add_flag(fact_table::CPU_BOOST, &format!("{CPUS}/intel_pstate/no_turbo"), "0");
+    notes.add_file(fact_table::CPU_PLATFORM_PROFILE, "/sys/firmware/acpi/platform_profile");
 }
 
 fn count_as_integer(count: usize) -> i64 {
@@ -178,13 +182,10 @@ pub(crate) fn collect_mitigation_facts(notes: &mut FactCollector<'_>) {
     }
 }
 
-const DMI: &str = "/sys/class/dmi/id";
-
 pub(crate) fn collect_hypervisor_facts(notes: &mut FactCollector<'_>) {
     notes.add_file(fact_table::HYPERVISOR_TYPE, "/sys/hypervisor/type");
     notes.add_file(fact_table::HYPERVISOR_PRODUCT, &format!("{DMI}/product_name"));
     notes.add_file(fact_table::HYPERVISOR_VENDOR, &format!("{DMI}/sys_vendor"));
-    notes.add_file(fact_table::HYPERVISOR_BIOS, &format!("{DMI}/bios_version"));
     // Only x86 has the flag, so its absence says something only where there are flags.
     let text = notes.read(CPUINFO).unwrap_or_default();
     let flag = find_field(&text, ':', "flags")

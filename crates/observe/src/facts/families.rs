@@ -4,7 +4,7 @@ use perflab_model::Facts;
 
 use crate::error::ObserveError;
 use crate::facts::collector::FactCollector;
-use crate::facts::{cgroup, cpu, disk, kernel, memory};
+use crate::facts::{cgroup, cpu, disk, firmware, kernel, memory, services};
 use crate::root::Root;
 
 /// One family of facts that a study may ask for.
@@ -20,12 +20,12 @@ pub struct FactFamily {
 const FAMILIES: &[FactFamily] = &[
     FactFamily {
         name: "cpu",
-        about: "model, topology, caches, flags, frequency governor, boost, SMT",
+        about: "model, topology, caches, flags, frequency governor, boost, SMT, idle states",
         collect: cpu::collect_cpu_facts,
     },
     FactFamily {
         name: "numa",
-        about: "nodes, with memory and CPUs of each",
+        about: "nodes, with memory, CPUs and distances of each",
         collect: memory::collect_numa_facts,
     },
     FactFamily {
@@ -66,8 +66,18 @@ const FAMILIES: &[FactFamily] = &[
     },
     FactFamily {
         name: "cgroup",
-        about: "version, and the CPU and memory limits that hold for us",
+        about: "version, our group, its controllers, and what is set from the root down to it",
         collect: cgroup::collect_cgroup_facts,
+    },
+    FactFamily {
+        name: "firmware",
+        about: "vendor, version and date of the firmware",
+        collect: firmware::collect_firmware_facts,
+    },
+    FactFamily {
+        name: "services",
+        about: "what systemd runs, and the profile of tuned",
+        collect: services::collect_services_facts,
     },
     FactFamily {
         name: "distribution",

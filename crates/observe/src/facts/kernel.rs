@@ -19,10 +19,72 @@ pub(crate) fn collect_kernel_facts(notes: &mut FactCollector<'_>) {
     notes.add_file(fact_table::KERNEL_RELEASE, "/proc/sys/kernel/osrelease");
     notes.add_file(fact_table::KERNEL_VERSION, "/proc/sys/kernel/version");
     notes.add_file(fact_table::KERNEL_ARCH, "/proc/sys/kernel/arch");
-    notes.add_file(fact_table::KERNEL_BUILD, "/proc/version");
-    notes.add_file(fact_table::KERNEL_CMDLINE, "/proc/cmdline");
+    collect_build_facts(notes);
+    let parameters = notes.read(CMDLINE).map(|text| hide_secret_parameters(&text));
+    notes.add_optional(fact_table::KERNEL_CMDLINE, parameters.as_deref(), CMDLINE);
     notes.add_file(fact_table::KERNEL_TAINTED, "/proc/sys/kernel/tainted");
     collect_config_facts(notes);
+}
+
+const CMDLINE: &str = "/proc/cmdline";
+
+/// Parts of names of boot parameters whose values are secrets: credentials (systemd.system-credentials(7)), keys of disks
+/// (dracut.cmdline(7)), passwords and tokens of installers and clouds; and the machine's name.
+const SECRET_PARAMETERS: &[&str] =
+    &["password", "passwd", "secret", "token", "credential", "luks.key", "cryptkey", "hostname"];
+
+/// What stands in the place of a secret.
+const LEFT_OUT: &str = "(left out)";
+
+/// The command line of the kernel without the values of secrets.
+fn hide_secret_parameters(text: &str) -> String {
+    let hide = |word: &str| match word.split_once('=') {
+        Some((name, _)) if is_secret_parameter(name) => format!("{name}={LEFT_OUT}"),
+        _ => word.to_owned(),
+    };
+    text.split_whitespace().map(hide).collect::<Vec<_>>().join(" ")
+}
+
+fn is_secret_parameter(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_PARAMETERS.iter().any(|part| name.contains(part))
+}
+
+const VERSION: &str = "/proc/version";
+
+/// Who built it and with what; the commit where the release names it (`CONFIG_LOCALVERSION_AUTO`).
+fn collect_build_facts(notes: &mut FactCollector<'_>) {
+    notes.add_file(fact_table::KERNEL_BUILD, VERSION);
+    let text = notes.read(VERSION).unwrap_or_default();
+    notes.add_optional(fact_table::KERNEL_COMPILER, find_compiler(&text), VERSION);
+    let release = notes.read(RELEASE).unwrap_or_default();
+    notes.add_optional(fact_table::KERNEL_COMMIT, find_commit(&release).as_deref(), RELEASE);
+}
+
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+
+/// The compiler in `Linux version RELEASE (BUILDER) (COMPILER, LINKER) #1 …`; before 5.8 it stood as `(gcc version 8.3.0 (…))`.
+fn find_compiler(version: &str) -> Option<&str> {
+    let (_, rest) = version.split_once(") (")?;
+    let mut depth = 1_u32;
+    let end = rest.find(|letter| {
+        depth = match letter {
+            '(' => depth + 1,
+            ')' => depth - 1,
+            _ => depth,
+        };
+        depth == 0 || (depth == 1 && letter == ',')
+    })?;
+    rest.get(..end).map(str::trim).filter(|compiler| !compiler.is_empty())
+}
+
+/// The commit of `6.12.0-rc1-00012-gabcdef123456-dirty`, with a `+` where there were changes over it.
+fn find_commit(release: &str) -> Option<String> {
+    let is_hash =
+        |text: &&str| (7..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let hash = release.split(['-', '+']).filter_map(|part| part.strip_prefix('g')).find(is_hash)?;
+    let changed = if release.ends_with("-dirty") || release.ends_with('+') { "+" } else { "" };
+    Some(format!("{hash}{changed}"))
 }
 
 /// More than any configuration has (they have 100 to 300 KB), so that a wrong file cannot fill the memory.
@@ -246,6 +308,27 @@ pub(crate) fn collect_distribution_facts(notes: &mut FactCollector<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compilers_and_commits_are_found_where_they_are_named() {
+        let new = "Linux version 6.18.44 (builder@sandboxing) (gcc (GCC) 15.3.0, GNU ld (GNU Binutils) 2.46) #1 SMP @0";
+        let old = "Linux version 5.0.0-31-generic (buildd@lcy01) (gcc version 8.3.0 (Ubuntu 8.3.0-6ubuntu1)) #33-Ubuntu SMP";
+        assert_eq!(find_compiler(new), Some("gcc (GCC) 15.3.0"));
+        assert_eq!(find_compiler(old), Some("gcc version 8.3.0 (Ubuntu 8.3.0-6ubuntu1)"));
+        assert_eq!(find_compiler("Linux version 1 (a) (b"), None);
+        assert_eq!(find_compiler(") ("), None);
+        assert_eq!(find_commit("6.12.0-rc1-00012-gabcdef123456").as_deref(), Some("abcdef123456"));
+        assert_eq!(find_commit("6.12.0-gabcdef123456-dirty").as_deref(), Some("abcdef123456+"));
+        assert_eq!(find_commit("6.1.0-18-generic"), None);
+    }
+
+    #[test]
+    fn secrets_of_a_command_line_are_left_out() {
+        let text = "quiet rd.luks.key=/k:UUID=1 systemd.set_credential=a:b root=/dev/vda1 isolcpus=2-3";
+        let safe =
+            "quiet rd.luks.key=(left out) systemd.set_credential=(left out) root=/dev/vda1 isolcpus=2-3";
+        assert_eq!(hide_secret_parameters(text), safe);
+    }
 
     #[test]
     fn options_are_set_unset_or_unknown() {

@@ -54,6 +54,7 @@ pub(crate) fn collect_numa_facts(notes: &mut FactCollector<'_>) {
         let meminfo = format!("{NODES}/node{node}/meminfo");
         let memory = notes.read(&meminfo).and_then(|text| find_node_memory(&text));
         notes.add_optional(fact_table::NUMA_NODE_MEMORY.key(node), memory, &meminfo);
+        notes.add_text(fact_table::NUMA_NODE_DISTANCES.key(node), &format!("{NODES}/node{node}/distance"));
         let cpus = format!("{NODES}/node{node}/cpulist");
         // Always text: a list of one CPU is not a number.
         let list = notes.read(&cpus).map(Scalar::Text);

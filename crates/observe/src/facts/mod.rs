@@ -9,8 +9,11 @@ pub(crate) mod collector;
 pub(crate) mod cpu;
 pub(crate) mod disk;
 pub(crate) mod families;
+pub(crate) mod firmware;
+pub(crate) mod idle_states;
 pub(crate) mod kernel;
 pub(crate) mod memory;
+pub(crate) mod services;
 
 pub use families::{FactFamily, all_fact_families, collect_facts};
 pub use kernel::KernelConfig;

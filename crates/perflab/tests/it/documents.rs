@@ -158,6 +158,9 @@ fn the_reference_is_what_the_code_says() {
         laboratory.run_successfully(&["study", "schema"]).out.trim(),
         "run `cargo xtask docs`"
     );
+    let facts = fs::read_to_string(project_root().join("docs/reference/facts.md")).unwrap();
+    let kinds = laboratory.run_successfully(&["reference", "--facts", "--format", "markdown"]).out;
+    assert_eq!(facts.trim_start_matches("# Facts").trim(), kinds.trim(), "run `cargo xtask docs`");
     let monitors = fs::read_to_string(project_root().join("docs/reference/monitors.md")).unwrap();
     let listed = laboratory.run_successfully(&["monitor", "list", "--format", "markdown"]).out;
     // The last column is of this machine.
