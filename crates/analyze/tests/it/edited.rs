@@ -170,8 +170,8 @@ fn free_space_mounts_and_drawn_seeds_are_no_warning_and_settings_all_stand_there
     };
     assert_eq!(warnings(&a, &b), []);
     for at in 0..9 {
-        a.manifest.facts.add(fact_table::SYSCTL.key(at), "0", "sysctl");
-        b.manifest.facts.add(fact_table::SYSCTL.key(at), "1", "sysctl");
+        a.manifest.facts.add(fact_table::SYSCTL.key(format_args!("vm.{at}")), "0", "sysctl");
+        b.manifest.facts.add(fact_table::SYSCTL.key(format_args!("vm.{at}")), "1", "sysctl");
     }
     let found = warnings(&a, &b);
     let [ComparisonDiagnostic::DifferentEnvironment { first, important: 9, .. }] = &found[..] else {
