@@ -59,6 +59,7 @@ fn after_blocks(run: &RunRecord, blocks: u32, until: Option<StoppingRule>) -> Ru
         warnings: Vec::new(),
         clock_bounds: Vec::new(),
         overwritten: Vec::new(),
+        triggers: Vec::new(),
     }
 }
 

@@ -29,6 +29,7 @@
 //! | [`slab`] | where does the memory of kernel objects go? |
 //! | `machine_activity` | what did the machine do while a command ran? |
 //! | `command_times` | how long did the commands of a run take, and what did they use? |
+//! | [`trigger`] | what does a flight recorder wait for, and has it happened? |
 //! | `io_use` | what was read, and what of it was needed? ([`reads_by_file`]) |
 //! | `io_coverage`, `io_published`, `io_stacked`, `block_owner` | which block reads does a startup trace explain? ([`trace_coverage`]) |
 //! | [`startup`], `startup_2007` | how fast does an application start in each prefetch mode, and do the claims of 2007 hold? |
@@ -99,6 +100,7 @@ pub mod startup;
 mod startup_2007;
 pub mod statistic;
 pub mod stopping_rule;
+pub mod trigger;
 mod value_grid;
 mod warm_up;
 

@@ -182,6 +182,7 @@ pub(crate) mod kind {
 
     pub(crate) const WARNING: &str = "warning";
     pub(crate) const SETTING_OVERWRITTEN: &str = "setting-overwritten";
+    pub(crate) const TRIGGERED: &str = "triggered";
 }
 
 /// The events of a journal in order, an iterator over `Result<Event, ArchiveError>`.

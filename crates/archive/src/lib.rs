@@ -14,6 +14,7 @@
 //! | [`run_id`] | run ids and their shortest prefixes |
 //! | [`recorder`] | a run's events into its journal, and at the end into tables |
 //! | [`journal`] | the log of events, appended and read line by line |
+//! | [`event_ring`], [`flight_recording`] | the last events of a stream, within a time and a size; a run that is written of them |
 //! | `run_close` | from journal to tables, in steps that survive any kill |
 //! | [`run_dir`] | one run as it is read |
 //! | `run_layout`, `manifest`, `checksums` | what lies where in a run's directory; `run.json`; `SHA256SUMS` |
@@ -39,7 +40,9 @@ mod accepted_steps;
 pub mod archive_dir;
 mod checksums;
 pub mod error;
+pub mod event_ring;
 pub mod export;
+pub mod flight_recording;
 mod fresh_file;
 mod half_made;
 pub mod index;
@@ -70,6 +73,8 @@ pub mod fuzzing {
 
 pub use archive_dir::{Archive, ArchiveEntry};
 pub use error::ArchiveError;
+pub use event_ring::EventRing;
+pub use flight_recording::FlightRecording;
 pub use journal::{JournalReader, StoredOutput};
 pub use portable::{import_portable_run, is_portable_run, write_portable_file, write_portable_run};
 pub use recorder::{BulkRecorder, RunRecorder};

@@ -11,7 +11,7 @@ use perflab_model::run::RunWarning;
 use perflab_model::series::{RowRuns, Series, SeriesGap};
 use perflab_model::{
     EdgeReadings, IterationRecord, Manifest, Outcome, OverwrittenSettingRecord, Profile, RunEvent,
-    RunEventKind, RunRecord, RunStatus,
+    RunEventKind, RunRecord, RunStatus, TriggerRecord,
 };
 
 use crate::checksums::open_verified;
@@ -125,6 +125,7 @@ impl RunDir {
             warnings: Vec::new(),
             clock_bounds: Vec::new(),
             overwritten: Vec::new(),
+            triggers: Vec::new(),
         };
         events.select_kinds(if closed { NOTES } else { RECORD }).try_for_each(|event| {
             apply_event(&mut record, event?);
@@ -342,7 +343,7 @@ impl RunDir {
 }
 
 /// What the tables of a closed run do not hold.
-const NOTES: &[&str] = &[kind::GAP, kind::WARNING, kind::CLOCK, kind::SETTING_OVERWRITTEN];
+const NOTES: &[&str] = &[kind::GAP, kind::WARNING, kind::CLOCK, kind::SETTING_OVERWRITTEN, kind::TRIGGERED];
 
 /// What a record is made of.
 const RECORD: &[&str] = &[
@@ -350,6 +351,7 @@ const RECORD: &[&str] = &[
     kind::WARNING,
     kind::CLOCK,
     kind::SETTING_OVERWRITTEN,
+    kind::TRIGGERED,
     kind::SAMPLE,
     kind::ITERATION_ENDED,
     kind::FACTS,
@@ -368,6 +370,7 @@ fn apply_event(record: &mut RunRecord, event: RunEvent) {
             let target = event.target;
             record.overwritten.push(OverwrittenSettingRecord { target, slot, setting, file, set, found });
         }
+        RunEventKind::Triggered(trigger) => record.triggers.push(TriggerRecord { at: event.at, trigger }),
         RunEventKind::Facts(facts) => record.manifest.facts.extend(facts),
         _ => {}
     }

@@ -24,6 +24,7 @@ fn event_name(what: &RunEventKind) -> &'static str {
         RunEventKind::SettingApplied { .. } => "setting-applied",
         RunEventKind::SettingUndone { .. } => "setting-undone",
         RunEventKind::SettingOverwritten { .. } => "setting-overwritten",
+        RunEventKind::Triggered(_) => "triggered",
         RunEventKind::IterationBegan { .. } => "iteration-began",
         RunEventKind::IterationEnded { .. } => "iteration-ended",
         RunEventKind::Sample(_) => "sample",
@@ -58,6 +59,6 @@ fn every_kind_of_event_has_an_example_that_is_written_just_so() {
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
         shown.insert(event_name(&event.what));
     }
-    assert_eq!(shown.len(), 26, "{shown:?}");
+    assert_eq!(shown.len(), 27, "{shown:?}");
     shown.iter().for_each(|name| assert!(document.contains(&format!("`{name}`")), "{name} is not described"));
 }

@@ -97,6 +97,7 @@ fn condense(mut record: RunRecord) -> RunRecord {
         warnings: Vec::new(),
         clock_bounds: Vec::new(),
         overwritten: Vec::new(),
+        triggers: Vec::new(),
         ..record
     }
 }

@@ -345,14 +345,10 @@ impl<'a> SlotExecutor<'a> {
     /// Reports what the kernel printed since the last look: during this iteration, or outside of any.
     fn report_kernel_log(&self, iteration: Option<(u32, &Case)>) -> Result<(), ConductError> {
         let read = self.kernel_log.borrow_mut().as_mut().map(KernelLog::read_new);
-        let Some(NewKernelRecords { records, is_incomplete }) = read else { return Ok(()) };
-        if records.is_empty() && !is_incomplete {
+        let Some((text, read)) = read.and_then(|read| Some((read.stored_text()?, read))) else {
             return Ok(());
-        }
-        let mut text: String = records.iter().map(|record| format!("{record}\n")).collect();
-        if is_incomplete {
-            text.push_str("[perflab: more was printed, and is not here]\n");
-        }
+        };
+        let NewKernelRecords { records, .. } = read;
         let slot = iteration.map(|(index, _)| index);
         self.stream.send(RunEventKind::Output { slot, name: RunEventKind::KERNEL_LOG.into(), text })?;
         let mut told = BTreeSet::new();

@@ -26,7 +26,7 @@ use crate::launcher::machine_reboot::MachineReboots;
 use crate::overhead_meter::add_overhead;
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunContext, RunPermissions};
-use crate::run_state::{BegunRun, RunState, RunTally, wait_quiet_time};
+use crate::run_state::{BegunRun, RunState, RunTally, wait_unless_stopped};
 use crate::stack_merge::StackMerger;
 use crate::target_role::TargetRole;
 
@@ -177,7 +177,8 @@ impl RunState<'_> {
         let status = undone.final_status(status);
         reported?;
         if is_alone {
-            wait_quiet_time(self.manifest, self.stop);
+            let time = self.machine.quiet_after.unwrap_or(self.manifest.study.run.quiet.0);
+            wait_unless_stopped(time, self.stop);
         }
         let watched = begun.sampler.stop().combine(undone.edges);
         let watched = watched.combine(begun.edges.map(EdgeReader::stop).unwrap_or_default());

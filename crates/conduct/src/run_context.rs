@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;
-use perflab_model::{Manifest, RunEvent, RunEventKind, StopRequest};
+use perflab_model::{Manifest, Nanos, RunEvent, RunEventKind, StopRequest};
 use perflab_observe::{MonitorSwitch, Root};
 use perflab_settings::LazyTemporaryFolder;
 use perflab_workload::Catalogue;
@@ -76,6 +76,9 @@ pub struct LocalMachine {
     pub runs_as_typed: bool,
     /// Where tracers write until the recorder takes it: there until the host is dropped.
     pub traces: LazyTemporaryFolder,
+    /// How long its monitors are read on after the last iteration, where that is not the study's quiet time: for who waits for
+    /// that end.
+    pub quiet_after: Option<Nanos>,
     /// Whether its monitors are read right now.
     pub monitors: MonitorSwitch,
 }

@@ -363,7 +363,7 @@ impl<'a> RunState<'a> {
     }
 
     pub(crate) fn wait_quiet_time(&self) {
-        wait_quiet_time(self.manifest, self.stop);
+        wait_unless_stopped(self.manifest.study.run.quiet.0, self.stop);
     }
 
     pub(crate) fn report_phase(&mut self, phase: RunPhase) -> Result<(), ConductError> {
@@ -403,10 +403,10 @@ fn is_time_over(manifest: &Manifest, begun: Nanos, stream: &EventSender) -> Resu
     Ok(over.is_some())
 }
 
-/// Waits for the study's quiet time, unless a stop is requested.
-pub(crate) fn wait_quiet_time(manifest: &Manifest, stop: &StopRequest) {
+/// Waits for that long, unless a stop is requested.
+pub(crate) fn wait_unless_stopped(time: Nanos, stop: &StopRequest) {
     let begun = perflab_observe::monotonic_now();
-    while perflab_observe::monotonic_now().since(begun) < manifest.study.run.quiet.0 && !stop.is_requested() {
+    while perflab_observe::monotonic_now().since(begun) < time && !stop.is_requested() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }

@@ -33,6 +33,7 @@ impl AgentConversation {
             perflab: PathBuf::from("perflab"),
             catalogue: Catalogue::embedded().unwrap(),
             runs_as_typed: false,
+            quiet_after: None,
             traces: Default::default(),
             monitors: Default::default(),
         };

@@ -76,6 +76,7 @@ impl LocalRunFixture {
             perflab: PathBuf::from("perflab"),
             catalogue,
             runs_as_typed: false,
+            quiet_after: None,
             traces: Default::default(),
             monitors: Default::default(),
         };

@@ -13,6 +13,7 @@ use crate::edge_reading::EdgeReading;
 use crate::profile::{ProfileSummary, StackBatch};
 use crate::run::{Manifest, Outcome, Overhead, RunStatus};
 use crate::series::{SeriesGap, SeriesSchema};
+use crate::trigger::Trigger;
 use crate::{Facts, Nanos, Sample};
 
 /// One event: a line of `journal.jsonl`.
@@ -260,6 +261,8 @@ pub enum RunEventKind {
         /// the text; bytes that are not UTF-8 are replaced
         text: String,
     },
+    /// What a flight recorder was waiting for has happened, at the event's time.
+    Triggered(Trigger),
     /// Something a person should know, with what to do about it.
     Warning {
         /// what
@@ -315,6 +318,12 @@ impl LatestTicks {
             _ => None,
         }?;
         Some((&tick.monitor, &tick.rows))
+    }
+
+    /// The rows of a monitor's last tick, with how many changes led to it since the tick that came whole.
+    pub fn find(&self, target: Option<u32>, monitor: &str) -> Option<(u32, &[CellRow])> {
+        let tick = self.0.iter().find(|tick| (tick.target, tick.monitor.as_str()) == (target, monitor))?;
+        Some((tick.step, &tick.rows))
     }
 
     /// Something was lost of the stream: rows are restored from the next whole tick of each monitor on.

@@ -25,6 +25,7 @@
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
 //! | `run_data` | a run as sections and analyses read it, wherever it lies ([`RunData`]) |
+//! | `trigger` | what a flight recorder was waiting for, once it has happened ([`Trigger`]) |
 //! | `accepted_step` | a step of a history that somebody accepts ([`AcceptedStep`]) |
 //! | [`untrusted_text`], `shared_str` | names that others chose, shown without obeying them; names held once |
 //! | `refusal`, `error_chain`, `stop_request` | what the environment lacks or refuses; an error with its causes; a request to end a run |
@@ -66,6 +67,7 @@ mod stop_request;
 pub mod study;
 pub mod table;
 mod toml_source;
+mod trigger;
 pub mod untrusted_text;
 
 pub use accepted_step::AcceptedStep;
@@ -106,4 +108,5 @@ pub use stack::{
 pub use stop_request::{EndReason, StopRequest};
 pub use study::Study;
 pub use table::{SchemaMismatch, Table, TableBuilder, TypedTable, TypedTableBuilder};
+pub use trigger::{Trigger, TriggerFinding, TriggerRecord};
 pub use untrusted_text::remove_control_characters;

@@ -12,6 +12,7 @@ use crate::quantity::Nanos;
 use crate::scalar::Scalar;
 use crate::series::SeriesGap;
 use crate::study::document::Study;
+use crate::trigger::TriggerRecord;
 
 /// Version of everything under a run's directory. A reader refuses a higher one and names both.
 ///
@@ -356,6 +357,28 @@ pub fn describe_overwritten_settings(found: &[OverwrittenSettingRecord]) -> Vec<
     settings.into_iter().map(describe).collect()
 }
 
+impl RunRecord {
+    /// What a flight recorder was triggered by, a line for each condition, with how long after the beginning it was first met.
+    #[must_use]
+    pub fn describe_triggers(&self) -> Vec<String> {
+        let begin = self.iterations.iter().map(|one| one.start).min();
+        let begin = begin.unwrap_or(self.manifest.anchor.monotonic);
+        let same =
+            |one: &TriggerRecord, other: &TriggerRecord| one.trigger.condition == other.trigger.condition;
+        let is_first = |(index, one): &(usize, &TriggerRecord)| {
+            self.triggers.iter().position(|other| same(one, other)) == Some(*index)
+        };
+        let describe = |(_, first): (usize, &TriggerRecord)| {
+            let text = first.describe_since(begin);
+            match self.triggers.iter().filter(|one| same(first, one)).count() {
+                1 => text,
+                times => format!("{text}; met {times} times"),
+            }
+        };
+        self.triggers.iter().enumerate().filter(is_first).map(describe).collect()
+    }
+}
+
 /// One run, read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
@@ -373,4 +396,6 @@ pub struct RunRecord {
     pub clock_bounds: Vec<Nanos>,
     /// Settings that somebody else changed meanwhile.
     pub overwritten: Vec<OverwrittenSettingRecord>,
+    /// What a flight recorder was triggered by, in order; none of other runs.
+    pub triggers: Vec<TriggerRecord>,
 }

@@ -64,12 +64,14 @@ pub use error::ObserveError;
 pub use facts::{FactFamily, KernelConfig, all_fact_families, collect_facts};
 pub use io::file_description::{device_of, modified_ns, open_unnoticed};
 pub use io::page_residency::{count_resident_pages, resident_page_map};
-pub use kernel_log::{KernelLog, NewKernelRecords};
+pub use kernel_log::{KernelLog, KernelLogFollower, NewKernelRecords};
 pub use kvm_probe::{KvmSpeed, probe_kvm_speed};
 pub use monitor::{Monitor, MonitorReading, all_monitors, find_monitor, open_monitor};
 pub use monitor_switch::MonitorSwitch;
 pub use mounts::{device_node, disk_below, is_disk_device, is_rotational, partition_of_device};
-pub use overhead::{ProcessUsage, explain_absence, process_usage, thread_cpu_time, thread_wait_time};
+pub use overhead::{
+    ProcessUsage, explain_absence, monitors_cpu_time, process_usage, thread_cpu_time, thread_wait_time,
+};
 pub use perflab_formats::kernel::{MONITOR_PRESETS, MonitorPreset, find_monitor_preset};
 pub use realtime_priority::RealtimeGuard;
 pub use root::{Root, read_boot_id};

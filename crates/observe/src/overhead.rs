@@ -30,6 +30,25 @@ pub fn thread_cpu_time() -> Nanos {
     clock::read_clock(ClockId::ThreadCPUTime)
 }
 
+/// CPU time of the monitors' threads so far, those that have ended left out; none where the kernel does not count it by thread.
+pub fn monitors_cpu_time() -> Option<Nanos> {
+    let mut sum = 0;
+    for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let task = task.ok()?.path();
+        let is_monitors =
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim_end() == MONITORS);
+        if is_monitors {
+            // One that has just ended has none any more.
+            let schedstat = std::fs::read_to_string(task.join("schedstat")).ok()?;
+            sum += schedstat.split_ascii_whitespace().next()?.parse::<u64>().ok()?;
+        }
+    }
+    Some(Nanos(sum))
+}
+
+/// What the threads that read monitors are called.
+pub(crate) const MONITORS: &str = "monitors";
+
 /// How long the calling thread has waited for a processor so far, where the kernel counts it.
 pub fn thread_wait_time() -> Option<Nanos> {
     parse_run_delay(&Root::host().read("/proc/thread-self/schedstat").ok()?)

@@ -215,7 +215,7 @@ impl MonitorGroup {
     /// Starts the thread of that number; without one, every monitor has a gap that says so.
     fn spawn_reader(self: &Arc<Self>, number: u32) {
         let group = Arc::clone(self);
-        match Builder::new().name("monitors".into()).spawn(move || group.read_all(number)) {
+        match Builder::new().name(overhead::MONITORS.into()).spawn(move || group.read_all(number)) {
             Ok(thread) => lock(&self.threads).push(thread),
             Err(error) => {
                 let at = self.clock.now();

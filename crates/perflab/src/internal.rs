@@ -53,6 +53,7 @@ fn agent_target() -> Result<LocalMachine, Failure> {
         perflab,
         catalogue: Catalogue::default(),
         runs_as_typed: false,
+        quiet_after: None,
         traces: Default::default(),
         monitors: Default::default(),
     })

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::{Handle, Signals};
 
 /// Signals that come closer together are one wish.
 const SAME_REQUEST_WINDOW: Duration = Duration::from_millis(250);
@@ -88,6 +89,35 @@ fn stop_signals() -> SigSet {
 /// For what a signal has become: hears again, as wishes were held back until it could.
 pub fn unblock_stop_signals() -> io::Result<()> {
     Ok(stop_signals().thread_unblock()?)
+}
+
+/// Who hears of SIGUSR1, until it is dropped.
+pub struct UserSignalListener {
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl UserSignalListener {
+    /// Calls `heard` at each SIGUSR1, on a thread of its own.
+    ///
+    /// # Errors
+    /// The handler cannot be set, or the thread not be started.
+    pub fn start(mut heard: impl FnMut() + Send + 'static) -> io::Result<Self> {
+        let mut signals = Signals::new([SIGUSR1])?;
+        let handle = signals.handle();
+        let listen = move || signals.forever().for_each(|_| heard());
+        let thread = std::thread::Builder::new().name("user-signal".into()).spawn(listen)?;
+        Ok(UserSignalListener { handle, thread: Some(thread) })
+    }
+}
+
+impl Drop for UserSignalListener {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// What this process was doing ends; what it promised to put back is put back.

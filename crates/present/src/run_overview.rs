@@ -36,7 +36,8 @@ fn run_card(run: &dyn RunData) -> Result<SectionBlock, SectionError> {
         ("CPU", manifest.facts.text(&fact_table::CPU_MODEL)),
         ("Failed iterations", failed.to_string()),
     ];
-    let pairs = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+    let triggers = record.describe_triggers().into_iter().map(|text| ("Triggered", text));
+    let pairs = pairs.into_iter().chain(triggers).filter(|(_, value)| !value.is_empty());
     let mut blocks = vec![
         SectionBlock::Hint(format!("`{}`", manifest.id)),
         SectionBlock::Pairs(pairs.map(|(name, value)| (name.to_owned(), value)).collect()),

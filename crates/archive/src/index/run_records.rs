@@ -51,8 +51,8 @@ pub(super) fn condense_record(mut record: RunRecord) -> RunRecord {
         (sample.start, sample.end) = Default::default();
     }
     let RunRecord { manifest, samples, .. } = record;
-    let (iterations, gaps, warnings, clock_bounds, overwritten) = Default::default();
-    RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds, overwritten }
+    let (iterations, gaps, warnings, clock_bounds, overwritten, triggers) = Default::default();
+    RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds, overwritten, triggers }
 }
 
 impl StoredRecord {
@@ -184,8 +184,17 @@ impl<'c> RecordReader<'c> {
             plan: RunPlan { seed: own.seed, ..plan.plan.clone() },
             ..Manifest::clone(&plan)
         };
-        let (iterations, gaps, warnings, clock_bounds, overwritten) = Default::default();
-        Ok(Some(RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds, overwritten }))
+        let (iterations, gaps, warnings, clock_bounds, overwritten, triggers) = Default::default();
+        Ok(Some(RunRecord {
+            manifest,
+            samples,
+            iterations,
+            gaps,
+            warnings,
+            clock_bounds,
+            overwritten,
+            triggers,
+        }))
     }
 }
 

@@ -39,6 +39,7 @@ fn local_machine() -> std::io::Result<LocalMachine> {
         perflab: std::env::current_exe()?,
         catalogue: Catalogue::default(),
         runs_as_typed: false,
+        quiet_after: None,
         traces: Default::default(),
         monitors: Default::default(),
     })

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use perflab_archive::RunDir;
 use perflab_conduct::{LocalMachine, PlanChoices};
 use perflab_model::study::TomlSource;
-use perflab_model::{Nanos, RunStatus, Study};
+use perflab_model::{Manifest, Nanos, RunStatus, Study};
 use perflab_observe::own_directories;
 use perflab_settings::TemporaryFolder;
 
@@ -44,15 +44,7 @@ impl RecordedCommand<'_> {
         context: &App,
         change: impl FnOnce(&mut Study),
     ) -> Result<(RunStatus, RunDir), Failure> {
-        let written = CommandStudy {
-            verb: self.verb,
-            workload: "command",
-            definition: workload_definition(self.command, self.duration)?,
-            study: self.study_text(),
-            seed: 0,
-            label: self.label,
-            as_typed: true,
-        };
+        let written = self.written_study()?;
         if self.command.is_empty() && self.duration.is_none() {
             context.note("recording until ^C");
         }
@@ -60,6 +52,22 @@ impl RecordedCommand<'_> {
         context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
         context.note(crate::see::show::overhead_line(&found.manifest()?));
         Ok((status, found))
+    }
+
+    /// The study and its workload.
+    ///
+    /// # Errors
+    /// A command that cannot be started.
+    pub fn written_study(&self) -> Result<CommandStudy<'_>, Failure> {
+        Ok(CommandStudy {
+            verb: self.verb,
+            workload: "command",
+            definition: workload_definition(self.command, self.duration)?,
+            study: self.study_text(),
+            seed: 0,
+            label: self.label,
+            as_typed: true,
+        })
     }
 
     /// The study, as text: what a person could have written.
@@ -143,6 +151,22 @@ impl CommandStudy<'_> {
         context: &App,
         change: impl FnOnce(&mut Study),
     ) -> Result<(RunStatus, RunDir), Failure> {
+        self.prepare(context, change, |machine, manifest| {
+            let stop = run::stop_on_interrupt()?;
+            run::execute_study(context, &machine, &manifest, &Default::default(), &stop)
+        })
+    }
+
+    /// Prepares it, and lets `carry_out` run what was prepared; `change` completes the study with what its text cannot say.
+    ///
+    /// # Errors
+    /// A study that cannot be planned here, and those of `carry_out`.
+    pub fn prepare<T>(
+        &self,
+        context: &App,
+        change: impl FnOnce(&mut Study),
+        carry_out: impl FnOnce(LocalMachine, Manifest) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         run::undo_leftovers(context);
         let boot = perflab_observe::read_boot_id(&context.root);
         let folder = TemporaryFolder::create(&own_directories::state_directory(), &boot)
@@ -161,10 +185,9 @@ impl CommandStudy<'_> {
             .map_err(|found| source.place_problems(found))?;
         let label = self.label.map(String::from);
         let manifest = crate::measure::run::build_manifest(&source, study, plan, facts, label, &context.root);
-        let stop = run::stop_on_interrupt()?;
         let machine =
             LocalMachine { runs_as_typed: self.as_typed, ..run::local_machine(context, catalogue)? };
-        run::execute_study(context, &machine, &manifest, &Default::default(), &stop)
+        carry_out(machine, manifest)
     }
 }
 

@@ -150,6 +150,7 @@ impl StoppingWatch {
                 warnings: Vec::new(),
                 clock_bounds: Vec::new(),
                 overwritten: Vec::new(),
+                triggers: Vec::new(),
             },
         }
     }

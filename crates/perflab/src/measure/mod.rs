@@ -6,6 +6,8 @@ pub mod bisection;
 pub mod command_study;
 pub mod command_words;
 pub(crate) mod event_consumers;
+pub mod flight_recorder;
+pub mod flight_watch;
 pub mod patch;
 pub(crate) mod progress;
 pub mod reproduce;

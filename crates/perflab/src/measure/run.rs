@@ -122,6 +122,7 @@ pub fn local_machine(context: &App, catalogue: perflab_workload::Catalogue) -> R
         perflab,
         catalogue,
         runs_as_typed: false,
+        quiet_after: None,
         traces: Default::default(),
         monitors: Default::default(),
     })

@@ -1,4 +1,5 @@
-//! `perflab watch -- COMMAND`: all monitors around any load, and what the machine did meanwhile.
+//! `perflab watch -- COMMAND`: all monitors around any load, and what the machine did meanwhile. With `--keep`, only the moments
+//! around what is waited for.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,6 +17,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Exit, Failure};
 use crate::measure::command_study::RecordedCommand;
+use crate::measure::flight_watch::{FlightArgs, WatchedSystem, record_flights};
 use crate::verb::Verb;
 
 /// Monitors that cost too much, or say too much, to be among all of them unasked.
@@ -41,6 +43,8 @@ pub struct WatchArgs {
     /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
+    #[command(flatten)]
+    pub flight: FlightArgs,
 }
 
 const WATCH: &str = "\
@@ -48,7 +52,10 @@ Examples:
   perflab watch -- make -j4                what the machine did during a build
   perflab watch --duration 10s             what it does now
   perflab report @latest                   the same over time, as pictures
-  perflab compare a b --monitor vmstat     two such runs, by what a monitor recorded";
+  perflab compare a b --monitor vmstat     two such runs, by what a monitor recorded
+  perflab watch --keep 60s --when signal   the last minute, when you ask for it
+  perflab watch --keep 60s --when 'meminfo.MemAvailable < 200MiB' --when kernel-log:any
+                                           the minute before it happened, and 10 s after";
 
 /// The document of `--format json`.
 #[derive(Serialize)]
@@ -60,6 +67,17 @@ struct WatchDocument<'a> {
 
 /// Watches, and says what happened.
 pub fn watch_command(context: &App, args: &WatchArgs) -> Result<Exit, Failure> {
+    let tables = monitor_table(context, args.every, &args.flight.needed_monitors());
+    if let Some(keep) = args.flight.keep {
+        let watched = WatchedSystem {
+            command: &args.command,
+            every: args.every,
+            duration: args.duration,
+            label: args.label.as_deref(),
+            tables: &tables,
+        };
+        return record_flights(context, &watched, keep, &args.flight);
+    }
     let recorded = RecordedCommand {
         verb: "watch",
         title: "What the machine does",
@@ -68,18 +86,21 @@ pub fn watch_command(context: &App, args: &WatchArgs) -> Result<Exit, Failure> {
         duration: args.duration,
         quiet_time: args.quiet_time,
         label: args.label.as_deref(),
-        tables: &monitor_table(context, args.every),
+        tables: &tables,
     };
     let (status, found) = recorded.record(context, |_| ())?;
     show_activity(context, args, &found)?;
     Ok(recorded.exit_of(context, status, &found))
 }
 
-/// All that can be read here.
-fn monitor_table(context: &App, every: Nanos) -> String {
+/// All that can be read here, and what is needed.
+fn monitor_table(context: &App, every: Nanos, needed: &[&str]) -> String {
     let every = every.to_study_text();
-    let readable = all_monitors().iter().filter(|monitor| !NOT_UNASKED.contains(&monitor.name));
-    let readable = readable.filter(|monitor| File::open(context.root.path(monitor.source)).is_ok());
+    let is_wanted = |name: &str| needed.contains(&name) || !NOT_UNASKED.contains(&name);
+    let readable = all_monitors().iter().filter(|monitor| is_wanted(monitor.name));
+    let readable = readable.filter(|monitor| {
+        needed.contains(&monitor.name) || File::open(context.root.path(monitor.source)).is_ok()
+    });
     let lines: String = readable.map(|monitor| format!("{} = \"{every}\"\n", monitor.name)).collect();
     format!("[monitors]\n{lines}")
 }

@@ -81,6 +81,7 @@ fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
     if !failed.is_empty() && record.iterations.iter().any(|one| one.target.is_some()) {
         lines.push(format!("counted in each target: {} of {} failed", failed.len(), record.iterations.len()));
     }
+    lines.extend(record.describe_triggers().iter().map(|text| format!("triggered {text}")));
     lines.extend(layout_line(manifest));
     lines.extend(fairness::synchronisation_text(record));
     lines.extend(fairness::fairness_lines(record));

@@ -26,6 +26,7 @@ mod emulated_runs;
 mod filesystems;
 mod fine;
 mod flame;
+mod flight;
 mod formats;
 mod guest_debug;
 mod guest_network;
