@@ -1,5 +1,7 @@
 //! A ring's events as a run: nothing on disk before, and read like any other, with what triggered it.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
+
 use std::path::Path;
 
 use fixtures::run_events::{make_manifest, vmstat_schema};
