@@ -27,7 +27,7 @@ pub struct FlightRecording {
 
 /// What CPU time was used over a recording, of the process and of its monitors' threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RecordingCost {
+pub struct FlightCost {
     /// of the whole process
     pub cpu: Nanos,
     /// of the monitors' threads
@@ -100,11 +100,11 @@ impl FlightRecording {
     ///
     /// # Errors
     /// As [`RunRecorder::finish`].
-    pub fn finish(mut self, end: Nanos, cost: RecordingCost) -> Result<RunDir, ArchiveError> {
+    pub fn finish(mut self, end: Nanos, cost: FlightCost) -> Result<RunDir, ArchiveError> {
         let (start, end) = (self.begin, end.max(self.begin));
         let ended = RunEventKind::IterationEnded { slot: 0, outcome: Outcome::Ok, start, end };
         self.recorder.record(&RunEvent::new(end, ended))?;
-        let RecordingCost { cpu, monitors_cpu, peak_rss } = cost;
+        let FlightCost { cpu, monitors_cpu, peak_rss } = cost;
         let overhead = Overhead {
             cpu,
             monitors_cpu,

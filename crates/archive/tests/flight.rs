@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use fixtures::run_events::{make_manifest, vmstat_schema};
-use perflab_archive::flight_recording::RecordingCost;
+use perflab_archive::flight_recording::FlightCost;
 use perflab_archive::{Archive, EventRing, FlightRecording, RunDir};
 use perflab_model::{
     Bytes, CellRow, Manifest, Nanos, Outcome, RunEvent, RunEventKind, RunStatus, SeriesSchema, TableCell,
@@ -70,7 +70,7 @@ fn a_recording_is_a_run_with_the_time_before_its_trigger_and_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open_archive(folder.path());
     let recording = record_flight(&archive, &make_manifest(1, 1));
-    let cost = RecordingCost { cpu: Nanos(9), monitors_cpu: Nanos(5), peak_rss: 77 };
+    let cost = FlightCost { cpu: Nanos(9), monitors_cpu: Nanos(5), peak_rss: 77 };
     let run = recording.finish(Nanos(98 * SECOND), cost).unwrap();
     let ticks: Vec<(u64, i64)> = (75..=98).map(|number| (number, number as i64)).collect();
     assert_eq!(read_ticks(&run), ticks);

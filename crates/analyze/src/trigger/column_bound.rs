@@ -226,7 +226,7 @@ pub struct BoundedColumn {
 
 /// The value of a reading that is furthest on the side of the bound.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ColumnReading {
+pub struct FurthestReading {
     /// The row; none of a monitor with one row.
     pub row: Option<String>,
     /// The value.
@@ -243,7 +243,7 @@ impl BoundedColumn {
     }
 
     /// Reads a whole tick; nothing where no row has a value, as at the first reading of a counter.
-    pub fn read_tick(&mut self, at: Nanos, rows: &[CellRow]) -> Option<ColumnReading> {
+    pub fn read_tick(&mut self, at: Nanos, rows: &[CellRow]) -> Option<FurthestReading> {
         let mut furthest: Option<(f64, String)> = None;
         let mut current = HashMap::with_capacity(self.before.len());
         for row in rows {
@@ -280,7 +280,7 @@ impl BoundedColumn {
         self.before = current;
         let (value, key) = furthest?;
         let row = (!self.keys.is_empty()).then_some(key);
-        Some(ColumnReading { row, value, is_beyond: self.side.is_met_by(value, self.bound) })
+        Some(FurthestReading { row, value, is_beyond: self.side.is_met_by(value, self.bound) })
     }
 
     /// What is worked out of the growth of a row's counters since its last reading; none that went back.
@@ -493,8 +493,8 @@ mod tests {
         assert!(resolve("diskstats.device > 5", &diskstats()).is_err(), "a key is no number");
     }
 
-    fn reading(row: Option<&str>, value: f64, is_beyond: bool) -> Option<ColumnReading> {
-        Some(ColumnReading { row: row.map(String::from), value, is_beyond })
+    fn reading(row: Option<&str>, value: f64, is_beyond: bool) -> Option<FurthestReading> {
+        Some(FurthestReading { row: row.map(String::from), value, is_beyond })
     }
 
     const SECOND: u64 = 1_000_000_000;

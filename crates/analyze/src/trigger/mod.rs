@@ -10,6 +10,6 @@ pub mod column_bound;
 pub mod condition;
 pub mod trigger_watch;
 
-pub use column_bound::{BoundedColumn, ColumnBound, ColumnReading, TriggerError};
+pub use column_bound::{BoundedColumn, ColumnBound, FurthestReading, TriggerError};
 pub use condition::{ConditionKind, ExitCondition, KernelLogCondition, TriggerCondition};
 pub use trigger_watch::TriggerWatch;

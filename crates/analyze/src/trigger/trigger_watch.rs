@@ -7,7 +7,7 @@ use perflab_model::{
     LatestTicks, Nanos, RunEvent, RunEventKind, SeriesSchema, Trigger, TriggerFinding, Unit,
 };
 
-use crate::trigger::column_bound::{BoundedColumn, ColumnReading, TriggerError};
+use crate::trigger::column_bound::{BoundedColumn, FurthestReading, TriggerError};
 use crate::trigger::condition::{ConditionKind, ExitCondition, KernelLogCondition, TriggerCondition};
 
 /// The conditions, each with what was seen of it last.
@@ -35,7 +35,7 @@ enum WatchedKind {
 struct WatchedColumn {
     monitor: String,
     column: BoundedColumn,
-    last: Option<ColumnReading>,
+    last: Option<FurthestReading>,
     /// Whether it has been beyond its bound ever since that was recorded.
     is_recorded: bool,
 }
@@ -140,7 +140,7 @@ impl TriggerWatch {
             let reading = watched.column.read_tick(at, rows);
             let is_beyond = reading.as_ref().is_some_and(|reading| reading.is_beyond);
             watched.is_recorded &= is_beyond || reading.is_none();
-            if let Some(ColumnReading { row, value, .. }) =
+            if let Some(FurthestReading { row, value, .. }) =
                 reading.as_ref().filter(|_| is_beyond && !watched.is_recorded)
             {
                 let unit = watched.column.unit().clone();

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perflab_analyze::trigger::TriggerWatch;
-use perflab_archive::flight_recording::RecordingCost;
+use perflab_archive::flight_recording::FlightCost;
 use perflab_archive::{Archive, EventRing, FlightRecording, RunDir, new_run_id};
 use perflab_model::quantity::format_quantity;
 use perflab_model::run::ClockAnchor;
@@ -374,7 +374,7 @@ impl LiveLine {
 /// What perflab had used each second, as far back as a recording may reach.
 struct CostHistory {
     reach: Nanos,
-    seen: VecDeque<(Nanos, RecordingCost)>,
+    seen: VecDeque<(Nanos, FlightCost)>,
 }
 
 /// How often it is looked at.
@@ -399,11 +399,11 @@ impl CostHistory {
     }
 
     /// What was used from `begin` on, to the second.
-    fn since(&self, begin: Nanos) -> RecordingCost {
+    fn since(&self, begin: Nanos) -> FlightCost {
         let now = read_cost();
         let before = self.seen.iter().rev().find(|(at, _)| *at <= begin).or(self.seen.front());
-        let before = before.map_or(RecordingCost::default(), |(_, cost)| *cost);
-        RecordingCost {
+        let before = before.map_or(FlightCost::default(), |(_, cost)| *cost);
+        FlightCost {
             cpu: now.cpu.since(before.cpu),
             monitors_cpu: now.monitors_cpu.since(before.monitors_cpu),
             peak_rss: now.peak_rss,
@@ -411,8 +411,8 @@ impl CostHistory {
     }
 }
 
-fn read_cost() -> RecordingCost {
+fn read_cost() -> FlightCost {
     let usage = process_usage();
     let monitors_cpu = monitors_cpu_time().unwrap_or_default();
-    RecordingCost { cpu: usage.cpu, monitors_cpu, peak_rss: usage.peak_rss }
+    FlightCost { cpu: usage.cpu, monitors_cpu, peak_rss: usage.peak_rss }
 }
