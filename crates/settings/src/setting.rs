@@ -58,6 +58,10 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("net/ipv4/ip_forward", "net/ipv4/conf/all/forwarding"),
 ];
 
+/// Files of which writing the first sets the others, which may be written alone.
+const PARTS: &[(&str, &str)] =
+    &[("kernel/watchdog", "kernel/soft_watchdog"), ("kernel/watchdog", "kernel/nmi_watchdog")];
+
 /// A file, however it is spelt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileIdentity {
@@ -114,9 +118,30 @@ pub(crate) fn counterpart_file(path: &Path) -> Option<PathBuf> {
     pair_partner(COUNTERPARTS, path)
 }
 
-/// The other name of the same value.
-pub(crate) fn synonym_file(path: &Path) -> Option<PathBuf> {
-    pair_partner(SYNONYMS, path)
+/// The other names of the same value. A sysctl of huge pages is of the default size's pool.
+pub(crate) fn synonym_files(path: &Path) -> Vec<PathBuf> {
+    pair_partner(SYNONYMS, path).into_iter().chain(default_huge_page_pool(path)).collect()
+}
+
+/// The file under /sys of the pool that `vm.nr_hugepages` sizes, in the root that the sysctl's file is in.
+fn default_huge_page_pool(path: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| normalize_path(path));
+    let sysctls = ["proc/sys/vm/nr_hugepages", "proc/sys/vm/nr_hugepages_mempolicy"];
+    let root = sysctls.iter().find_map(|sysctl| path.to_str()?.strip_suffix(sysctl))?;
+    let memory = fs::read_to_string(format!("{root}proc/meminfo")).ok()?;
+    let size = memory.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
+    let size = size.trim().strip_suffix("kB")?.trim();
+    Some(PathBuf::from(format!("{root}sys/kernel/mm/hugepages/hugepages-{size}kB/nr_hugepages")))
+}
+
+/// Whether writing the one file sets the other, too, though that may be written alone.
+pub(crate) fn writes_through(whole: &Path, part: &Path) -> bool {
+    let known = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| normalize_path(path));
+    let (whole, part) = (known(whole), known(part));
+    PARTS.iter().any(|(of_whole, of_part)| {
+        let root = whole.to_str().and_then(|path| path.strip_suffix(of_whole));
+        root.is_some() && root == part.to_str().and_then(|path| path.strip_suffix(of_part))
+    })
 }
 
 /// Files that hold other values once this one is written, whatever is written: with another I/O scheduler the queue has the
@@ -289,9 +314,12 @@ mod tests {
         assert_eq!(counterpart_file(Path::new("/x/vm/a/../dirty_ratio")), Some("/x/vm/dirty_bytes".into()));
         assert_eq!(counterpart_file(Path::new("/x/vm/not_dirty_ratio")), None);
         assert_eq!(
-            synonym_file(Path::new("/x/vm/nr_hugepages_mempolicy")),
-            Some("/x/vm/nr_hugepages".into())
+            synonym_files(Path::new("/x/vm/nr_hugepages_mempolicy")),
+            [Path::new("/x/vm/nr_hugepages")]
         );
+        let (whole, part) = (Path::new("/x/kernel/watchdog"), Path::new("/x/kernel/nmi_watchdog"));
+        assert!(writes_through(whole, part) && !writes_through(part, whole));
+        assert!(!writes_through(whole, Path::new("/y/kernel/nmi_watchdog")), "of another root");
     }
 
     #[test]

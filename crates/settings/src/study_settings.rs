@@ -16,7 +16,7 @@ use crate::preset_files::{SettingSite, find_preset_refusal, plan_file_writes};
 use crate::preset_list::PresetList;
 use crate::setting::{
     FileIdentity, SettingContent, counterpart_file, has_write_bit, is_same_value, normalize_path,
-    parse_number, synonym_file,
+    parse_number, synonym_files, writes_through,
 };
 
 /// What each level of the study's factors sets, in the study's order. Values are worked out by the facts of `scope` where
@@ -227,9 +227,6 @@ impl SettingFile {
         if self.side != other.side {
             return None;
         }
-        let is_other = |path: Option<PathBuf>| {
-            path.is_some_and(|path| side_file_identity(self.side, &path) == other.identity)
-        };
         let (one, two) = (self.path.display(), other.path.display());
         if self.identity == other.identity {
             return Some(if one.to_string() == two.to_string() {
@@ -238,11 +235,19 @@ impl SettingFile {
                 format!("write to one file: {one} is {two}")
             });
         }
-        if is_other(counterpart_file(&self.path)) {
+        let counterpart = counterpart_file(&self.path);
+        if counterpart.is_some_and(|path| side_file_identity(self.side, &path) == other.identity) {
             return Some(format!("undo each other: writing {two} zeroes {one}, and the other way round"));
         }
-        is_other(synonym_file(&self.path))
-            .then(|| format!("write to one value: {one} and {two} are names of it"))
+        let is_synonym = |own: &Self, other: &Self| {
+            synonym_files(&own.path).iter().any(|path| side_file_identity(own.side, path) == other.identity)
+        };
+        if is_synonym(self, other) || is_synonym(other, self) {
+            return Some(format!("write to one value: {one} and {two} are names of it"));
+        }
+        let wholes = [(self, other), (other, self)];
+        let (whole, part) = wholes.into_iter().find(|(whole, part)| writes_through(&whole.path, &part.path))?;
+        Some(format!("write to one value: {} sets {}, too", whole.path.display(), part.path.display()))
     }
 }
 
@@ -439,6 +444,10 @@ mod tests {
             ("proc/sys/vm/dirty_ratio", "20\n"),
             ("proc/sys/vm/nr_hugepages", "0\n"),
             ("proc/sys/vm/nr_hugepages_mempolicy", "0\n"),
+            ("proc/meminfo", "Hugepagesize:       2048 kB\n"),
+            ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0\n"),
+            ("proc/sys/kernel/watchdog", "1\n"),
+            ("proc/sys/kernel/soft_watchdog", "1\n"),
             ("proc/sys/net/ipv4/tcp_congestion_control", "cubic\n"),
             ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
         ] {
@@ -478,6 +487,11 @@ mod tests {
                 factor_pair_messages(swappiness, &file("/proc/sys/net/../vm/swappiness")),
                 factor_pair_messages(&sysctl("vm.dirty_bytes"), &sysctl("vm.dirty_ratio")),
                 factor_pair_messages(&sysctl("vm.nr_hugepages"), &sysctl("vm/nr_hugepages_mempolicy")),
+                factor_pair_messages(
+                    &file("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"),
+                    &sysctl("vm.nr_hugepages")
+                ),
+                factor_pair_messages(&sysctl("kernel.soft_watchdog"), &sysctl("kernel.watchdog")),
                 factor_pair_messages(swappiness, &sysctl("vm.dirty_ratio")),
                 factor_messages(&file("/proc/sys/net/../vm/drop_caches")),
             ]
@@ -488,6 +502,8 @@ mod tests {
         s.toml:9:1: `factor.g.key`: factors `f` and `g` write to one file: /proc/sys/vm/swappiness is /proc/sys/net/../vm/swappiness; make one factor of them, or leave one out
         s.toml:9:1: `factor.g.key`: factors `f` and `g` undo each other: writing /proc/sys/vm/dirty_ratio zeroes /proc/sys/vm/dirty_bytes, and the other way round; make one factor of them, or leave one out
         s.toml:9:1: `factor.g.key`: factors `f` and `g` write to one value: /proc/sys/vm/nr_hugepages and /proc/sys/vm/nr_hugepages_mempolicy are names of it; make one factor of them, or leave one out
+        s.toml:9:1: `factor.g.key`: factors `f` and `g` write to one value: /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages and /proc/sys/vm/nr_hugepages are names of it; make one factor of them, or leave one out
+        s.toml:9:1: `factor.g.key`: factors `f` and `g` write to one value: /proc/sys/kernel/watchdog sets /proc/sys/kernel/soft_watchdog, too; make one factor of them, or leave one out
         s.toml:5:1: `factor.f.key`: factor `f`: /proc/sys/net/../vm/drop_caches is no setting: what it was cannot be put back; a factor of `kind = "drop-caches"` drops caches before each iteration
         "#
         );

@@ -136,7 +136,11 @@ pub fn tune_machine(context: &App, args: &TuneArgs) -> Result<Exit, Failure> {
     }
     applied.keep()?;
     print_tuned(context, &chosen, &changes)?;
-    context.note("in force until `perflab tune --undo`, or the next boot");
+    context.note(if changes.is_empty() {
+        "all of it was so already: nothing was changed, and nothing is to be undone"
+    } else {
+        "in force until `perflab tune --undo`, or the next boot"
+    });
     Ok(Exit::Fine)
 }
 
