@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
 use perflab_model::event::RunPhase;
+use perflab_model::quantity::format_share;
 use perflab_model::{Case, DuetCheck, Refusal, RunEventKind, Sample, Slot, describe_error_chain};
 use perflab_observe::{CpuTopology, RealtimeGuard};
 use perflab_stats::{DuetNoise, DuetRound};
@@ -89,15 +90,14 @@ impl SlotExecutor<'_> {
             } else {
                 String::new()
             };
-            let percent = |part: f64| format!("{:.2} %", part * 100.0);
             let what = format!(
                 "`{}` against itself: two at once differ by {} (correlation {:.2}; the first half is {} {}), two in turn by {}{}",
                 case.label(),
-                percent(noise.together_spread),
+                format_share(noise.together_spread),
                 noise.correlation,
-                percent(noise.half_difference.value.abs()),
+                format_share(noise.half_difference.value.abs()),
                 if noise.half_difference.value < 0.0 { "lower" } else { "higher" },
-                percent(noise.alone_spread),
+                format_share(noise.alone_spread),
                 consequence,
             );
             return Err(refused(

@@ -60,7 +60,7 @@ impl KernelIdentity {
         let version = rest.split_once(") ").map_or("", |(_, version)| version);
         Some(KernelIdentity {
             build_id: packed_kernel(image)
-                .and_then(|packed| read_build_id(&unpack(packed)?))
+                .and_then(|packed| read_build_id(&unpack_kernel(packed)?))
                 .unwrap_or_default(),
             release: release.into(),
             version: version.trim().into(),
@@ -84,7 +84,7 @@ fn packed_kernel(image: &[u8]) -> Option<&[u8]> {
 }
 
 /// The kernel's ELF file; none where it is packed in another way.
-fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+fn unpack_kernel(packed: &[u8]) -> Option<Vec<u8>> {
     let mut kernel = Vec::new();
     // Behind what is packed stands its unpacked size, which no decoder expects.
     let unpacked = match packed.get(..4)? {

@@ -132,12 +132,12 @@ impl RouteSocket {
         sendto(&self.socket, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let mut answer = [0_u8; 1024];
         let (length, _) = recv(&self.socket, &mut answer, RecvFlags::empty())?;
-        acknowledgement(answer.get(..length).unwrap_or_default())
+        parse_acknowledgement(answer.get(..length).unwrap_or_default())
     }
 }
 
 /// What an `nlmsgerr` says: a header, then 0 or the negated number of the error.
-fn acknowledgement(answer: &[u8]) -> io::Result<()> {
+fn parse_acknowledgement(answer: &[u8]) -> io::Result<()> {
     let kind = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
     let number = answer.get(16..20).and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes);
     match (kind, number) {
@@ -209,9 +209,9 @@ mod tests {
             assert_eq!(message.len() % 4, 0);
         }
         let answer = |number: i32| with_header(NLMSG_ERROR, 0, &number.to_ne_bytes());
-        assert!(acknowledgement(&answer(0)).is_ok());
-        assert_eq!(acknowledgement(&answer(-17)).unwrap_err().raw_os_error(), Some(17));
-        assert!(acknowledgement(&[]).is_err());
+        assert!(parse_acknowledgement(&answer(0)).is_ok());
+        assert_eq!(parse_acknowledgement(&answer(-17)).unwrap_err().raw_os_error(), Some(17));
+        assert!(parse_acknowledgement(&[]).is_err());
     }
 
     #[test]

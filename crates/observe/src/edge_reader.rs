@@ -56,7 +56,7 @@ impl EdgeState {
 type SharedState = Arc<Mutex<EdgeState>>;
 
 /// A state is as good as any, whatever happened to the thread that held it.
-fn lock(state: &SharedState) -> MutexGuard<'_, EdgeState> {
+fn lock_state(state: &SharedState) -> MutexGuard<'_, EdgeState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -133,7 +133,7 @@ impl EdgeReader {
     }
 
     fn give_up(&self, slot: u32, edge: IterationEdge) {
-        let mut state = lock(&self.state);
+        let mut state = lock_state(&self.state);
         let (monitor, since) = match &state.reading {
             Some((monitor, since)) => (monitor.clone(), *since),
             None => return,
@@ -163,7 +163,7 @@ impl EdgeReader {
         let is_blocked = self.open.get() > 0;
         let thread = self.thread.take().filter(|_| !is_blocked);
         let cpu = thread.map_or(Nanos(0), |thread| thread.join().unwrap_or_default());
-        lock(&self.state).sink = None;
+        lock_state(&self.state).sink = None;
         cpu
     }
 }
@@ -185,16 +185,16 @@ fn read_edge(monitors: &mut [EdgeMonitor], order: EdgeOrder, root: &Root, state:
             readings.push((index, at, Nanos(0), Err(EdgeAbsence::Late)));
             continue;
         }
-        lock(state).reading = Some((monitor.name.clone(), at));
+        lock_state(state).reading = Some((monitor.name.clone(), at));
         let read = monitor.read(root);
         let took = SystemClock.now().since(at);
-        if lock(state).given_up.is_some() {
+        if lock_state(state).given_up.is_some() {
             break;
         }
         readings.push((index, at, took, read.map_err(EdgeAbsence::Refused)));
     }
     drop(urgent);
-    let mut state = lock(state);
+    let mut state = lock_state(state);
     state.reading = None;
     if let Some(gap) = state.given_up.take() {
         let now = SystemClock.now();
@@ -296,7 +296,7 @@ impl EdgeMonitor {
 }
 
 /// Whether a monitor has a column that counts.
-fn counts(monitor: &dyn Monitor) -> bool {
+fn has_counters(monitor: &dyn Monitor) -> bool {
     monitor.schema().columns.iter().any(|column| column.kind == ColumnKind::Counter)
 }
 

@@ -260,7 +260,7 @@ impl AppliedSettings {
             return Err(SettingError::Refused(Refusal { what, hint: "leave it out".into() }));
         }
         let from = swap_areas::describe_areas(&swap_areas::read_areas(&self.root));
-        swap_level::apply(&level.level, &mut self.swap, &mut self.journal, &self.root)?;
+        swap_level::apply_swap_level(&level.level, &mut self.swap, &mut self.journal, &self.root)?;
         let (setting, to) = (level.name.clone(), self.swap.listed.clone());
         Ok((from != to).then_some(SettingChange { setting, from, to, asked: None }))
     }

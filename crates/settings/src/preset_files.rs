@@ -86,9 +86,11 @@ pub fn find_preset_refusal(level: &PresetLevel, site: SettingSite<'_>) -> Option
     }
     let planned = match level.mechanism {
         Some(SettingMechanism::WakeupLatency) => {
-            wakeup_latency::check(&level.level, site.root).map(|()| Vec::new())
+            wakeup_latency::check_latency_level(&level.level, site.root).map(|()| Vec::new())
         }
-        Some(SettingMechanism::Swap) => swap_level::check(&level.level, site.root).map(|()| Vec::new()),
+        Some(SettingMechanism::Swap) => {
+            swap_level::check_swap_level(&level.level, site.root).map(|()| Vec::new())
+        }
         _ => plan_file_writes(level, site),
     };
     match planned {

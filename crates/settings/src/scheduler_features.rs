@@ -19,7 +19,7 @@ pub(crate) const FILE: &str = "/sys/kernel/debug/sched/features";
 pub(crate) fn plan_words(level: &PresetLevel, root: &Root) -> Result<Vec<FileWrite>, SettingError> {
     let path = root.path(FILE);
     if !path.exists() {
-        return Err(SettingError::Refused(absence(&level.name, &level.needs, root)));
+        return Err(SettingError::Refused(describe_missing_features(&level.name, &level.needs, root)));
     }
     let now = SettingContent::read(&path)?.value;
     let mut words: Vec<String> = now.split_whitespace().map(str::to_owned).collect();
@@ -56,11 +56,11 @@ pub(crate) fn read_state(
     root: &Root,
 ) -> Result<Vec<PresetFileState>, Refusal> {
     let path = root.path(FILE);
-    let value = SettingContent::read(&path).map_err(|_| absence(name, needs, root))?.value;
+    let value = SettingContent::read(&path).map_err(|_| describe_missing_features(name, needs, root))?.value;
     Ok(vec![PresetFileState { path, level: Some(value.clone()), value: Some(value), offered: Vec::new() }])
 }
 
-fn absence(name: &str, needs: &PresetNeeds, root: &Root) -> Refusal {
+fn describe_missing_features(name: &str, needs: &PresetNeeds, root: &Root) -> Refusal {
     let file = perflab_model::PresetFile {
         paths: vec![FILE.into()],
         words: Default::default(),

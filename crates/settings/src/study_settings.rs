@@ -246,7 +246,8 @@ impl SettingFile {
             return Some(format!("write to one value: {one} and {two} are names of it"));
         }
         let wholes = [(self, other), (other, self)];
-        let (whole, part) = wholes.into_iter().find(|(whole, part)| writes_through(&whole.path, &part.path))?;
+        let (whole, part) =
+            wholes.into_iter().find(|(whole, part)| writes_through(&whole.path, &part.path))?;
         Some(format!("write to one value: {} sets {}, too", whole.path.display(), part.path.display()))
     }
 }

@@ -44,12 +44,12 @@ impl SwapLevel {
         };
         found.ok_or_else(|| {
             let hint = "write none, unchanged, file:1GiB, zram:1GiB or zram:1GiB:lz4; 1MiB is the least";
-            refuse(format!("swap: `{level}` is nothing to swap to"), hint)
+            refused_level(format!("swap: `{level}` is nothing to swap to"), hint)
         })
     }
 }
 
-fn refuse(what: String, hint: &str) -> SettingError {
+fn refused_level(what: String, hint: &str) -> SettingError {
     SettingError::Refused(Refusal { what, hint: hint.into() })
 }
 
@@ -60,11 +60,11 @@ pub(crate) fn read_state(root: &Root) -> Vec<PresetFileState> {
 }
 
 /// Whether a level can be had here, as far as is known before.
-pub(crate) fn check(level: &str, root: &Root) -> Result<(), SettingError> {
+pub(crate) fn check_swap_level(level: &str, root: &Root) -> Result<(), SettingError> {
     let level = SwapLevel::parse(level)?;
     if level != SwapLevel::Unchanged {
         if !rustix::process::geteuid().is_root() {
-            return Err(refuse(
+            return Err(refused_level(
                 "swap: areas cannot be written: only root may".into(),
                 "run as root, or leave it out",
             ));
@@ -73,7 +73,7 @@ pub(crate) fn check(level: &str, root: &Root) -> Result<(), SettingError> {
     }
     if matches!(level, SwapLevel::Zram { .. }) && find_zram_folder(root).is_none() {
         let hint = "modprobe zram, or leave it out: it needs CONFIG_ZRAM";
-        return Err(refuse("swap: this kernel has no zram device".into(), hint));
+        return Err(refused_level("swap: this kernel has no zram device".into(), hint));
     }
     Ok(())
 }
@@ -91,7 +91,7 @@ pub(crate) struct SwapInForce {
 }
 
 /// Brings swap to a level, from another of ours or from what the machine has.
-pub(crate) fn apply(
+pub(crate) fn apply_swap_level(
     level: &str,
     held: &mut SwapInForce,
     journal: &mut UndoJournal,
@@ -171,7 +171,7 @@ fn add_zram(
     root: &Root,
 ) -> Result<(), SettingError> {
     let folder = find_zram_folder(root)
-        .ok_or_else(|| refuse("swap: there is no zram device".into(), "modprobe zram"))?;
+        .ok_or_else(|| refused_level("swap: there is no zram device".into(), "modprobe zram"))?;
     let is_control = folder.ends_with("zram-control");
     let folder = if is_control {
         // Reading adds a device, whose number it gives.

@@ -31,7 +31,7 @@ pub(crate) struct LatencyRequest {
 ///
 /// # Errors
 /// It is none, or there is no such file.
-pub(crate) fn check(level: &str, root: &Root) -> Result<(), SettingError> {
+pub(crate) fn check_latency_level(level: &str, root: &Root) -> Result<(), SettingError> {
     parse_level(level)?;
     let path = root.path(FILE);
     if path.exists() {

@@ -49,7 +49,7 @@ impl DuetNoise {
             |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
         let together = differences(&first, &second);
         Ok(DuetNoise {
-            correlation: correlation(&first, &second),
+            correlation: pearson_correlation(&first, &second),
             half_difference: mean_with_interval(&together, 0.95)?,
             together_spread: root_mean_square(&together),
             alone_spread: root_mean_square(&differences(&before, &after)),
@@ -80,7 +80,7 @@ fn root_mean_square(values: &[f64]) -> f64 {
 }
 
 /// Pearson's product-moment correlation; 0 where one side does not vary.
-fn correlation(xs: &[f64], ys: &[f64]) -> f64 {
+fn pearson_correlation(xs: &[f64], ys: &[f64]) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (x_mean, y_mean) = (mean(xs), mean(ys));
     let pairs = || xs.iter().zip(ys).map(|(x, y)| (x - x_mean, y - y_mean));
@@ -101,8 +101,8 @@ mod tests {
         // Anscombe, "Graphs in statistical analysis", The American Statistician 27 (1973): r = 0.816 of the first set.
         let xs = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
         let ys = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
-        assert!((correlation(&xs, &ys) - 0.816).abs() < 0.0005);
-        assert_eq!(correlation(&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0]), 0.0);
+        assert!((pearson_correlation(&xs, &ys) - 0.816).abs() < 0.0005);
+        assert_eq!(pearson_correlation(&[1.0, 1.0, 1.0], &[1.0, 2.0, 3.0]), 0.0);
     }
 
     /// Rounds on a machine whose halves share noise of one size, have own noise of another, and differ by a factor.

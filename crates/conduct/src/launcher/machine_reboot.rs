@@ -79,8 +79,9 @@ fn run_there(address: &str, script: &str, stop: &StopRequest) -> io::Result<Vec<
 }
 
 /// A word of the shell's.
-fn quote(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
+fn quote_for_shell(text: &str) -> String {
+    // Refused is only a NUL byte, which no argument holds.
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.into_owned())
 }
 
 /// Where a release's image and initial file system are looked for, as distributions put them.
@@ -112,8 +113,11 @@ impl InstalledKernel {
                 format!("for f in {places}; do [ -f $f ] && echo {mark}$f && break; done")
             };
             let (images, file_systems) = (first("image:", IMAGES), first("initrd:", INITIAL_FILE_SYSTEMS));
-            let said =
-                run_there(address, &format!("r={}; {images}; {file_systems}; true", quote(wanted)), stop)?;
+            let said = run_there(
+                address,
+                &format!("r={}; {images}; {file_systems}; true", quote_for_shell(wanted)),
+                stop,
+            )?;
             let said = String::from_utf8_lossy(&said).into_owned();
             let path = |mark: &str| said.lines().find_map(|line| line.strip_prefix(mark).map(str::to_owned));
             let missing = || {
@@ -130,14 +134,18 @@ impl InstalledKernel {
 
     /// Which kernel its image holds.
     fn read_identity(&self, address: &str, stop: &StopRequest) -> io::Result<KernelIdentity> {
-        let content = run_there(address, &format!("head -c {LARGEST_IMAGE} < {}", quote(&self.image)), stop)?;
+        let content =
+            run_there(address, &format!("head -c {LARGEST_IMAGE} < {}", quote_for_shell(&self.image)), stop)?;
         let identity = KernelIdentity::of_image(&content);
         identity.ok_or_else(|| io::Error::other(format!("{} there is no kernel image", self.image)))
     }
 
     /// Has the machine boot it, soon after this has returned.
     fn boot(&self, address: &str, command_line: &str, stop: &StopRequest) -> io::Result<()> {
-        let initrd = self.initrd.as_deref().map_or(String::new(), |path| format!("--initrd={}", quote(path)));
+        let initrd = self
+            .initrd
+            .as_deref()
+            .map_or(String::new(), |path| format!("--initrd={}", quote_for_shell(path)));
         let script = format!(
             "{PATH}; say() {{ echo \"$*\" >&2; exit 3; }}\n\
              command -v kexec >/dev/null || say kexec is not installed there: package kexec-tools\n\
@@ -146,8 +154,8 @@ impl InstalledKernel {
              sync\n\
              (sleep 1; if [ -d /run/systemd/system ]; then systemctl kexec; \
              else echo u >/proc/sysrq-trigger; kexec -e; fi) >/dev/null 2>&1 </dev/null &",
-            quote(&self.image),
-            quote(command_line),
+            quote_for_shell(&self.image),
+            quote_for_shell(command_line),
         );
         run_there(address, &script, stop).map(drop)
     }
@@ -366,8 +374,10 @@ mod tests {
 
     #[test]
     fn a_word_of_the_shell_is_one_word() {
-        let said =
-            Command::new("sh").arg("-c").arg(format!("printf %s {}", quote("a'b $c `d` \"e\""))).output();
+        let said = Command::new("sh")
+            .arg("-c")
+            .arg(format!("printf %s {}", quote_for_shell("a'b $c `d` \"e\"")))
+            .output();
         assert_eq!(said.unwrap().stdout, b"a'b $c `d` \"e\"");
     }
 }

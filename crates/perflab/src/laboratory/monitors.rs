@@ -23,7 +23,7 @@ fn list_monitors(context: &App) -> Result<Exit, Failure> {
         let edges = if file.counts() { "yes" } else { "" };
         let presets = MONITOR_PRESETS.iter().filter(|preset| preset.monitors().contains(&file.name));
         let presets = presets.map(|preset| preset.name).collect::<Vec<_>>().join(", ");
-        let here = presence(context, file);
+        let here = describe_presence(context, file);
         let row = [file.name, file.source, file.about, edges, &presets, file.needs, &here];
         grid.add_row(row.map(GridCell::from));
     }
@@ -32,7 +32,7 @@ fn list_monitors(context: &App) -> Result<Exit, Failure> {
 }
 
 /// Whether this machine has what a monitor reads, and lets it be read; else why not.
-fn presence(context: &App, file: &'static KernelFile) -> String {
+fn describe_presence(context: &App, file: &'static KernelFile) -> String {
     let refused = match file.layout {
         // Opening these reads hundreds of files, or one that is costly.
         KernelFileLayout::Tree | KernelFileLayout::Judged(_) => {

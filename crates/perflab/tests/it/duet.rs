@@ -82,6 +82,6 @@ fn halves_that_are_no_equals_are_refused_with_the_figures() {
     let study = laboratory.write_study("s.toml", &study);
     let said = laboratory.run(&["run", &study, "--no-report"]);
     assert_eq!(said.code, Some(3), "{}", said.err);
-    insta::assert_snapshot!(said.stable_err(), @"error: run.order: `steady value=10` against itself: two at once differ by 9.53 % (correlation 0.00; the first half is 9.53 % lower), two in turn by 0.00 %; leave `order` out: iterations in turn, in randomised blocks, tell more on this machine");
+    insta::assert_snapshot!(said.stable_err(), @"error: run.order: `steady value=10` against itself: two at once differ by 9.53 % (correlation 0.00; the first half is 9.53 % lower), two in turn by 0.00 %; leave `order` out: iterations in turn, in randomised blocks, tell more on this machine");
     assert_eq!(laboratory.run_json(&["list"]), serde_json::json!([]), "nothing was recorded");
 }
