@@ -261,7 +261,7 @@ impl EdgeMonitor {
 
     /// What its clock reads is enough of one that does not count.
     fn is_wanted(&self) -> bool {
-        self.timing == MonitorTiming::Edges || self.monitor.as_deref().is_none_or(counts)
+        self.timing == MonitorTiming::Edges || self.monitor.as_deref().is_none_or(has_counters)
     }
 
     /// Its rows; none where it turns out not to be wanted.
