@@ -528,7 +528,7 @@ fn what_is_said_of_a_guest_is_so_inside() {
                   head -c 4096 /dev/zero >/dev/vda; head -c 1 /dev/vda | od -An -tu1; echo awake >&2; read line";
     let programs = ["nproc", "cat", "grep", "head", "od"];
     let mut words =
-        vec!["vm", "boot", "--root", "bare", "--name", "said", "--node", "1:160MiB:0", "--node", "1:128MiB"];
+        vec!["vm", "boot", "--root", "bare", "--name", "said", "--node", "1:320MiB:0", "--node", "1:192MiB"];
     words.extend([
         "--pin",
         "1,0",
