@@ -195,17 +195,29 @@ impl<'a> SlotExecutor<'a> {
         }
     }
 
+    /// Opens the study's counters; this is the thread that starts the workloads, where these are this machine's.
+    pub(crate) fn open_counters(&self) -> Result<(), ConductError> {
+        let Some(spec) = &self.manifest.study.counters else { return Ok(()) };
+        for lacking in self.host.counters.open(spec, &self.host.root, self.role.runs_workloads()) {
+            let message = format!("`{}` is not counted: {}", lacking.name, lacking.reason);
+            self.stream
+                .send_warning(message, "`perflab monitor show counters` says what this machine counts")?;
+        }
+        Ok(())
+    }
+
     /// Makes the scratch directory that the workloads need. What was begun is undone where it fails.
     pub(crate) fn prepare_run(mut self) -> Result<Self, ConductError> {
         let profiler = IterationProfiler::for_study(self.manifest)?;
         self.fixes_addresses = self.may_fix_addresses()?;
+        self.open_counters()?;
         if !self.manifest.plan.placements.is_empty() {
             self.topology = Some(CpuTopology::read(&self.host.root)?);
         }
         match self.make_scratch() {
             Ok(scratch) => {
-                let timings = self.manifest.study.monitors.iter();
-                let edges = EdgeReader::start(timings, &self.host.root, self.stream.sink());
+                let timings = self.host.watched_monitors(self.manifest);
+                let edges = EdgeReader::start(timings, &self.host.monitored(), self.stream.sink());
                 Ok(SlotExecutor { scratch, profiler, edges, ..self })
             }
             Err(error) => {

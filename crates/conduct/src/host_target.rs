@@ -154,8 +154,10 @@ fn run_worker(
     let (machine, manifest, stream) = (run.machine, run.manifest, run.stream.clone());
     let executor = SlotExecutor::new(machine, manifest, stream, run.stop, role);
     let prepared = executor.and_then(SlotExecutor::with_hooks);
-    let prepared = prepared
-        .and_then(|executor| if role.runs_workloads() { executor.prepare_run() } else { Ok(executor) });
+    let prepared = prepared.and_then(|executor| match role.runs_workloads() {
+        true => executor.prepare_run(),
+        false => executor.open_counters().map(|()| executor),
+    });
     let mut executor = match prepared {
         Ok(executor) => executor,
         Err(error) => {

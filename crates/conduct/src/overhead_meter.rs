@@ -51,12 +51,14 @@ impl OverheadMeter {
 pub(crate) fn start_monitors(manifest: &Manifest, machine: &LocalMachine, sink: Sender<RunEvent>) -> Sampler {
     let root = &machine.root;
     let monitors = &manifest.study.monitors;
-    let timed = monitors.iter().filter_map(|(name, timing)| Some((name.clone(), timing.interval()?)));
+    let timed = machine
+        .watched_monitors(manifest)
+        .filter_map(|(name, timing)| Some((name.clone(), timing.interval()?)));
     let mut intervals: Vec<(String, Nanos)> = timed.collect();
     if let Some(MonitorBudget(budget)) = monitors.budget {
         fit_intervals(&mut intervals, budget.0, root, &sink);
     }
-    Sampler::start_switched(intervals, root.clone(), sink, machine.monitors.clone())
+    Sampler::start_switched(intervals, machine.monitored(), sink, machine.monitors.clone())
 }
 
 /// Readings of which the cost of a monitor is the median, and the time before each: as cold as a run's.

@@ -15,8 +15,8 @@ use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 use perflab_model::placement::Placement;
 use perflab_model::study::{
-    BesideSpec, FactorKind, FactorLevel, FactorSide, RunRules, SlotOrder, StudyList, TargetKey, TargetSpec,
-    find_study_problems,
+    BesideSpec, CountersSpec, FactorKind, FactorLevel, FactorSide, MonitorTiming, RunRules, SlotOrder,
+    StudyList, TargetKey, TargetSpec, find_study_problems,
 };
 use perflab_model::{
     Case, Facts, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget,
@@ -123,13 +123,17 @@ pub fn settle_study(study: &Study, facts: &Facts, choices: &PlanChoices) -> Resu
     if problems.is_empty() { Ok(study) } else { Err(problems) }
 }
 
-/// Puts the monitors of the study's preset in its place; a preset that there is not stays, for whoever checks.
+/// Puts the monitors of the study's preset in its place, and those that read its counters beside them; a preset that there is not
+/// stays, for whoever checks.
 fn resolve_monitors(study: &mut Study) {
     let preset = study.monitors.preset.as_deref().map(perflab_observe::find_monitor_preset);
     match preset {
         Some(Some(preset)) => study.monitors.resolve(&preset.monitors()),
         Some(None) => {}
         None => study.monitors.resolve(&[]),
+    }
+    for name in study.counters.iter().flat_map(CountersSpec::monitors) {
+        study.monitors.entry(name.to_owned()).or_insert(MonitorTiming::Edges);
     }
 }
 

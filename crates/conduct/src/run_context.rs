@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;
+use perflab_model::study::{CountersSpec, MonitorTiming};
 use perflab_model::{Manifest, Nanos, RunEvent, RunEventKind, StopRequest};
-use perflab_observe::{MonitorSwitch, Root};
+use perflab_observe::{MonitorSwitch, MonitoredMachine, Root, RunCounters};
 use perflab_settings::LazyTemporaryFolder;
 use perflab_workload::Catalogue;
 
@@ -81,6 +82,28 @@ pub struct LocalMachine {
     pub quiet_after: Option<Nanos>,
     /// Whether its monitors are read right now.
     pub monitors: MonitorSwitch,
+    /// What is counted: of what, the study says.
+    pub counters: RunCounters,
+}
+
+impl LocalMachine {
+    /// The monitors of the study that are read on this machine, with their timings.
+    pub(crate) fn watched_monitors<'a>(
+        &self,
+        manifest: &'a Manifest,
+    ) -> impl Iterator<Item = (&'a String, &'a MonitorTiming)> {
+        let counts = self.counters.counts_workload();
+        manifest
+            .study
+            .monitors
+            .iter()
+            .filter(move |(name, _)| counts || *name != CountersSpec::WORKLOAD_MONITOR)
+    }
+
+    /// What its monitors are opened with.
+    pub(crate) fn monitored(&self) -> MonitoredMachine {
+        MonitoredMachine { root: self.root.clone(), counters: self.counters.clone() }
+    }
 }
 
 /// All that a run is given.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use perflab_guest::NetworkSwitch;
 use perflab_model::event::{RunPhase, TargetStatus};
-use perflab_model::study::{StoppingRule, TargetKey};
+use perflab_model::study::{CounterGroups, CountersSpec, StoppingRule, TargetKey};
 use perflab_model::{
     EndReason, IterationEdge, Manifest, Nanos, Overhead, PlannedParticipation, PlannedTargetVariant,
     RunEvent, RunEventKind, RunStatus, Scalar, Slot, StopRequest, TargetRecord, TargetVariantRecord,
@@ -87,9 +87,10 @@ impl<'a> RunState<'a> {
         let sampler = start_monitors(self.manifest, self.machine, self.stream.sink());
         self.wait_quiet_time();
         let progress = SlotProgress::new(self.manifest.plan.slots.len() as u32);
-        let timings = self.manifest.study.monitors.iter();
+        let timings = self.machine.watched_monitors(self.manifest);
         let watches = self.role != TargetRole::Everything;
-        let edges = watches.then(|| EdgeReader::start(timings, &self.machine.root, self.stream.sink()));
+        let edges =
+            watches.then(|| EdgeReader::start(timings, &self.machine.monitored(), self.stream.sink()));
         let edges = edges.flatten();
         self.begun = Some(BegunRun { meter, sampler, edges, progress, phase: None });
         self.report_phase(RunPhase::Apply)
@@ -209,7 +210,8 @@ impl<'a> RunState<'a> {
         manifest.plan.targets = Vec::new();
         manifest.plan.target_variants = Vec::new();
         if kind == "process" {
-            manifest.study.monitors.clear();
+            manifest.study.monitors.retain(|name, _| name == CountersSpec::WORKLOAD_MONITOR);
+            manifest.study.counters.iter_mut().for_each(|counters| counters.cpus = CounterGroups::default());
             manifest.study.kernel_log = false;
         }
         let catalogue = &self.machine.catalogue;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{BesideSpec, Factor, FactorKind, Study, stopping_rule_problems};
+use perflab_model::study::{BesideSpec, CountersSpec, Factor, FactorKind, Study, stopping_rule_problems};
 use perflab_model::{Metric, Problem};
+use perflab_observe::CounterEvent;
 use perflab_workload::Catalogue;
 
 use crate::case_expansion::{catalogue_name, factor_concerns};
@@ -22,6 +23,7 @@ pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &Expressi
     }
     found.extend(hook_problems(study, scope));
     check_monitors(study, &mut found);
+    check_counters(study, &mut found);
     found.extend(series_problems(study, catalogue));
     check_fact_families(study, &mut found);
     check_metrics(study, catalogue, &mut found);
@@ -144,6 +146,37 @@ fn check_monitors(study: &Study, found: &mut Vec<Problem>) {
                 Problem::new(key, "is read too often")
                     .with_hint("1ms is the shortest interval; 100ms suits most"),
             );
+        }
+    }
+}
+
+/// Names that are no events, events that are counted twice, and monitors of counters that there are not.
+fn check_counters(study: &Study, found: &mut Vec<Problem>) {
+    let none = CountersSpec::default();
+    let counters = study.counters.as_ref().unwrap_or(&none);
+    for (monitor, table, groups) in [
+        (CountersSpec::WORKLOAD_MONITOR, "events", &counters.events),
+        (CountersSpec::CPU_MONITOR, "cpus", &counters.cpus),
+    ] {
+        let mut known = BTreeSet::new();
+        for name in groups.names() {
+            let key = format!("counters.{table}");
+            match CounterEvent::parse(name) {
+                Err(message) => found.push(Problem::new(key, message)),
+                Ok(event) if !known.insert(event.name.clone()) => {
+                    let message = format!("`{name}` is there twice");
+                    found.push(Problem::new(key, message).with_hint("leave one out"));
+                }
+                Ok(_) => {}
+            }
+        }
+        if groups.is_empty() && study.monitors.contains_key(monitor) {
+            let message =
+                format!("the monitor `{monitor}` counts what [counters] names under `{table}`: nothing");
+            let hint = format!(
+                "[counters] {table} = [\"task-clock\", \"context-switches\"], or leave the monitor out"
+            );
+            found.push(Problem::new(format!("monitors.{monitor}"), message).with_hint(hint));
         }
     }
 }

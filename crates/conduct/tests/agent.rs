@@ -36,6 +36,7 @@ impl AgentConversation {
             quiet_after: None,
             traces: Default::default(),
             monitors: Default::default(),
+            counters: Default::default(),
         };
         let channel = Connection::duplex("host", theirs).unwrap();
         AgentConversation {

@@ -79,6 +79,7 @@ impl LocalRunFixture {
             quiet_after: None,
             traces: Default::default(),
             monitors: Default::default(),
+            counters: Default::default(),
         };
         let manifest = Manifest {
             format: FORMAT_VERSION,

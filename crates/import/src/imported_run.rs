@@ -337,6 +337,7 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
         takes: None,
         brief: IndexMap::new(),
         kernel_log: true,
+        counters: None,
         title: metadata.title.clone(),
         description: Some(metadata.description.clone()),
         reference: metadata.reference.clone(),

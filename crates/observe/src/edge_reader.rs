@@ -16,11 +16,10 @@ use perflab_model::{CellRow, EdgeReading, IterationEdge, Nanos, RunEvent, RunEve
 
 use crate::clock::{MonotonicClock, SystemClock};
 use crate::error::ObserveError;
-use crate::monitor::context::Monitor;
-use crate::monitor::registry::{find_monitor, open_monitor};
+use crate::monitor::context::{Monitor, MonitoredMachine};
+use crate::monitor::registry::{find_monitor, open_run_monitor};
 use crate::overhead::thread_cpu_time;
 use crate::realtime_priority::RealtimeGuard;
-use crate::root::Root;
 use crate::scheduled_monitor::SamplerOverhead;
 
 /// All monitors of an edge together take less than a millisecond; whoever takes this long blocks.
@@ -76,17 +75,17 @@ impl EdgeReader {
     /// None where the study has no monitor.
     pub fn start<'a>(
         timings: impl IntoIterator<Item = (&'a String, &'a MonitorTiming)>,
-        root: &Root,
+        machine: &MonitoredMachine,
         sink: Sender<RunEvent>,
     ) -> Option<EdgeReader> {
         let timings = timings.into_iter().filter(|(_, timing)| **timing != MonitorTiming::Off);
         let monitors = timings.map(|(name, timing)| EdgeMonitor::new(name, *timing));
-        EdgeReader::start_with_limit(monitors.collect(), root, sink, EDGE_LIMIT)
+        EdgeReader::start_with_limit(monitors.collect(), machine, sink, EDGE_LIMIT)
     }
 
     fn start_with_limit(
         mut monitors: Vec<EdgeMonitor>,
-        root: &Root,
+        machine: &MonitoredMachine,
         sink: Sender<RunEvent>,
         limit: Nanos,
     ) -> Option<EdgeReader> {
@@ -95,11 +94,11 @@ impl EdgeReader {
         }
         let ((orders, todo), (report, done)) = (channel::<EdgeOrder>(), channel());
         let state = Arc::new(Mutex::new(EdgeState { sink: Some(sink), ..EdgeState::default() }));
-        let (shared, root) = (Arc::clone(&state), root.clone());
+        let (shared, machine) = (Arc::clone(&state), machine.clone());
         let read_edges = move || {
-            monitors.iter_mut().for_each(|monitor| drop(monitor.open(&root)));
+            monitors.iter_mut().for_each(|monitor| drop(monitor.open(&machine)));
             for order in todo {
-                read_edge(&mut monitors, order, &root, &shared);
+                read_edge(&mut monitors, order, &machine, &shared);
                 if report.send(()).is_err() {
                     break;
                 }
@@ -175,7 +174,12 @@ impl Drop for EdgeReader {
 }
 
 /// Reads all monitors, as long as somebody waits.
-fn read_edge(monitors: &mut [EdgeMonitor], order: EdgeOrder, root: &Root, state: &SharedState) {
+fn read_edge(
+    monitors: &mut [EdgeMonitor],
+    order: EdgeOrder,
+    machine: &MonitoredMachine,
+    state: &SharedState,
+) {
     // Whoever waits is about to start the workload.
     let urgent = RealtimeGuard::acquire();
     let mut readings = Vec::with_capacity(monitors.len());
@@ -186,7 +190,7 @@ fn read_edge(monitors: &mut [EdgeMonitor], order: EdgeOrder, root: &Root, state:
             continue;
         }
         lock_state(state).reading = Some((monitor.name.clone(), at));
-        let read = monitor.read(root);
+        let read = monitor.read(machine);
         let took = SystemClock.now().since(at);
         if lock_state(state).given_up.is_some() {
             break;
@@ -245,12 +249,12 @@ impl EdgeMonitor {
     }
 
     /// Opens it where it is not open.
-    fn open(&mut self, root: &Root) -> Result<(), ObserveError> {
+    fn open(&mut self, machine: &MonitoredMachine) -> Result<(), ObserveError> {
         if self.monitor.is_some() {
             return Ok(());
         }
         let interval = self.timing.interval().unwrap_or_default();
-        let monitor = open_monitor(find_monitor(&self.name)?, root, interval)?;
+        let monitor = open_run_monitor(find_monitor(&self.name)?, machine, interval)?;
         let schema = monitor.schema();
         if self.announced.as_ref().is_some_and(|known| known.columns != schema.columns) {
             return Err(ObserveError::Reshaped { path: schema.source.clone() });
@@ -265,8 +269,8 @@ impl EdgeMonitor {
     }
 
     /// Its rows; none where it turns out not to be wanted.
-    fn read(&mut self, root: &Root) -> Result<Option<Vec<CellRow>>, ObserveError> {
-        self.open(root)?;
+    fn read(&mut self, machine: &MonitoredMachine) -> Result<Option<Vec<CellRow>>, ObserveError> {
+        self.open(machine)?;
         let wanted = self.is_wanted();
         let Some(monitor) = self.monitor.as_mut().filter(|_| wanted) else { return Ok(None) };
         let mut rows = Vec::new();
@@ -305,6 +309,7 @@ mod tests {
     use perflab_model::{ColumnSpec, TableCell};
 
     use super::*;
+    use crate::root::Root;
 
     fn timings(all: &[(&str, MonitorTiming)]) -> Vec<(String, MonitorTiming)> {
         all.iter().map(|(name, timing)| ((*name).to_owned(), *timing)).collect()
@@ -315,7 +320,8 @@ mod tests {
         let (sink, events) = channel();
         let timings = timings(all);
         let reader =
-            EdgeReader::start(timings.iter().map(|(name, timing)| (name, timing)), root, sink).unwrap();
+            EdgeReader::start(timings.iter().map(|(name, timing)| (name, timing)), &root.into(), sink)
+                .unwrap();
         reader.read(0, IterationEdge::Begin);
         reader.read(0, IterationEdge::End);
         assert!(reader.stop().ticks == 0);
@@ -353,7 +359,7 @@ mod tests {
     #[test]
     fn a_study_without_monitors_has_no_thread() {
         let (sink, _events) = channel();
-        assert!(EdgeReader::start([], &Root::host(), sink).is_none());
+        assert!(EdgeReader::start([], &(&Root::host()).into(), sink).is_none());
     }
 
     /// A monitor whose first reading lasts until somebody says so.
@@ -390,7 +396,8 @@ mod tests {
         let mut blocking = EdgeMonitor::new("vmstat", MonitorTiming::Edges);
         blocking.monitor = Some(Box::new(BlockingMonitor { schema, held: Some(held) }));
         let (sink, events) = channel();
-        let reader = EdgeReader::start_with_limit(vec![blocking], &Root::host(), sink, limit).unwrap();
+        let reader =
+            EdgeReader::start_with_limit(vec![blocking], &(&Root::host()).into(), sink, limit).unwrap();
         (reader, release, events)
     }
 

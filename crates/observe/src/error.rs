@@ -65,6 +65,12 @@ pub enum ObserveError {
         /// which, and why
         reason: String,
     },
+    /// Nothing that a study wants counted can be counted, or it wants nothing.
+    #[error("nothing is counted: [counters] has no `{table}` that this machine counts")]
+    NothingCounted {
+        /// the key of `[counters]`
+        table: &'static str,
+    },
     /// The columns of a monitor are not what they were when it was first opened.
     #[error("{path}: its columns changed while the run went on")]
     Reshaped {
@@ -77,9 +83,10 @@ impl Classify for ObserveError {
     fn class(&self) -> ErrorClass {
         match self {
             ObserveError::Read { source, .. } => source.class(),
-            ObserveError::Refused { .. } | ObserveError::Absent { .. } | ObserveError::Unplaceable { .. } => {
-                ErrorClass::Environment
-            }
+            ObserveError::Refused { .. }
+            | ObserveError::Absent { .. }
+            | ObserveError::NothingCounted { .. }
+            | ObserveError::Unplaceable { .. } => ErrorClass::Environment,
             ObserveError::Unknown { .. } => ErrorClass::Usage,
             ObserveError::Malformed { .. } | ObserveError::Reshaped { .. } => ErrorClass::Unexpected,
         }

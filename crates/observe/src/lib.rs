@@ -12,7 +12,7 @@
 //! | `monitor_switch` | monitors that are not read for a while |
 //! | `edge_reader` | monitors when iterations begin and end ([`EdgeReader`]) |
 //! | [`profiler`], `perf_event`, `processes` | sampled call stacks of kernel and processes; one ring buffer; what was mapped before |
-//! | `perf_counter` | an event that is counted on a CPU |
+//! | `run_counters`, `perf_counter` | what a study counts ([`RunCounters`]); one event that is counted |
 //! | [`probes`] | functions and USDT probes of any program, reported each time a thread hits them |
 //! | [`io`], [`mounts`] | pages and disk requests of a process tree, and their files; file systems and the disks below them |
 //! | [`taskstats`] | what threads waited for and read, reported when they end |
@@ -52,6 +52,7 @@ mod processes;
 pub mod profiler;
 pub mod realtime_priority;
 pub mod root;
+mod run_counters;
 pub mod sampler;
 mod scheduled_monitor;
 pub mod taskstats;
@@ -66,14 +67,16 @@ pub use io::file_description::{device_of, modified_ns, open_unnoticed};
 pub use io::page_residency::{count_resident_pages, resident_page_map};
 pub use kernel_log::{KernelLog, KernelLogFollower, NewKernelRecords};
 pub use kvm_probe::{KvmSpeed, probe_kvm_speed};
-pub use monitor::{Monitor, MonitorReading, all_monitors, find_monitor, open_monitor};
+pub use monitor::{Monitor, MonitorReading, MonitoredMachine, all_monitors, find_monitor, open_monitor};
 pub use monitor_switch::MonitorSwitch;
 pub use mounts::{device_node, disk_below, is_disk_device, is_rotational, partition_of_device};
 pub use overhead::{
     ProcessUsage, explain_absence, monitors_cpu_time, process_usage, thread_cpu_time, thread_wait_time,
 };
+pub use perflab_formats::kernel::counter_event::CounterEvent;
 pub use perflab_formats::kernel::{MONITOR_PRESETS, MonitorPreset, find_monitor_preset};
 pub use realtime_priority::RealtimeGuard;
 pub use root::{Root, read_boot_id};
+pub use run_counters::{RunCounters, UncountedEvent, find_counter_refusal, list_counter_events};
 pub use sampler::Sampler;
 pub use scheduled_monitor::SamplerOverhead;

@@ -1,9 +1,9 @@
-//! One perf event and its ring buffer of one CPU: opened, mapped, drained.
+//! One perf event: opened, and its ring buffer of one CPU mapped and drained.
 
 #![expect(unsafe_code, reason = "there is no safe perf_event_open, and its buffer is a mapping")]
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -84,6 +84,26 @@ impl Drop for PerfRing {
         // SAFETY: unmaps what `map` mapped, once.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
     }
+}
+
+/// Opens an event for a task (-1: all; 0: this thread) on a CPU, or on all that it gets to, together with the events of `group`.
+pub(crate) fn open_perf_event(
+    attr: &sys::perf_event_attr,
+    task: i32,
+    cpu: Option<u32>,
+    group: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
+    let mut attr = *attr;
+    let cpu = cpu.map_or(Ok(-1), i32::try_from).map_err(io::Error::other)?;
+    let group = group.map_or(-1, |leader| leader.as_raw_fd());
+    let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
+    // SAFETY: the attributes are a valid structure of the size that they say, and live until the call is over.
+    let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, task, cpu, group, flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call gave a fresh descriptor, which nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Switches an event on or off.

@@ -4,10 +4,10 @@
 //! not taken: where that part is not allowed, or its names are hidden, it is an error that names the setting.
 //! Frames are named by `perflab-stacks`, after the measured time.
 
-#![expect(unsafe_code, reason = "there is no safe perf_event_open, and its buffer is a mapping")]
+#![expect(unsafe_code, reason = "attributes of an event as bytes")]
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use crate::facts::memory::read_available_memory;
-use crate::perf_event::{self, PerfRing};
+use crate::perf_event::{self, PerfRing, open_perf_event};
 use crate::root::Root;
 use crate::{overhead, processes};
 
@@ -197,7 +197,7 @@ fn open_cpu_events(
 ) -> Result<Option<PerfRing>, ProfileError> {
     let mut ring: Option<PerfRing> = None;
     for task in tasks {
-        let Ok(fd) = open_perf_event(attr, *task, cpu) else { continue };
+        let Ok(fd) = open_perf_event(attr, *task, Some(cpu), None) else { continue };
         match &ring {
             None => ring = Some(map_largest_ring(fd, cpu)?),
             Some(ring) => {
@@ -361,20 +361,6 @@ impl SamplingEvent {
     }
 }
 
-/// Opens an event for a task (-1: all) on a CPU.
-pub(crate) fn open_perf_event(attr: &sys::perf_event_attr, task: i32, cpu: u32) -> io::Result<OwnedFd> {
-    let mut attr = *attr;
-    let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
-    let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
-    // SAFETY: the attributes are a valid structure of the size that they say, and live until the call is over.
-    let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, task, cpu, -1, flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call gave a fresh descriptor, which nothing else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// The best event that can be opened; tried on this thread or the system, and closed at once.
 fn choose_sampling_event(
     root: &Root,
@@ -384,7 +370,8 @@ fn choose_sampling_event(
     let task = if scope == SamplingScope::System { -1 } else { 0 };
     let mut tried = Vec::new();
     for one in CANDIDATE_EVENTS {
-        match open_perf_event(&one.perf_attributes(frequency, false), task, find_first_cpu(root)) {
+        match open_perf_event(&one.perf_attributes(frequency, false), task, Some(find_first_cpu(root)), None)
+        {
             Ok(_) => return Ok(one),
             Err(error) if is_permission_refusal(&error) => {
                 return Err(profile_refused_error(root, scope, error));

@@ -23,6 +23,7 @@ use perflab_model::series::SeriesGap;
 use perflab_model::{Nanos, RunEvent, RunEventKind};
 
 use crate::clock::{MonotonicClock, StopSignal, SystemClock};
+use crate::monitor::context::MonitoredMachine;
 use crate::monitor_switch::MonitorSwitch;
 use crate::overhead;
 use crate::realtime_priority::{MonitorThreadPriority, is_fast_clock};
@@ -59,17 +60,17 @@ impl Sampler {
     /// where it may. The first tick of each is taken as soon as all of its thread are open. Whatever cannot be read
     /// becomes a gap.
     pub fn start(intervals: Vec<(String, Nanos)>, root: Root, sink: Sender<RunEvent>) -> Sampler {
-        Sampler::start_switched(intervals, root, sink, MonitorSwitch::default())
+        Sampler::start_switched(intervals, (&root).into(), sink, MonitorSwitch::default())
     }
 
     /// The same, as long as the switch is on: ticks that are due while it is off are not taken, and not missed.
     pub fn start_switched(
         intervals: Vec<(String, Nanos)>,
-        root: Root,
+        machine: MonitoredMachine,
         sink: Sender<RunEvent>,
         switch: MonitorSwitch,
     ) -> Sampler {
-        Sampler::start_monitors(Arc::new(SystemClock), intervals, root, sink, switch)
+        Sampler::start_monitors(Arc::new(SystemClock), intervals, machine, sink, switch)
     }
 
     /// The same with a clock of the caller's.
@@ -79,13 +80,13 @@ impl Sampler {
         root: Root,
         sink: Sender<RunEvent>,
     ) -> Sampler {
-        Sampler::start_monitors(clock, intervals, root, sink, MonitorSwitch::default())
+        Sampler::start_monitors(clock, intervals, (&root).into(), sink, MonitorSwitch::default())
     }
 
     fn start_monitors(
         clock: Arc<dyn MonotonicClock>,
         intervals: Vec<(String, Nanos)>,
-        root: Root,
+        machine: MonitoredMachine,
         sink: Sender<RunEvent>,
         switch: MonitorSwitch,
     ) -> Sampler {
@@ -96,17 +97,17 @@ impl Sampler {
         let monitor = |(name, interval)| ScheduledMonitor::new(name, interval, began);
         let groups = [fast, slow].into_iter().filter(|group| !group.is_empty());
         let groups = groups.map(|group| group.into_iter().map(monitor).collect());
-        Sampler::start_groups(&clock, groups, &root, (&EventSink::new(sink), &switch))
+        Sampler::start_groups(&clock, groups, &machine, (&EventSink::new(sink), &switch))
     }
 
     fn start_groups(
         clock: &Arc<dyn MonotonicClock>,
         groups: impl Iterator<Item = Vec<ScheduledMonitor>>,
-        root: &Root,
+        machine: &MonitoredMachine,
         (sink, switch): (&EventSink, &MonitorSwitch),
     ) -> Sampler {
         let stop = Arc::new(StopSignal::default());
-        let group = |monitors| MonitorGroup::start(clock, &stop, monitors, root, (sink, switch));
+        let group = |monitors| MonitorGroup::start(clock, &stop, monitors, machine, (sink, switch));
         let groups: Vec<Arc<MonitorGroup>> = groups.map(group).collect();
         let watched = groups.clone();
         let watch = move || {
@@ -148,7 +149,7 @@ impl Drop for Sampler {
 struct MonitorGroup {
     clock: Arc<dyn MonotonicClock>,
     stop: Arc<StopSignal>,
-    root: Root,
+    machine: MonitoredMachine,
     sink: EventSink,
     switch: MonitorSwitch,
     monitors: Mutex<Vec<GroupedMonitor>>,
@@ -187,7 +188,7 @@ impl MonitorGroup {
         clock: &Arc<dyn MonotonicClock>,
         stop: &Arc<StopSignal>,
         monitors: Vec<ScheduledMonitor>,
-        root: &Root,
+        machine: &MonitoredMachine,
         (sink, switch): (&EventSink, &MonitorSwitch),
     ) -> Arc<Self> {
         let monitor = |monitor: ScheduledMonitor| GroupedMonitor {
@@ -201,7 +202,7 @@ impl MonitorGroup {
         let group = Arc::new(MonitorGroup {
             clock: Arc::clone(clock),
             stop: Arc::clone(stop),
-            root: root.clone(),
+            machine: machine.clone(),
             sink: sink.clone(),
             switch: switch.clone(),
             monitors: Mutex::new(monitors.into_iter().map(monitor).collect()),
@@ -234,7 +235,7 @@ impl MonitorGroup {
     fn read_all(&self, number: u32) -> SamplerOverhead {
         let mut cost = SamplerOverhead::default();
         if number == 0 {
-            self.with_each(|monitor| monitor.open(&self.root));
+            self.with_each(|monitor| monitor.open(&self.machine));
         }
         let first = self.clock.now();
         let shortest = lock(&self.monitors).iter().map(|monitor| monitor.interval).min();
@@ -293,7 +294,7 @@ impl MonitorGroup {
         for index in 0..self.count() {
             let now = self.clock.now();
             let Some(mut monitor) = self.take(index, |due| due <= now) else { continue };
-            let ticked = monitor.take_due_tick(&*self.clock, now, &self.root, &self.sink, cost);
+            let ticked = monitor.take_due_tick(&*self.clock, now, &self.machine, &self.sink, cost);
             self.put_back(index, monitor);
             ticked?;
             if self.is_replaced(number) {
@@ -414,7 +415,7 @@ mod tests {
         let sampler = Sampler::start_groups(
             &clock,
             groups,
-            &Root::host(),
+            &(&Root::host()).into(),
             (&EventSink::new(sink), &MonitorSwitch::default()),
         );
         // The watchdog needs a second at least: the other monitor is not read until then.

@@ -14,8 +14,8 @@ use perflab_model::{Nanos, RunEvent, RunEventKind, SeriesSchema};
 
 use crate::clock::MonotonicClock;
 use crate::error::ObserveError;
-use crate::monitor::context::{Monitor, MonitorReading};
-use crate::monitor::registry::{find_monitor, open_monitor};
+use crate::monitor::context::{Monitor, MonitorReading, MonitoredMachine};
+use crate::monitor::registry::{find_monitor, open_run_monitor};
 use crate::overhead::{explain_absence, thread_wait_time};
 use crate::realtime_priority::is_fast_clock;
 use crate::root::Root;
@@ -123,12 +123,12 @@ impl ScheduledMonitor {
     }
 
     /// Opens the monitor, which may take longer than a tick. What goes wrong is reported at the first tick, which tries again.
-    pub(crate) fn open(&mut self, root: &Root) {
+    pub(crate) fn open(&mut self, machine: &MonitoredMachine) {
         if self.monitor.is_some() {
             return;
         }
-        let opened =
-            find_monitor(&self.name).and_then(|kind| open_monitor(kind, root, self.schedule.interval()));
+        let opened = find_monitor(&self.name)
+            .and_then(|kind| open_run_monitor(kind, machine, self.schedule.interval()));
         self.monitor = opened.ok();
     }
 
@@ -150,12 +150,12 @@ impl ScheduledMonitor {
         &mut self,
         clock: &dyn MonotonicClock,
         at: Nanos,
-        root: &Root,
+        machine: &MonitoredMachine,
         sink: &EventSink,
         cost: &mut SamplerOverhead,
     ) -> Result<(), EventSinkClosed> {
         let punctuality = self.schedule.advance(at);
-        let tick = match self.read_monitor(root) {
+        let tick = match self.read_monitor(machine) {
             Ok(tick) => tick,
             Err(error) => return self.begin_gap(at, &error, sink),
         };
@@ -163,7 +163,7 @@ impl ScheduledMonitor {
         self.announce_schema(at, sink)?;
         match self.gap.take() {
             Some(gap) => self.send_event(at, RunEventKind::Gap(SeriesGap { to: Some(at), ..gap }), sink)?,
-            None => self.count_punctuality(at, punctuality, root, sink, cost)?,
+            None => self.count_punctuality(at, punctuality, &machine.root, sink, cost)?,
         }
         cost.ticks += 1;
         self.last_good = at;
@@ -183,11 +183,11 @@ impl ScheduledMonitor {
     }
 
     /// Reads the monitor, opened first where it is not.
-    fn read_monitor(&mut self, root: &Root) -> Result<MonitorReading, ObserveError> {
+    fn read_monitor(&mut self, machine: &MonitoredMachine) -> Result<MonitorReading, ObserveError> {
         let monitor = match &mut self.monitor {
             Some(monitor) => monitor,
             closed => {
-                let monitor = open_monitor(find_monitor(&self.name)?, root, self.schedule.interval())?;
+                let monitor = open_run_monitor(find_monitor(&self.name)?, machine, self.schedule.interval())?;
                 let schema = monitor.schema();
                 if self.announced.as_ref().is_some_and(|known| known != schema) {
                     return Err(ObserveError::Reshaped { path: schema.source.clone() });

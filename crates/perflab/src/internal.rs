@@ -56,6 +56,7 @@ fn agent_target() -> Result<LocalMachine, Failure> {
         quiet_after: None,
         traces: Default::default(),
         monitors: Default::default(),
+        counters: Default::default(),
     })
 }
 

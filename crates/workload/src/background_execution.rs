@@ -17,6 +17,9 @@ use crate::error::WorkloadError;
 use crate::execution::{CapturedOutput, ExecutionEnd, append_last_lines};
 use crate::invocation::Invocation;
 
+/// How long the end of its output is waited for once a program has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// How often its end is looked for.
 const ROUND: Duration = Duration::from_millis(5);
 
@@ -83,8 +86,11 @@ impl BackgroundExecution {
     /// How it ended, if it has: with the end of what it printed.
     pub fn describe_end(&self) -> Option<String> {
         let end = self.find_end()?;
-        // What it printed last may still be on its way.
-        thread::sleep(ROUND);
+        // What it printed last may still be on its way; what it started may hold its pipes for ever.
+        let begun = Instant::now();
+        while begun.elapsed() < LAST_WORDS && !self.readers.iter().all(JoinHandle::is_finished) {
+            thread::sleep(ROUND);
+        }
         Some(self.append_last_lines(&end.describe(Nanos(0))))
     }
 

@@ -42,6 +42,7 @@ fn local_machine() -> std::io::Result<LocalMachine> {
         quiet_after: None,
         traces: Default::default(),
         monitors: Default::default(),
+        counters: Default::default(),
     })
 }
 

@@ -33,15 +33,6 @@ pub const ENERGY: KernelFile = KernelFile {
 const ENERGY_COLUMNS: &[DeclaredColumn] =
     &[DeclaredColumn::key("domain"), DeclaredColumn::key("name"), DeclaredColumn::counter("energy", "uJ")];
 
-/// The number of an event of a PMU as sysfs writes it: `event=0x02` is 2, where `event` lies in the lowest bits.
-pub fn parse_event_config(text: &str) -> Option<u64> {
-    let value = text.trim().strip_prefix("event=")?;
-    match value.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => value.parse().ok(),
-    }
-}
-
 /// The name of an idle state as part of a column's: `haltpoll idle` is `haltpoll_idle`.
 pub fn idle_state_name(text: &str) -> String {
     text.trim().chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
@@ -84,10 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_numbers_of_sysfs() {
-        assert_eq!(parse_event_config("event=0x02\n"), Some(2));
-        assert_eq!(parse_event_config("event=7"), Some(7));
-        assert_eq!(parse_event_config("event=0x02,umask=1"), None);
+    fn names_of_idle_states() {
         assert_eq!(idle_state_name("haltpoll idle\n"), "haltpoll_idle");
     }
 }

@@ -1,13 +1,15 @@
 //! The derived columns of all monitors.
 
 use crate::kernel::derived_column::DerivedColumn;
-use crate::kernel::{diskstats, stat, vmstat};
+use crate::kernel::{counters, diskstats, stat, vmstat};
 
 /// Those of all monitors: the one line that each adds outside of its own file.
 static DERIVED_COLUMNS: &[(&str, &[DerivedColumn])] = &[
     (vmstat::VMSTAT.name, vmstat::DERIVED),
     (diskstats::DISKSTATS.name, diskstats::DERIVED),
     (stat::STAT.name, stat::DERIVED),
+    (counters::COUNTERS.name, counters::DERIVED),
+    (counters::CPU_COUNTERS.name, counters::DERIVED),
 ];
 
 /// What is worked out of a monitor's columns; a target's `vmstat.guest1` is a `vmstat`.

@@ -3,6 +3,8 @@
 pub mod blocked;
 pub mod buddyinfo;
 pub mod cgroup;
+pub mod counter_event;
+pub mod counters;
 pub mod cpu_state;
 pub mod derived_column;
 mod derived_columns;

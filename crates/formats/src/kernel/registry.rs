@@ -4,10 +4,10 @@ use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, KernelFileParser}
 use crate::kernel::slab_counts::LoggedMachine;
 use crate::kernel::slabinfo::SlabinfoParser;
 use crate::kernel::{
-    blocked, buddyinfo, cgroup, cpu_state, diskstats, file_system_counters, filesystems, gpu, interrupts,
-    kvm_stats, loadavg, locks, mdstat, meminfo, memory_features, net_dev, net_protocols, net_statistics,
-    nfs_mounts, node, pagetypeinfo, pressure, sched_domains, schedstat, sensors, slabinfo, smaps, softnet,
-    stat, swaps, sysfs_slab, task_numa, tasks, vmstat, writeback, zoneinfo, zram,
+    blocked, buddyinfo, cgroup, counters, cpu_state, diskstats, file_system_counters, filesystems, gpu,
+    interrupts, kvm_stats, loadavg, locks, mdstat, meminfo, memory_features, net_dev, net_protocols,
+    net_statistics, nfs_mounts, node, pagetypeinfo, pressure, sched_domains, schedstat, sensors, slabinfo,
+    smaps, softnet, stat, swaps, sysfs_slab, task_numa, tasks, vmstat, writeback, zoneinfo, zram,
 };
 use crate::reading_parser::ReadingParser;
 
@@ -62,6 +62,8 @@ pub static KERNEL_FILES: &[KernelFile] = &[
     mdstat::MDSTAT,
     nfs_mounts::NFS,
     gpu::GPU,
+    counters::COUNTERS,
+    counters::CPU_COUNTERS,
 ];
 
 /// The file whose series has this name.

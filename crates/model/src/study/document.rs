@@ -60,6 +60,9 @@ pub struct Study {
     /// end. Counters are read at these edges in any case. `preset = "memory"` has several of them.
     #[serde(default)]
     pub monitors: MonitorsSpec,
+    /// Events to count: of the workload and all that it starts, and on each CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<super::CountersSpec>,
     /// Whether the lines of the kernel's log that come during the run are kept, and troubles in them told (default: where it can be
     /// read).
     #[serde(default = "is_kernel_log_kept", rename = "kernel-log", skip_serializing_if = "Clone::clone")]

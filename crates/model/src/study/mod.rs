@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `document` | the tables and keys of a study, and its JSON Schema |
 //! | `hooks` | `[hooks]`: commands around run, cases and iterations |
+//! | `counters_spec` | `[counters]`: events that are counted |
 //! | `monitors_spec` | `[monitors]`: a preset, single monitors, a budget |
 //! | `monitor_timing` | when a monitor is read: on a clock, or at the edges of iterations |
 //! | `factor` | `[factor.NAME]`: what is varied, and its levels |
@@ -20,6 +21,7 @@
 //! | `workload_spec` | `[workload.NAME]`: a workload of the catalogue, or a command of the study's own; `[beside.NAME]` |
 //! | `validation` | everything that the text alone can get wrong |
 
+pub(crate) mod counters_spec;
 pub(crate) mod document;
 pub(crate) mod duet;
 pub(crate) mod factor;
@@ -37,6 +39,7 @@ pub(crate) mod validation;
 pub(crate) mod workload_spec;
 
 pub use crate::toml_source::TomlSource;
+pub use counters_spec::{CounterGroups, CountersSpec};
 pub use document::{
     DiskKind, DiskModel, IoTraceSpec, KernelLayoutRule, LostTargetPolicy, MetricChoice, ProfileScope,
     ProfileSpec, RunRules, SamplingSide, ScratchDisk, SlotOrder, Study, study_json_schema,

@@ -6,6 +6,7 @@ use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema};
 
 use crate::error::ObserveError;
 use crate::root::Root;
+use crate::run_counters::RunCounters;
 
 /// A monitor that was opened.
 pub trait Monitor: Send {
@@ -38,12 +39,28 @@ pub enum MonitorReading {
     Changed(Vec<(u32, CellRow)>),
 }
 
+/// The machine whose monitors are read, and what of it is counted.
+#[derive(Debug, Clone)]
+pub struct MonitoredMachine {
+    /// Where /proc and /sys are.
+    pub root: Root,
+    /// The counters of the run; those of nothing where there is none.
+    pub counters: RunCounters,
+}
+
+impl From<&Root> for MonitoredMachine {
+    fn from(root: &Root) -> Self {
+        MonitoredMachine { root: root.clone(), counters: RunCounters::default() }
+    }
+}
+
 /// What a monitor is opened with.
 #[derive(Debug)]
 pub struct MonitorContext<'a> {
     pub(crate) file: &'static KernelFile,
     pub(crate) root: &'a Root,
     pub(crate) interval: Nanos,
+    pub(crate) counters: &'a RunCounters,
 }
 
 impl MonitorContext<'_> {

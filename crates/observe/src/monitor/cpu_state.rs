@@ -14,7 +14,7 @@ use crate::clock::monotonic_now;
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorContext};
 use crate::monitor::folder::SmallFile;
-use crate::perf_counter::{PerfCounter, PmuEvent};
+use crate::perf_counter::{CounterScope, EventCode, PerfCounter};
 use crate::root::{Root, open_unblocked};
 
 /// Cycles by name, with the number of the register (arch/x86/include/asm/msr-index.h).
@@ -41,7 +41,7 @@ enum CycleCounter {
 impl CycleCounter {
     fn read(&self) -> Option<u64> {
         match self {
-            CycleCounter::Event(counter) => counter.read(),
+            CycleCounter::Event(counter) => Some(counter.read()?.count),
             CycleCounter::Register(file, number) => {
                 let mut value = [0; 8];
                 file.read_exact_at(&mut value, *number).ok()?;
@@ -76,12 +76,16 @@ struct CpuStateMonitor {
     root: Root,
     schema: SeriesSchema,
     /// Which events there are.
-    events: Vec<PmuEvent>,
+    events: Vec<EventCode>,
     states: Vec<String>,
     cpus: Vec<CpuSources>,
     online: SmallFile,
     online_before: String,
     buffer: Vec<u8>,
+}
+
+fn open_on_cpu(event: &EventCode, cpu: u32) -> Option<PerfCounter> {
+    PerfCounter::open(event, &[], CounterScope::Cpu(cpu), None).ok()
 }
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
@@ -100,16 +104,18 @@ pub(crate) fn open_cpu_state(opening: &MonitorContext<'_>) -> Result<Box<dyn Mon
             root.read(&format!("{folder}/{state}/name")).map_or(state, |name| idle_state_name(&name))
         })
         .collect();
-    let counts = |event: &PmuEvent| root.is_host() && PerfCounter::open(*event, first).is_ok();
-    let residencies: Vec<(&str, &str, PmuEvent)> = RESIDENCIES
+    let counts = |event: &EventCode| root.is_host() && open_on_cpu(event, first).is_some();
+    let residencies: Vec<(&str, &str, EventCode)> = RESIDENCIES
         .iter()
-        .filter_map(|(pmu, event)| Some((*pmu, *event, PmuEvent::find(root, pmu, event).filter(counts)?)))
+        .filter_map(|(pmu, event)| {
+            Some((*pmu, *event, EventCode::resolve_of_unit(root, pmu, event).ok().filter(counts)?))
+        })
         .filter(|(pmu, ..)| *pmu == "msr" || cpus.len() <= FEW_CPUS)
         .collect();
     let mut monitor = CpuStateMonitor {
         root: root.clone(),
         schema: opening.schema_with_columns(Vec::new()),
-        events: residencies.iter().map(|(.., event)| *event).collect(),
+        events: residencies.iter().map(|(.., event)| event.clone()).collect(),
         states,
         cpus: Vec::new(),
         online: SmallFile::new(root.path(ONLINE)),
@@ -147,7 +153,7 @@ impl CpuStateMonitor {
         CpuSources {
             cpu,
             cycles: CYCLES.map(|(name, register)| self.open_cycles(cpu, name, register)),
-            residencies: self.events.iter().map(|event| PerfCounter::open(*event, cpu).ok()).collect(),
+            residencies: self.events.iter().map(|event| open_on_cpu(event, cpu)).collect(),
             idle: (0..self.states.len()).map(state).collect(),
             frequency: file(format!("{folder}/cpufreq/scaling_cur_freq")),
             throttled: file(format!("{folder}/thermal_throttle/core_throttle_count")),
@@ -156,8 +162,8 @@ impl CpuStateMonitor {
     }
 
     fn open_cycles(&self, cpu: u32, name: &str, register: u64) -> Option<CycleCounter> {
-        let event = PmuEvent::find(&self.root, "msr", name).filter(|_| self.root.is_host());
-        let event = event.and_then(|event| PerfCounter::open(event, cpu).ok()).map(CycleCounter::Event);
+        let event = EventCode::resolve_of_unit(&self.root, "msr", name).ok().filter(|_| self.root.is_host());
+        let event = event.and_then(|event| open_on_cpu(&event, cpu)).map(CycleCounter::Event);
         event.or_else(|| {
             let file = open_unblocked(&self.root.path(&format!("/dev/cpu/{cpu}/msr"))).ok()?;
             let counter = CycleCounter::Register(file, register);
@@ -166,7 +172,7 @@ impl CpuStateMonitor {
     }
 
     /// Where the numbers come from: what the first CPU has is what all have.
-    fn describe_sources(&mut self, residencies: &[(&str, &str, PmuEvent)]) -> Vec<String> {
+    fn describe_sources(&mut self, residencies: &[(&str, &str, EventCode)]) -> Vec<String> {
         let mut sources = Vec::new();
         let Some(first) = self.cpus.first_mut() else { return sources };
         for ((name, _), counter) in CYCLES.iter().zip(&first.cycles) {
@@ -183,7 +189,7 @@ impl CpuStateMonitor {
         sources
     }
 
-    fn columns(&self, residencies: &[(&str, &str, PmuEvent)]) -> Vec<ColumnSpec> {
+    fn columns(&self, residencies: &[(&str, &str, EventCode)]) -> Vec<ColumnSpec> {
         let mut columns = vec![
             ColumnSpec::key("cpu"),
             ColumnSpec::float_gauge("busy", "1"),
@@ -227,7 +233,11 @@ impl CpuSources {
         row.extend(gauges.map(|gauge| gauge.map_or(TableCell::Missing, TableCell::Float)));
         row.extend([cell(frequency), cell(throttled)]);
         row.extend(now.cycles.map(cell));
-        row.extend(self.residencies.iter().map(|counter| cell(counter.as_ref().and_then(PerfCounter::read))));
+        row.extend(
+            self.residencies
+                .iter()
+                .map(|counter| cell(counter.as_ref().and_then(|counter| Some(counter.read()?.count)))),
+        );
         row.extend(idle.into_iter().flatten().map(cell));
         row.resize(width, TableCell::Missing);
         row

@@ -9,7 +9,7 @@ use perflab_model::{CellRow, SeriesSchema, TableCell};
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorContext};
 use crate::monitor::folder::SmallFile;
-use crate::perf_counter::{PerfCounter, PmuEvent};
+use crate::perf_counter::{CounterScope, EventCode, PerfCounter};
 use crate::root::Root;
 
 /// Events of the PMU `power` (arch/x86/events/rapl.c).
@@ -17,7 +17,7 @@ const EVENTS: &[&str] = &["energy-pkg", "energy-cores", "energy-ram", "energy-gp
 
 /// Where its counts lie, and what one of them is.
 enum EnergySource {
-    /// joules a count
+    /// microjoules a count
     Event { counter: PerfCounter, scale: f64 },
     /// microjoules
     File { file: SmallFile, range: Option<u64>, counter: WrappingCounter },
@@ -58,11 +58,12 @@ fn open_events(root: &Root) -> Vec<EnergyDomain> {
     let cpus = root.read(&format!("{POWER}/cpumask")).map(|text| parse_cpu_list(&text)).unwrap_or_default();
     let mut found = Vec::new();
     for event in EVENTS.iter().filter(|_| root.is_host()) {
-        let Some(of_pmu) = PmuEvent::find(root, "power", event) else { continue };
-        let scale = root.read(&format!("{POWER}/events/{event}.scale")).ok();
-        let Some(scale) = scale.and_then(|text| text.trim().parse::<f64>().ok()) else { continue };
+        let code = EventCode::resolve_of_unit(root, "power", event).ok();
+        let Some(code) = code.filter(|code| code.unit == "uJ") else { continue };
         for cpu in &cpus {
-            let Ok(counter) = PerfCounter::open(of_pmu, *cpu) else { continue };
+            let opened = PerfCounter::open(&code, &[], CounterScope::Cpu(*cpu), None);
+            let Ok(counter) = opened else { continue };
+            let scale = code.scale;
             let (domain, name) = (format!("cpu{cpu}"), (*event).to_owned());
             found.push(EnergyDomain { domain, name, source: EnergySource::Event { counter, scale } });
         }
@@ -108,7 +109,7 @@ impl EnergySource {
     /// Microjoules so far.
     fn read(&mut self, buffer: &mut Vec<u8>) -> Option<u64> {
         match self {
-            EnergySource::Event { counter, scale } => Some((counter.read()? as f64 * *scale * 1e6) as u64),
+            EnergySource::Event { counter, scale } => Some((counter.read()?.count as f64 * *scale) as u64),
             EnergySource::File { file, range, counter } => {
                 let now = file.read(buffer).ok()?.trim().parse().ok()?;
                 Some(counter.advance(now, *range))

@@ -16,6 +16,7 @@ use perflab_model::{CellRow, Nanos, SeriesSchema};
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorContext};
 use crate::root::Root;
+use crate::run_counters::RunCounters;
 
 /// A read is given up after an interval, but not before this,
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -92,7 +93,8 @@ fn serve_monitor(
     asked: &Receiver<()>,
     answer: &Sender<Answer>,
 ) {
-    let mut monitor = match open(&MonitorContext { file, root, interval }) {
+    let mut monitor = match open(&MonitorContext { file, root, interval, counters: &RunCounters::default() })
+    {
         Ok(monitor) => monitor,
         Err(error) => return drop(opened.send(Err(error))),
     };
@@ -179,7 +181,12 @@ mod tests {
     fn a_read_that_blocks_is_given_up_and_not_begun_twice() {
         let directory = tempfile::tempdir().unwrap();
         let root = Root(directory.path().into());
-        let context = MonitorContext { file: &LOADAVG, root: &root, interval: Nanos(60_000_000) };
+        let context = MonitorContext {
+            file: &LOADAVG,
+            root: &root,
+            interval: Nanos(60_000_000),
+            counters: &RunCounters::default(),
+        };
         let mut monitor = open_guarded(&context, open_blocking).unwrap();
         let mut rows = Vec::new();
         monitor.read_rows(&mut rows).unwrap();

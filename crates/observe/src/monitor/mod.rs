@@ -8,6 +8,7 @@
 pub(crate) mod blocked;
 pub(crate) mod cgroup;
 pub(crate) mod context;
+pub(crate) mod counters;
 pub(crate) mod cpu_state;
 pub(crate) mod energy;
 pub(crate) mod filesystems;
@@ -32,5 +33,5 @@ pub(crate) mod wide_row;
 pub(crate) mod workload_tree;
 pub(crate) mod writeback;
 
-pub use context::{Monitor, MonitorContext, MonitorReading};
-pub use registry::{all_monitors, find_monitor, open_monitor};
+pub use context::{Monitor, MonitorContext, MonitorReading, MonitoredMachine};
+pub use registry::{all_monitors, find_monitor, open_monitor, open_run_monitor};

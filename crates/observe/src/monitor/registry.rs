@@ -6,13 +6,13 @@ use perflab_formats::kernel::{kvm_stats::KVM_STATS, slabinfo::SLABINFO, sysfs_sl
 use perflab_model::Nanos;
 
 use crate::error::ObserveError;
-use crate::monitor::context::{Monitor, MonitorContext};
+use crate::monitor::context::{Monitor, MonitorContext, MonitoredMachine};
 use crate::monitor::folder::FolderMonitor;
 use crate::monitor::guarded::open_guarded;
 use crate::monitor::text_file::TextFileMonitor;
 use crate::monitor::{
-    blocked, cgroup, cpu_state, energy, filesystems, gpu, interrupts, kvm_stats, net_protocols, parsed_text,
-    slab_caches, slab_exact, slabinfo, smaps, tasks, writeback,
+    blocked, cgroup, counters, cpu_state, energy, filesystems, gpu, interrupts, kvm_stats, net_protocols,
+    parsed_text, slab_caches, slab_exact, slabinfo, smaps, tasks, writeback,
 };
 use crate::root::Root;
 
@@ -40,6 +40,8 @@ pub(crate) const OPENINGS: &[(&str, OpenMonitor)] = &[
     (kernel::task_numa::TASK_NUMA.name, smaps::open_task_numa),
     (kernel::nfs_mounts::NFS.name, parsed_text::open_nfs),
     (kernel::gpu::GPU.name, gpu::open_gpu),
+    (kernel::counters::COUNTERS.name, counters::open_counters),
+    (kernel::counters::CPU_COUNTERS.name, counters::open_cpu_counters),
 ];
 
 /// Those whose reads may block: on a file system that does not answer, on a process that is held.
@@ -68,7 +70,19 @@ pub fn open_monitor(
     root: &Root,
     interval: Nanos,
 ) -> Result<Box<dyn Monitor>, ObserveError> {
-    let context = MonitorContext { file, root, interval };
+    open_run_monitor(file, &MonitoredMachine::from(root), interval)
+}
+
+/// Opens a monitor of a run, which may count.
+///
+/// # Errors
+/// As [`open_monitor`].
+pub fn open_run_monitor(
+    file: &'static KernelFile,
+    machine: &MonitoredMachine,
+    interval: Nanos,
+) -> Result<Box<dyn Monitor>, ObserveError> {
+    let context = MonitorContext { file, root: &machine.root, interval, counters: &machine.counters };
     let opened = match OPENINGS.iter().find(|(name, _)| *name == file.name) {
         Some((_, open)) if MAY_BLOCK.contains(&file.name) => open_guarded(&context, *open),
         Some((_, open)) => open(&context),

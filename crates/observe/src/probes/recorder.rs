@@ -22,12 +22,12 @@ use perf_event_open_sys::{bindings as sys, ioctls};
 
 use crate::clock::monotonic_now;
 use crate::little_endian::read_u64_at;
-use crate::perf_event::{PerfRing, switch_event};
+use crate::perf_event::{self, PerfRing, switch_event};
 use crate::probes::error::ProbeError;
 use crate::probes::points::{ProbePoint, ProbeSite};
 use crate::probes::uprobe_events::{self, DefinedProbe, UprobeEvents};
 use crate::processes::list_threads;
-use crate::profiler::{self, online_cpus};
+use crate::profiler::online_cpus;
 use crate::root::Root;
 
 /// Buffer pages of a CPU, tried from the largest.
@@ -305,7 +305,7 @@ impl UprobeSupport {
         }
         attr.__bindgen_anon_3.uprobe_path = name.as_ptr() as u64;
         attr.__bindgen_anon_4.probe_offset = site.offset;
-        profiler::open_perf_event(&attr, -1, cpu)
+        perf_event::open_perf_event(&attr, -1, Some(cpu), None)
             .map_err(|error| probe_refused_error(path, site.offset, error))
     }
 }
@@ -315,7 +315,7 @@ fn open_defined_probe(defined: &DefinedProbe, condition: &str, cpu: u32) -> io::
     let mut attr = probe_event_attributes(sys::PERF_TYPE_TRACEPOINT);
     attr.config = defined.id;
     set_sample_fields(&mut attr);
-    let fd = profiler::open_perf_event(&attr, -1, cpu)?;
+    let fd = perf_event::open_perf_event(&attr, -1, Some(cpu), None)?;
     let condition = CString::new(condition)?;
     // SAFETY: the descriptor is an open perf event, and the text ends with a zero and lives until the call is over.
     let done = unsafe { ioctls::SET_FILTER(fd.as_raw_fd(), condition.as_ptr().cast_mut()) };
@@ -338,7 +338,7 @@ fn open_thread_events(task: i32, cpu: u32) -> io::Result<OwnedFd> {
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_inherit(1);
-    profiler::open_perf_event(&attr, task, cpu)
+    perf_event::open_perf_event(&attr, task, Some(cpu), None)
 }
 
 fn probe_event_attributes(kind: u32) -> sys::perf_event_attr {

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use perflab_formats::kernel::{DerivedColumn, KernelFile, KernelFileLayout, derived_columns};
+use perflab_model::study::CountersSpec;
 use perflab_model::{ColumnSpec, Nanos};
 use perflab_observe::monitor_cost::measure_reading_costs;
-use perflab_observe::{MONITOR_PRESETS, all_monitors, find_monitor, open_monitor};
+use perflab_observe::{
+    MONITOR_PRESETS, all_monitors, find_counter_refusal, find_monitor, list_counter_events, open_monitor,
+};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
@@ -34,6 +37,7 @@ fn list_monitors(context: &App) -> Result<Exit, Failure> {
 /// Whether this machine has what a monitor reads, and lets it be read; else why not.
 fn describe_presence(context: &App, file: &'static KernelFile) -> String {
     let refused = match file.layout {
+        _ if is_counting(file) => find_counter_refusal(&context.root, "task-clock"),
         // Opening these reads hundreds of files, or one that is costly.
         KernelFileLayout::Tree | KernelFileLayout::Judged(_) => {
             let path = context.root.path(file.source);
@@ -54,7 +58,10 @@ fn show_monitor(context: &App, name: &str) -> Result<Exit, Failure> {
         Err(_) => perflab_model::column::stored_columns(file.columns),
     };
     let derived = derived_columns(file.name);
-    let here = opened.as_ref().err().map_or_else(|| "yes".to_owned(), ToString::to_string);
+    let here = match is_counting(file) {
+        true => describe_presence(context, file),
+        false => opened.as_ref().err().map_or_else(|| "yes".to_owned(), ToString::to_string),
+    };
     if context.format == OutputFormat::Json {
         return print_monitor_json(context, file, &here, &columns, derived);
     }
@@ -81,7 +88,29 @@ fn show_monitor(context: &App, name: &str) -> Result<Exit, Failure> {
         grid.add_row([column.name.into(), column.unit.into(), "derived".into(), meaning.into()]);
     }
     context.print_grid(&grid)?;
+    if is_counting(file) {
+        context.print_text("")?;
+        print_counter_events(context)?;
+    }
     Ok(Exit::Fine)
+}
+
+/// Whether a monitor's columns are those that a study's `[counters]` names.
+fn is_counting(file: &KernelFile) -> bool {
+    [CountersSpec::WORKLOAD_MONITOR, CountersSpec::CPU_MONITOR].contains(&file.name)
+}
+
+/// The events that there are by name, and whether they are counted here.
+fn print_counter_events(context: &App) -> Result<(), Failure> {
+    let mut grid = Grid::new(["event", "here"].map(GridColumn::left));
+    for name in list_counter_events(&context.root) {
+        let refusal = find_counter_refusal(&context.root, &name);
+        let here = refusal.map_or_else(|| "yes".into(), |reason| format!("no: {reason}"));
+        grid.add_row([name.as_str(), &here].map(GridCell::from));
+    }
+    context.print_grid(&grid)?;
+    context.note("tracepoints are events too: GROUP:NAME, as in sched:sched_migrate_task");
+    Ok(())
 }
 
 fn print_monitor_json(
@@ -121,7 +150,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// `perflab monitor cost`
 fn print_costs(context: &App) -> Result<Exit, Failure> {
-    let names: Vec<&str> = all_monitors().iter().map(|file| file.name).collect();
+    // What counters cost depends on what is counted.
+    let files = all_monitors().iter().filter(|file| !is_counting(file));
+    let names: Vec<&str> = files.map(|file| file.name).collect();
     let line_length =
         |event: &perflab_model::RunEvent| serde_json::to_vec(event).map_or(0, |line| line.len() as u64 + 1);
     let costs = measure_reading_costs(&names, &context.root, (ROUNDS, PAUSE), line_length);

@@ -9,7 +9,7 @@ use clap::Args;
 use perflab_analyze::{ComparisonSide, command_times};
 use perflab_archive::RunDir;
 use perflab_conduct::RunPermissions;
-use perflab_model::study::TomlSource;
+use perflab_model::study::{CounterGroups, CountersSpec, TomlSource};
 use perflab_model::{Nanos, RunStatus};
 use perflab_present::command_times::{command_times_grid, hyperfine_document};
 use perflab_present::comparison::{OutputFormat, render_comparisons};
@@ -95,6 +95,9 @@ pub struct BenchArgs {
     /// What to record meanwhile (repeatable; `perflab monitor list`)
     #[arg(long, value_name = "NAME")]
     pub monitor: Vec<String>,
+    /// Events to count of each run, by perf's names: `task-clock,{instructions,cycles}` (`perflab monitor show counters`)
+    #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
+    pub counters: Option<CounterGroups>,
     /// Write the times as hyperfine's JSON
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub export: Option<OutputPath>,
@@ -122,7 +125,12 @@ pub fn bench_commands(context: &App, args: &BenchArgs) -> Result<Exit, Failure> 
     run::undo_leftovers(context);
     let written = BenchStudy::new(args)?;
     let source = TomlSource::new("bench", written.text());
-    let run_args = RunArgs { label: args.label.clone(), seed: args.seed, ..RunArgs::default() };
+    let run_args = RunArgs {
+        label: args.label.clone(),
+        seed: args.seed,
+        counters: args.counters.clone(),
+        ..RunArgs::default()
+    };
     let (manifest, catalogue) = run::prepare_written_study(context, source, &run_args, |_| ())?;
     let (status, found) = run::execute_manifest(context, &manifest, catalogue, &RunPermissions::default())?;
     conclude_bench(context, args, status, &found)
@@ -149,6 +157,9 @@ fn conclude_bench(
         let text = render_comparisons(&comparisons, context.format, context.width, context.colour)?;
         context.print_text(&if is_for_people { format!("\n{text}") } else { text })?;
     }
+    if args.counters.is_some() {
+        show_counters(context, found)?;
+    }
     if let Some(path) = &args.export {
         let document = serde_json::to_string_pretty(&hyperfine_document(&times))?;
         path.write(format!("{document}\n").as_bytes())?;
@@ -156,6 +167,23 @@ fn conclude_bench(
     }
     context.note(format!("run: {} in {}", found.short_id(), context.archive_path().display()));
     Ok(run::exit_of_run(context, status, found))
+}
+
+/// What was counted of each command: compared, where there are several; else where to look.
+fn show_counters(context: &App, found: &RunDir) -> Result<(), Failure> {
+    let monitor = CountersSpec::WORKLOAD_MONITOR;
+    if found.list_monitors()?.iter().all(|name| name != monitor) {
+        // None was counted, which was said.
+        return Ok(());
+    }
+    let side = crate::selection::monitor_side(&context.archive()?, found.id(), monitor)?;
+    let comparisons = crate::see::report::compare_by_every_factor(&context.archive()?, &side)?;
+    if comparisons.is_empty() || context.format == OutputFormat::Json {
+        context.note(format!("counters: perflab show {} --monitor {monitor}", found.short_id()));
+        return Ok(());
+    }
+    let text = render_comparisons(&comparisons, context.format, context.width, context.colour)?;
+    context.print_text(&format!("\n{text}"))
 }
 
 /// A parameter of the commands and its values.

@@ -18,7 +18,7 @@ use perflab_guest::KernelRequest;
 use perflab_model::StopRequest;
 use perflab_model::fact_table;
 use perflab_model::quantity::format_quantity;
-use perflab_model::study::{StoppingRule, TargetKind, TomlSource};
+use perflab_model::study::{CounterGroups, StoppingRule, TargetKind, TomlSource};
 use perflab_model::{
     FORMAT_VERSION, Facts, Manifest, Overhead, PlannedTarget, RunEventKind, RunPlan, RunStatus, Study,
 };
@@ -125,6 +125,7 @@ pub fn local_machine(context: &App, catalogue: perflab_workload::Catalogue) -> R
         quiet_after: None,
         traces: Default::default(),
         monitors: Default::default(),
+        counters: Default::default(),
     })
 }
 
@@ -194,8 +195,12 @@ pub fn plan_manifest(
 ) -> Result<(Manifest, Catalogue), Failure> {
     if args.no_monitors {
         study.monitors.clear();
+        study.counters = None;
         study.kernel_log = false;
         (study.profile, study.io) = (None, None);
+    }
+    if let Some(events) = &args.counters {
+        study.counters.get_or_insert_default().events.0.extend(events.0.iter().cloned());
     }
     if let Some(iterations) = args.iterations {
         if iterations == 0 {
@@ -478,8 +483,11 @@ pub struct RunArgs {
     /// End the run once this is reached: `decided`, `decided, at most 100`, `precision 1%, at most 60`
     #[arg(long, value_name = "RULE")]
     pub until: Option<StoppingRule>,
-    /// Record nothing while iterations run: no monitors, stacks and I/O
-    #[arg(long)]
+    /// Count these events of the workload, too, by perf's names: `task-clock,{instructions,cycles}` (`perflab monitor show counters`)
+    #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
+    pub counters: Option<CounterGroups>,
+    /// Record nothing while iterations run: no monitors, counters, stacks and I/O
+    #[arg(long, conflicts_with = "counters")]
     pub no_monitors: bool,
     /// Install missing workloads first
     #[arg(long)]
