@@ -60,6 +60,7 @@ fn after_blocks(run: &RunRecord, blocks: u32, until: Option<StoppingRule>) -> Ru
         clock_bounds: Vec::new(),
         overwritten: Vec::new(),
         triggers: Vec::new(),
+        documents: Vec::new(),
     }
 }
 

@@ -124,7 +124,9 @@ pub use compare::pipeline::{compare_levels, compare_sides};
 pub use compare::recap::{ComparisonRecap, recap_comparison};
 pub use compare::row_order::RowOrder;
 pub use compare::row_shift::RowShift;
-pub use compare::run_differences::{FactDifference, PlanDifference, run_differences};
+pub use compare::run_differences::{
+    EnvironmentDifference, FactDifference, PlanDifference, environment_differences, run_differences,
+};
 pub use compare::target_levels::{TARGET_FACTOR, has_target_levels};
 pub use derived_series::{derive_columns, derive_row_runs};
 pub use error::AnalyzeError;

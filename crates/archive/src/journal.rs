@@ -158,6 +158,8 @@ pub(crate) mod kind {
 
     pub(crate) const FACTS: &str = "facts";
 
+    pub(crate) const DOCUMENT: &str = "document";
+
     pub(crate) const SAMPLE: &str = "sample";
 
     pub(crate) const ITERATION_ENDED: &str = "iteration-ended";

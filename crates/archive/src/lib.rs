@@ -39,6 +39,7 @@
 mod accepted_steps;
 pub mod archive_dir;
 mod checksums;
+mod document_log;
 pub mod error;
 pub mod event_ring;
 pub mod export;

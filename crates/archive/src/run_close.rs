@@ -3,7 +3,7 @@
 //! 1. all tables are written and synced in `finishing/`, which no reader looks into;
 //! 2. they are renamed into place, where no reader trusts them yet;
 //! 3. `run.json` is replaced by one with the final status: from here on readers use the tables;
-//! 4. the journal is replaced by one without rows, stacks and outputs, which the tables hold now.
+//! 4. the journal is replaced by one without rows, stacks, outputs and documents, which other files hold now.
 //!
 //! Until step 3 everything is read from the journal, which is untouched.
 
@@ -17,6 +17,7 @@ use perflab_model::{
     DuetCheck, IterationRecord, Manifest, Nanos, RunEvent, RunEventKind, RunStatus, TargetVariantRecord,
 };
 
+use crate::document_log::DocumentLogWriter;
 use crate::error::ArchiveError;
 use crate::journal::{JournalReader, OutputLogWriter, event_kind, kind};
 use crate::run_layout::{JOURNAL, RAW, STAGE, TABLES};
@@ -141,6 +142,7 @@ pub(crate) struct RunTables {
     pub(crate) edges: EdgeTableWriter,
     pub(crate) stacks: StackTablesWriter,
     outputs: OutputLogWriter<'static>,
+    documents: DocumentLogWriter,
 }
 
 impl RunTables {
@@ -152,6 +154,7 @@ impl RunTables {
             edges: EdgeTableWriter::new(stage),
             stacks: StackTablesWriter::create(stage, &stored.plan)?,
             outputs: OutputLogWriter::create(stage)?,
+            documents: DocumentLogWriter::new(stage),
         })
     }
 }
@@ -167,6 +170,8 @@ fn fill_tables(
     while events.next_line()? {
         if event_kind(events.line()) == Some(kind::OUTPUT) {
             sinks.outputs.push(events.line())?;
+        } else if event_kind(events.line()) == Some(kind::DOCUMENT) {
+            sinks.documents.push(events.line())?;
         } else if let Some(event) = events.parse_event() {
             if !route_event(event, &mut sinks, &mut ending)? {
                 events.count_damaged();
@@ -180,6 +185,7 @@ fn fill_tables(
     sinks.iterations.close()?;
     sinks.stacks.close()?;
     sinks.outputs.close()?;
+    sinks.documents.close()?;
     ending.misfits = sinks.series.close()?;
     ending.misfits.extend(sinks.edges.close()?);
     manifest::write_facts_file(stage, &ending.facts)?;
@@ -228,14 +234,14 @@ fn final_status(status: RunStatus) -> RunStatus {
     if status == RunStatus::Running { RunStatus::Interrupted } else { status }
 }
 
-/// Replaces the journal by one without rows, stacks and outputs, with `notes` at its end.
+/// Replaces the journal by one without rows, stacks, outputs and documents, with `notes` at its end.
 fn trim_journal(run: &Path, notes: &[RunEvent]) -> Result<(), ArchiveError> {
     let path = run.join(JOURNAL);
     let mut events = JournalReader::open(&path)?;
     let fill = |file: &mut fs::File| {
         let mut out = BufWriter::new(file);
         while events.next_line().map_err(io::Error::other)? {
-            let tabled = [kind::ROWS, kind::CHANGED, kind::EDGE, kind::STACKS, kind::OUTPUT];
+            let tabled = [kind::ROWS, kind::CHANGED, kind::EDGE, kind::STACKS, kind::OUTPUT, kind::DOCUMENT];
             if !event_kind(events.line()).is_some_and(|kind| tabled.contains(&kind)) {
                 out.write_all(events.line())?;
                 out.write_all(b"\n")?;

@@ -10,11 +10,12 @@ use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIt
 use perflab_model::run::RunWarning;
 use perflab_model::series::{RowRuns, Series, SeriesGap};
 use perflab_model::{
-    EdgeReadings, IterationRecord, Manifest, Outcome, OverwrittenSettingRecord, Profile, RunEvent,
-    RunEventKind, RunRecord, RunStatus, TriggerRecord,
+    EdgeReadings, IterationRecord, MachineDocument, Manifest, Outcome, OverwrittenSettingRecord, Profile,
+    RunEvent, RunEventKind, RunRecord, RunStatus, TriggerRecord,
 };
 
 use crate::checksums::open_verified;
+use crate::document_log;
 use crate::error::ArchiveError;
 use crate::journal::{self, JournalReader, StoredOutput, kind};
 use crate::manifest;
@@ -87,7 +88,7 @@ impl RunDir {
         Ok(Manifest { status: status_now(&self.path, stored.status), ..stored })
     }
 
-    /// The run in memory: all samples and iterations, gaps and warnings, without the series.
+    /// The run in memory: all samples and iterations, gaps and warnings, without the series and the documents.
     ///
     /// # Errors
     /// Files that are missing, damaged, or newer than this program.
@@ -126,12 +127,24 @@ impl RunDir {
             clock_bounds: Vec::new(),
             overwritten: Vec::new(),
             triggers: Vec::new(),
+            documents: Vec::new(),
         };
         events.select_kinds(if closed { NOTES } else { RECORD }).try_for_each(|event| {
             apply_event(&mut record, event?);
             Ok(())
         })?;
         Ok(record)
+    }
+
+    /// What the run's machines said about themselves in documents, in order; empty for a run that has none.
+    ///
+    /// # Errors
+    /// Files that are damaged, or newer than this program.
+    pub fn read_documents(&self) -> Result<Vec<MachineDocument>, ArchiveError> {
+        match self.open_journal()? {
+            (_, true) => document_log::read_documents(&self.path),
+            (events, false) => document_log::list_documents(events),
+        }
     }
 
     /// The names of the run's monitors, sorted.

@@ -48,6 +48,9 @@ pub(crate) const OUTPUTS: &str = "logs/outputs.jsonl.zst";
 
 pub(crate) const FACTS: &str = "facts";
 
+/// Documents of the machines about themselves.
+pub(crate) const DOCUMENTS: &str = "facts/documents.jsonl.zst";
+
 pub(crate) const FACTS_FILE: &str = "facts/facts.json";
 
 /// The hashes of what is written when a run ends.

@@ -22,12 +22,12 @@ pub struct StoredRun {
 }
 
 impl StoredRun {
-    /// Reads the record.
+    /// Reads the record with its documents.
     ///
     /// # Errors
-    /// As [`RunDir::read_record`].
+    /// As [`RunDir::read_record`] and [`RunDir::read_documents`].
     pub fn read(directory: &RunDir) -> Result<Self, ArchiveError> {
-        let record = directory.read_record()?;
+        let record = RunRecord { documents: directory.read_documents()?, ..directory.read_record()? };
         Ok(StoredRun { directory: directory.clone(), record, series: OnceCell::new() })
     }
 

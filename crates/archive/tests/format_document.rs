@@ -21,6 +21,7 @@ fn event_name(what: &RunEventKind) -> &'static str {
         RunEventKind::Began(_) => "began",
         RunEventKind::Phase(_) => "phase",
         RunEventKind::Facts(_) => "facts",
+        RunEventKind::Document(_) => "document",
         RunEventKind::SettingApplied { .. } => "setting-applied",
         RunEventKind::SettingUndone { .. } => "setting-undone",
         RunEventKind::SettingOverwritten { .. } => "setting-overwritten",
@@ -59,6 +60,6 @@ fn every_kind_of_event_has_an_example_that_is_written_just_so() {
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
         shown.insert(event_name(&event.what));
     }
-    assert_eq!(shown.len(), 27, "{shown:?}");
+    assert_eq!(shown.len(), 28, "{shown:?}");
     shown.iter().for_each(|name| assert!(document.contains(&format!("`{name}`")), "{name} is not described"));
 }

@@ -98,6 +98,7 @@ fn condense(mut record: RunRecord) -> RunRecord {
         clock_bounds: Vec::new(),
         overwritten: Vec::new(),
         triggers: Vec::new(),
+        documents: Vec::new(),
         ..record
     }
 }

@@ -9,7 +9,9 @@ use std::thread::{JoinHandle, spawn};
 
 use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::study::{FactorSide, TomlSource};
-use perflab_model::{Manifest, Nanos, Overhead, Problem, Refusal, RunEventKind, RunStatus, StopRequest};
+use perflab_model::{
+    FactDocument, Manifest, Nanos, Overhead, Problem, Refusal, RunEventKind, RunStatus, StopRequest,
+};
 use perflab_observe::{Sampler, SamplerOverhead};
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -70,6 +72,8 @@ impl AgentRuns<'_> {
         let mut manifest = config.manifest;
         // Expressions are about the machine that the workload runs on.
         manifest.facts = perflab_observe::collect_facts(&machine.root, manifest.study.facts.as_deref())?;
+        let documents =
+            perflab_observe::collect_fact_documents(&machine.root, manifest.study.facts.as_deref())?;
         manifest.boot_id = perflab_observe::read_boot_id(&machine.root);
         resolve_plan_here(&mut manifest, &machine.catalogue)
             .map_err(|problem| ConductError::Refused(vec![preflight::refusal_of_value(&problem.message)]))?;
@@ -85,16 +89,20 @@ impl AgentRuns<'_> {
             let _ = self.writer.write_kernel_symbols(&text);
         }
         let reports = FramedReports { writer: self.writer.clone(), events };
-        self.carry_out_orders(AgentWorker { executor, reports, duet: None }, monitors)
+        self.carry_out_orders(AgentWorker { executor, reports, duet: None }, monitors, documents)
     }
 
     fn carry_out_orders(
         &self,
         mut worker: AgentWorker<'_, FramedReports>,
         monitors: AgentMonitors,
+        documents: Vec<FactDocument>,
     ) -> Result<(), ConductError> {
         let meter = OverheadMeter::start();
         worker.reports.send_stamped(RunEventKind::Facts(worker.executor.manifest.facts.clone()));
+        for document in documents {
+            worker.reports.send_stamped(RunEventKind::Document(document));
+        }
         worker.report_reached(BarrierPoint::First);
         let worked = worker.carry_out_orders(|| self.next_worker_order());
         let AgentWorker { executor, reports, duet: _ } = worker;

@@ -8,8 +8,8 @@ use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::io_trace::IO_TRACER;
 use perflab_model::study::{LostTargetPolicy, SamplingSide};
 use perflab_model::{
-    IterationEdge, Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot, TargetRecord,
-    remove_control_characters,
+    FactDocument, IterationEdge, Nanos, PlannedParticipation, Refusal, RunEvent, RunEventKind, Slot,
+    TargetRecord, remove_control_characters,
 };
 use perflab_observe::monotonic_now;
 
@@ -631,11 +631,27 @@ impl<'c, 'a> BootRound<'c, 'a> {
             }
             self.run_state.begin(self.target_records(now))?;
         }
+        self.report_kernel_configs()?;
         let planned = self.pending_slots.front().and_then(|(_, slot)| self.run_state.new_variant(slot));
         match planned {
             Some(planned) => self.run_state.report_variant(planned, self.target_records(now)),
             None => Ok(()),
         }
+    }
+
+    /// Reports the configuration of each guest's kernel that its guest has not.
+    fn report_kernel_configs(&mut self) -> Result<(), ConductError> {
+        let started = self.run_state.targets_of_slot(self.pending_slots.front().map(|(_, slot)| slot));
+        let sessions = self.targets.sessions.iter().enumerate();
+        let silent = sessions.filter(|(_, session)| !session.has_sent_document(FactDocument::KERNEL_CONFIG));
+        let config = |(index, session): (usize, &TargetSession)| {
+            let target = started.iter().find(|target| target.name() == session.name)?;
+            Some((index, target.read_kernel_config()?))
+        };
+        for (index, document) in silent.filter_map(config).collect::<Vec<_>>() {
+            self.run_state.report_target(index, RunEventKind::Document(document))?;
+        }
+        Ok(())
     }
 
     fn target_records(&self, now: Nanos) -> Vec<TargetRecord> {

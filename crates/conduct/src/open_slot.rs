@@ -148,6 +148,7 @@ pub(crate) fn event_memory(event: &RunEvent) -> usize {
     let text = |text: &String| size_of::<String>() + text.len();
     let own = match &event.what {
         RunEventKind::Output { name, text, .. } => name.len() + text.len(),
+        RunEventKind::Document(document) => document.text.len(),
         RunEventKind::Stacks(batch) => {
             let frame = |frame: &StackFrame| {
                 let texts = [Some(&frame.name), frame.raw.as_ref(), frame.module.as_ref()];

@@ -10,8 +10,8 @@ use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::profile::{ProfileSummary, StackBatch};
 use perflab_model::series::SeriesGap;
 use perflab_model::{
-    EdgeReading, Fact, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus, Sample, Scalar,
-    SharedStr, StackSample, remove_control_characters,
+    EdgeReading, Fact, FactDocument, Facts, Manifest, Nanos, Overhead, RunEvent, RunEventKind, RunStatus,
+    Sample, Scalar, SharedStr, StackSample, remove_control_characters,
 };
 
 use crate::open_slot::OpenSlot;
@@ -77,6 +77,10 @@ impl ReportValidator<'_> {
                 session.facts = clean_facts(facts);
                 ValidatedReport::Drop
             }
+            RunEventKind::Document(document) if !session.may_send_document(&document) => {
+                ValidatedReport::Drop
+            }
+            RunEventKind::Document(document) => pass(RunEventKind::Document(clean_document(&document))),
             RunEventKind::IterationBegan { .. } => ValidatedReport::Drop,
             RunEventKind::Ended { status, overhead } => ValidatedReport::Ended { status, overhead },
             RunEventKind::Sample(sample) => {
@@ -412,6 +416,14 @@ fn clean_facts(facts: Facts) -> Facts {
     facts.into_iter().map(|(key, found)| (clean_label(&key), fact(found))).collect()
 }
 
+fn clean_document(document: &FactDocument) -> FactDocument {
+    FactDocument {
+        name: clean_label(&document.name),
+        source: clean_label(&document.source),
+        text: remove_control_characters(&document.text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use perflab_model::column::{ColumnKind, ColumnType};
@@ -653,6 +665,21 @@ mod tests {
         let text = serde_json::to_string(&record).unwrap();
         assert!(!text.contains("\\u001b") && text.contains("a processor\u{fffd}[2J"), "{text}");
         assert!(record.facts.iter().all(|(key, _)| key.chars().count() <= NAME));
+    }
+
+    #[test]
+    fn documents_are_inert_and_each_comes_once() {
+        let mut world = ValidatorFixture::new();
+        let document = |name: &str, text: String| {
+            RunEventKind::Document(FactDocument { name: name.into(), source: "/proc/sys".into(), text })
+        };
+        let sent = document(FactDocument::SYSCTL, "vm.swappiness = \u{1b}[2J\n".into());
+        let Ok(ValidatedReport::Pass(event)) = world.validate(0, sent.clone()) else { panic!("not passed") };
+        assert_eq!(event.what, document(FactDocument::SYSCTL, "vm.swappiness = \u{fffd}[2J\n".into()));
+        let long = document(FactDocument::KERNEL_CONFIG, "x".repeat(FactDocument::LONGEST + 1));
+        for refused in [sent, long, document("../shadow", String::new())] {
+            assert!(matches!(world.validate(0, refused), Ok(ValidatedReport::Drop)));
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! A study without targets is carried out by this host alone, one with targets by agents that begin every iteration
 //! at one instant, under the settings of this host. Either way the [`crate::barrier`] says who goes on.
 
+use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -71,6 +72,7 @@ pub fn conduct_run(
             cost: Overhead::default(),
             variants: Vec::new(),
             stack_merger: StackMerger::default(),
+            known_documents: HashSet::new(),
             network_switch,
         };
         run_state.run()

@@ -1,6 +1,7 @@
 //! What a run has reported and counted so far: phases, progress, limits, stopping rule, overhead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
@@ -68,6 +69,8 @@ pub(crate) struct RunState<'a> {
     /// The targets under each combination of levels that they were started with so far.
     pub(crate) variants: Vec<TargetVariantRecord>,
     pub(crate) stack_merger: StackMerger,
+    /// Hashes of the documents that targets sent: a target that boots once more sends the same again.
+    pub(crate) known_documents: HashSet<u64>,
     /// What guests reach each other by, as long as the run goes on; none where they do not.
     pub(crate) network_switch: Option<NetworkSwitch>,
 }
@@ -81,6 +84,10 @@ impl<'a> RunState<'a> {
     pub(crate) fn begin(&mut self, targets: Vec<TargetRecord>) -> Result<(), ConductError> {
         let meter = OverheadMeter::start();
         self.stream.send(RunEventKind::Began(Box::new(Manifest { targets, ..self.manifest.clone() })))?;
+        let families = self.manifest.study.facts.as_deref();
+        for document in perflab_observe::collect_fact_documents(&self.machine.root, families)? {
+            self.stream.send(RunEventKind::Document(document))?;
+        }
         for event in std::mem::take(&mut self.early_events) {
             self.stream.forward(event)?;
         }
@@ -384,6 +391,13 @@ impl<'a> RunState<'a> {
 
     /// Passes an event on, or keeps it until the run has begun.
     pub(crate) fn send_or_hold(&mut self, event: RunEvent) -> Result<(), ConductError> {
+        if let RunEventKind::Document(document) = &event.what {
+            let mut hasher = DefaultHasher::new();
+            (event.target, &document.name, &document.text).hash(&mut hasher);
+            if !self.known_documents.insert(hasher.finish()) {
+                return Ok(());
+            }
+        }
         if self.begun.is_none() {
             self.early_events.push(event);
             return Ok(());

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
 
 use perflab_model::event::{TargetState, TargetStatus};
-use perflab_model::{ClockOffset, Facts, Nanos, StopRequest, TargetRecord};
+use perflab_model::{ClockOffset, FactDocument, Facts, Nanos, StopRequest, TargetRecord};
 use perflab_observe::monotonic_now;
 
 use crate::clock_offset::{ClockOffsetEstimator, RoundTrip};
@@ -245,6 +245,8 @@ pub(crate) struct TargetSession {
     pub(crate) lost: Option<String>,
     warnings: u64,
     printed: u64,
+    /// Names of the documents that it sent.
+    documents: Vec<&'static str>,
     gaps: u64,
     changes: u64,
     /// What it reported before the run began, in bytes of memory.
@@ -277,6 +279,7 @@ impl TargetSession {
             lost: None,
             warnings: 0,
             printed: 0,
+            documents: Vec::new(),
             gaps: 0,
             changes: 0,
             early_bytes: 0,
@@ -303,6 +306,22 @@ impl TargetSession {
     pub(crate) fn may_print(&mut self, length: usize) -> bool {
         self.printed = self.printed.saturating_add(length as u64);
         self.printed <= MAX_PRINTED_BYTES
+    }
+
+    /// Notes a document about itself; says whether it is passed on: each that is known once, and of bounded length.
+    pub(crate) fn may_send_document(&mut self, document: &FactDocument) -> bool {
+        let name = FactDocument::NAMES.into_iter().find(|name| *name == document.name);
+        let Some(name) = name.filter(|_| document.text.len() <= FactDocument::LONGEST) else { return false };
+        let is_new = !self.documents.contains(&name);
+        if is_new {
+            self.documents.push(name);
+        }
+        is_new
+    }
+
+    /// Whether it sent this document about itself.
+    pub(crate) fn has_sent_document(&self, name: &str) -> bool {
+        self.documents.contains(&name)
     }
 
     /// Counts a gap of a monitor; says whether it is passed on.

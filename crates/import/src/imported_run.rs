@@ -14,8 +14,8 @@ use perflab_model::io_trace::IO_TRACER;
 use perflab_model::run::ClockAnchor;
 use perflab_model::study::{HooksSpec, MonitorTiming, RunRules, SlotOrder, WorkloadSpec};
 use perflab_model::{
-    Direction, FORMAT_VERSION, Facts, Manifest, Metric, Nanos, Overhead, RunEvent, RunEventKind, RunStatus,
-    Scalar, Study, Unit,
+    Direction, FORMAT_VERSION, FactDocument, Facts, Manifest, Metric, Nanos, Overhead, RunEvent,
+    RunEventKind, RunStatus, Scalar, Study, Unit,
 };
 
 use crate::benchmark_results::BenchmarkResults;
@@ -82,6 +82,9 @@ impl ImportedRun {
         self.queue_event(RunEventKind::Began(Box::new(manifest)));
         for (name, of_benchmark, text) in std::mem::take(&mut self.metadata.texts) {
             self.queue_event(RunEventKind::Output { slot: of_benchmark.then_some(0), name, text });
+        }
+        for document in std::mem::take(&mut self.metadata.documents) {
+            self.queue_event(RunEventKind::Document(document));
         }
         if let Some(file) = self.metadata.recording.take() {
             self.queue_event(RunEventKind::Traced { slot: 0, tracer: IO_TRACER.into(), file });
@@ -286,6 +289,8 @@ pub(crate) struct RunMetadata {
     pub(crate) begun: Option<Nanos>,
     /// Texts that are kept as they are: name, whether the benchmark wrote it, text.
     pub(crate) texts: Vec<(String, bool, String)>,
+    /// What the machine said about itself in documents.
+    pub(crate) documents: Vec<FactDocument>,
     /// A recording of disk requests, as a file that the run takes.
     pub(crate) recording: Option<PathBuf>,
     /// What was taken of files that are no logs.

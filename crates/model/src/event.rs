@@ -14,7 +14,7 @@ use crate::profile::{ProfileSummary, StackBatch};
 use crate::run::{Manifest, Outcome, Overhead, RunStatus};
 use crate::series::{SeriesGap, SeriesSchema};
 use crate::trigger::Trigger;
-use crate::{Facts, Nanos, Sample};
+use crate::{FactDocument, Facts, Nanos, Sample};
 
 /// One event: a line of `journal.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -140,6 +140,8 @@ pub enum RunEventKind {
     Phase(RunPhase),
     /// What the target says about itself.
     Facts(Facts),
+    /// More of that, in one text.
+    Document(FactDocument),
     /// A setting was changed; undone later.
     SettingApplied {
         /// `sysctl vm.swappiness`

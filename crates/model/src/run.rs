@@ -4,6 +4,7 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use crate::fact_document::MachineDocument;
 use crate::fact_table;
 use crate::facts::Facts;
 use crate::metric::Sample;
@@ -398,4 +399,6 @@ pub struct RunRecord {
     pub overwritten: Vec<OverwrittenSettingRecord>,
     /// What a flight recorder was triggered by, in order; none of other runs.
     pub triggers: Vec<TriggerRecord>,
+    /// What its machines said about themselves in documents, in order; empty unless whoever read the run asked for them.
+    pub documents: Vec<MachineDocument>,
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use perflab_model::fact_table;
 use perflab_model::{CellRow, Nanos, TableCell};
-use perflab_observe::{Root, collect_facts, find_monitor, open_monitor};
+use perflab_observe::{Root, collect_fact_documents, collect_facts, find_monitor, open_monitor};
 
 fn recorded_root(name: &str) -> Root {
     Root(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name))
@@ -146,6 +146,64 @@ fn facts_of_two_nodes_and_cgroups_of_version_2() {
 #[test]
 fn facts_of_a_server() {
     insta::assert_snapshot!(render_facts("written-server"));
+}
+
+#[test]
+fn documents_of_a_server() {
+    let documents = collect_fact_documents(&recorded_root("written-server"), None).unwrap();
+    let texts = documents.iter().map(|one| format!("{} ({})\n{}\n", one.name, one.source, one.text));
+    insta::assert_snapshot!(texts.collect::<String>());
+}
+
+#[test]
+fn documents_of_some_families_only_and_of_a_machine_that_has_none() {
+    let (server, kernel) = (recorded_root("written-server"), ["kernel".to_owned()]);
+    let names = |root: &Root, families: Option<&[String]>| -> Vec<String> {
+        collect_fact_documents(root, families).unwrap().into_iter().map(|one| one.name).collect()
+    };
+    assert_eq!(names(&server, Some(&kernel)), ["kernel-config"]);
+    assert_eq!(names(&server, Some(&[])), Vec::<String>::new());
+    assert_eq!(names(&recorded_root("ubuntu-5.0"), None), Vec::<String>::new());
+    assert!(collect_fact_documents(&server, Some(&["kernels".to_owned()])).is_err());
+}
+
+/// What nobody may wait for or hold: FIFOs, endless files, links into a circle, more files and longer values than any kernel has.
+#[test]
+fn a_tree_that_somebody_made_neither_blocks_nor_fills_the_memory() {
+    let root = tempfile::tempdir().unwrap();
+    let make_folder = |path: &str| {
+        let folder = root.path().join(path);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    };
+    let (sys, cpus) = (make_folder("proc/sys/vm"), make_folder("sys/devices/system/cpu"));
+    for path in [
+        sys.join("fifo"),
+        cpus.join("isolated"),
+        root.path().join("proc/cmdline"),
+        root.path().join("proc/config.gz"),
+    ] {
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .unwrap();
+    }
+    std::fs::write(sys.join("swappiness"), "60\n").unwrap();
+    std::fs::write(sys.join("enormous"), vec![b'1'; 8 << 20]).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", root.path().join("proc/cpuinfo")).unwrap();
+    std::os::unix::fs::symlink(&sys, sys.join("circle")).unwrap();
+    let many = make_folder("proc/sys/net");
+    let value = "x".repeat(4000);
+    (0..1000).for_each(|number| std::fs::write(many.join(format!("{number}")), &value).unwrap());
+    let root = Root(root.path().to_owned());
+    let facts = collect_facts(&root, None).unwrap();
+    assert_eq!(facts.text(&fact_table::SYSCTL.key("vm.swappiness")), "60");
+    assert!(
+        facts.value(&fact_table::CPU_MODEL).is_none() && facts.value(&fact_table::KERNEL_CMDLINE).is_none()
+    );
+    let documents = collect_fact_documents(&root, None).unwrap();
+    let [tunables] = documents.as_slice() else { panic!("{} documents", documents.len()) };
+    assert!(tunables.text.len() < perflab_model::FactDocument::LONGEST);
+    let left_out = tunables.text.lines().last().unwrap();
+    assert!(left_out.starts_with('#'), "{left_out}");
 }
 
 #[test]

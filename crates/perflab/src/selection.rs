@@ -36,7 +36,9 @@ fn read_side(
     selector: &str,
     record: fn(&RunDir) -> Result<RunRecord, ArchiveError>,
 ) -> Result<ComparisonSide, Failure> {
-    let runs = archive.find_runs(selector)?.iter().map(record).collect::<Result<Vec<_>, _>>()?;
+    let read =
+        |run: &RunDir| Ok::<_, ArchiveError>(RunRecord { documents: run.read_documents()?, ..record(run)? });
+    let runs = archive.find_runs(selector)?.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     Ok(ComparisonSide { name: side_name(selector, &runs), runs })
 }
 

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use perflab_analyze::PlanDifference;
+use perflab_analyze::{EnvironmentDifference, PlanDifference, environment_differences};
 use perflab_model::fact_table::{FactUnit, FactVolatility, FactWeight, all_fact_groups, fact_spec};
 use perflab_model::quantity::format_quantity;
-use perflab_model::{Bytes, Facts, Nanos, Scalar};
+use perflab_model::{Bytes, Facts, Nanos, RunRecord, Scalar};
 
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::run_viewer::run_display_name;
@@ -17,21 +17,36 @@ pub(crate) const SECTION: Section =
     Section { id: "facts", title: "Facts", conclusions: no_conclusions, blocks: facts_blocks };
 
 fn facts_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
-    let facts: Vec<&Facts> = data.records().map(|record| &record.manifest.facts).collect();
+    let records: Vec<&RunRecord> = data.records().collect();
+    let facts: Vec<&Facts> = records.iter().map(|record| &record.manifest.facts).collect();
     let names: Vec<String> = data.records().map(run_display_name).collect();
+    let differing = environment_differences(&records);
+    let differ: BTreeSet<&str> = differing.iter().map(|one| one.key.as_str()).collect();
     let keys: BTreeSet<&str> = facts.iter().flat_map(|facts| facts.iter()).map(|(key, _)| key).collect();
-    let differ = differing_keys(&facts);
-    let (differing, equal) = keys.into_iter().partition::<Vec<&str>, _>(|key| differ.contains(key));
+    let equal: Vec<&str> = keys.into_iter().filter(|key| !differ.contains(key)).collect();
     let mut blocks = Vec::new();
     if facts.len() > 1 {
-        let all = differing.len() + equal.len();
-        blocks.push(SectionBlock::Hint(match differing.len() {
-            0 => format!("All {all} facts are the same in all runs."),
-            some => format!("{some} of {all} facts differ between the runs."),
+        let (likely, others): (Vec<_>, Vec<_>) = differing.iter().partition(|one| one.important);
+        blocks.push(SectionBlock::Hint(match (likely.len(), others.len()) {
+            (0, 0) => "No fact differs between the runs.".into(),
+            (likely, 0) => format!("{likely} facts differ between the runs, the likeliest causes first."),
+            (likely, others) => format!(
+                "{likely} facts that often explain a change differ between the runs, the likeliest causes first, \
+                 and {others} that hardly do."
+            ),
         }));
-        if !differing.is_empty() {
-            let grid = facts_grid(&differing, &facts, &names);
+        if !likely.is_empty() {
+            let grid = differing_facts_grid(&likely, &names);
             blocks.push(SectionBlock::Grid { caption: "Facts that differ".into(), grid });
+        }
+        if !others.is_empty() {
+            let grid = differing_facts_grid(&others, &names);
+            let caption = "Facts that differ and hardly explain a change".to_owned();
+            blocks.push(SectionBlock::Fold {
+                summary: caption.clone(),
+                count: Some(others.len()),
+                blocks: vec![SectionBlock::Grid { caption, grid }],
+            });
         }
     }
     if !equal.is_empty() {
@@ -44,6 +59,22 @@ fn facts_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
         });
     }
     Ok(blocks)
+}
+
+/// A row a fact, a column a run; why it may explain a change.
+fn differing_facts_grid(differing: &[&EnvironmentDifference], names: &[String]) -> Grid {
+    let runs = names.iter().map(|name| GridColumn::left(name));
+    let ends = ["why it matters", "read from"].map(GridColumn::left);
+    let mut grid = Grid::new([GridColumn::left("fact")].into_iter().chain(runs).chain(ends));
+    for one in differing {
+        let bare = one.key.rsplit(": ").next().unwrap_or(&one.key);
+        let value = |value: &Option<Scalar>| {
+            GridCell::from(value.as_ref().map_or_else(|| "–".into(), |value| fact_value_text(bare, value)))
+        };
+        let ends = [GridCell::from(one.reason), one.source.as_str().into()];
+        grid.add_row([one.key.as_str().into()].into_iter().chain(one.values.iter().map(value)).chain(ends));
+    }
+    grid
 }
 
 /// A row a key, a column a run.
@@ -114,18 +145,23 @@ pub fn fact_kinds_grid() -> Grid {
 #[must_use]
 pub fn run_difference_grid(names: [&str; 2], found: &[PlanDifference]) -> Grid {
     let [first, second] = names;
-    let mut grid = Grid::new(["what", first, second].map(GridColumn::left));
+    let mut grid = Grid::new(["what", first, second, "explains a change"].map(GridColumn::left));
     for one in found {
         let text = |value: &Option<String>| GridCell::from(value.as_deref().unwrap_or("-"));
-        grid.add_row([one.key.as_str().into(), text(&one.baseline), text(&one.candidate)]);
+        let weight = GridCell::from(difference_weight(&one.key));
+        grid.add_row([one.key.as_str().into(), text(&one.baseline), text(&one.candidate), weight]);
     }
     grid
 }
 
-/// Keys that differ from the first run's, without those that vary by themselves.
-fn differing_keys<'a>(facts: &[&'a Facts]) -> BTreeSet<&'a str> {
-    let Some((first, others)) = facts.split_first() else { return BTreeSet::new() };
-    others.iter().flat_map(|other| first.changes_to(other)).map(|difference| difference.key).collect()
+/// How often a difference of a fact explains a change; empty of what was planned differently, which always may. A fact that
+/// varies by itself is among differences only where it is far apart.
+fn difference_weight(key: &str) -> &'static str {
+    let Some(fact) = key.strip_prefix("fact ") else { return "" };
+    match fact_spec(fact.rsplit(": ").next().unwrap_or(fact)).weight {
+        FactWeight::Often | FactWeight::WhenLarge => "often",
+        FactWeight::Hardly => "hardly",
+    }
 }
 
 /// Sizes, times and frequencies are stored in whole base units; people read them scaled.

@@ -7,11 +7,14 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::{IndexMap, IndexSet};
+use perflab_formats::kernel::kernel_config::list_config_options;
+use perflab_formats::kernel::small_values::parse_scalar;
+use perflab_formats::kernel::sysctl::parse_sysctl_list;
 use perflab_model::fact_table::{
-    self, FACT_RANKS, FactKey, FactVolatility, FactWeight, fact_spec, ranked_fact_spec,
+    self, FACT_RANKS, FactKey, FactVolatility, FactWeight, fact_reason, fact_spec, ranked_fact_spec,
 };
 use perflab_model::study::FactorKind;
-use perflab_model::{Case, Facts, Manifest, RunRecord, Scalar};
+use perflab_model::{Case, Fact, FactDocument, Facts, MachineDocument, Manifest, RunRecord, Scalar};
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -31,6 +34,67 @@ pub struct FactDifference {
     pub candidate: Option<String>,
     /// Whether it is of a kind that often changes results.
     pub important: bool,
+    /// Why a difference of this kind explains a change, or hardly does.
+    pub reason: &'static str,
+}
+
+/// A fact that is not the same in some runs, side by side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EnvironmentDifference {
+    /// The fact's key, behind the name of the target where it is not of the machine that recorded: `guest: kernel.release`.
+    pub key: String,
+    /// Its value in each run.
+    pub values: Vec<Option<Scalar>>,
+    /// Where it was read.
+    pub source: String,
+    /// Whether it is of a kind that often changes results.
+    pub important: bool,
+    /// Why a difference of this kind explains a change, or hardly does.
+    pub reason: &'static str,
+}
+
+/// The facts that are not the same in all runs, the likely causes first, without those that vary by themselves: of the machine
+/// that recorded, and of targets that all runs have.
+#[must_use]
+pub fn environment_differences(runs: &[&RunRecord]) -> Vec<EnvironmentDifference> {
+    let names: IndexSet<&str> =
+        runs.iter().flat_map(|run| &run.manifest.targets).map(|target| target.name.as_str()).collect();
+    let mut found: Vec<(usize, EnvironmentDifference)> = Vec::new();
+    for name in names {
+        let machines: Option<Vec<MachineFacts<'_>>> =
+            runs.iter().map(|run| MachineFacts::of_target(run, name)).collect();
+        found.extend(
+            machines
+                .into_iter()
+                .flat_map(|machines| machine_fact_differences(machines, &format!("{name}: "))),
+        );
+    }
+    let hosts = runs.iter().map(|run| MachineFacts::of_host(run)).collect();
+    found.extend(machine_fact_differences(hosts, ""));
+    found.sort_by_key(|(rank, _)| *rank);
+    found.into_iter().map(|(_, difference)| difference).collect()
+}
+
+fn machine_fact_differences(
+    mut machines: Vec<MachineFacts<'_>>,
+    prefix: &str,
+) -> Vec<(usize, EnvironmentDifference)> {
+    add_document_facts(&mut machines);
+    let keys: BTreeSet<&str> = machines.iter().flat_map(|one| one.facts.iter()).map(|(key, _)| key).collect();
+    let difference = |key: &str| {
+        let facts: Vec<Option<&Fact>> = machines.iter().map(|one| one.facts.stored(key)).collect();
+        let values: Vec<Option<Scalar>> =
+            facts.iter().map(|fact| fact.map(|fact| fact.value.clone())).collect();
+        let is_same = values.iter().all(|value| Some(value) == values.first());
+        if is_same || fact_spec(key).volatility == FactVolatility::Varies {
+            return None;
+        }
+        let (rank, important) = rank_difference(key, || true);
+        let source = facts.iter().flatten().next().map(|fact| fact.source.clone()).unwrap_or_default();
+        let (key, reason) = (format!("{prefix}{key}"), fact_reason(key));
+        Some((rank, EnvironmentDifference { key, values, source, important, reason }))
+    };
+    keys.into_iter().filter_map(difference).collect()
 }
 
 /// As much of the larger one is a difference of a fact that drifts, where it explains anything.
@@ -73,8 +137,8 @@ pub(crate) fn fact_differences(
     let sides = [baseline, candidate];
     let compared = ComparedTimes::of_runs(sides);
     let mut found = target_fact_differences(sides, name, &compared);
-    let hosts = sides.map(|runs| runs.iter().map(|run| (run, Cow::Borrowed(&run.manifest.facts))).collect());
-    found.extend(compare_facts(&hosts, "", name, &compared));
+    let hosts = sides.map(|runs| runs.iter().map(MachineFacts::of_host).collect());
+    found.extend(compare_facts(hosts, "", name, &compared));
     found.sort_by_key(|(rank, _)| *rank);
     found.into_iter().map(|(_, difference)| difference).collect()
 }
@@ -107,8 +171,75 @@ fn run_times(run: &RunRecord) -> (u64, u64) {
     (start, start.saturating_add(last.saturating_sub(anchor.monotonic.0)))
 }
 
-/// A run, and the facts of one of its machines.
-type MachineFacts<'a> = (&'a RunRecord, Cow<'a, Facts>);
+/// The facts of one machine of a run.
+struct MachineFacts<'a> {
+    run: &'a RunRecord,
+    facts: Cow<'a, Facts>,
+    /// Index into the run's targets; none for the machine that recorded.
+    target: Option<u32>,
+}
+
+impl<'a> MachineFacts<'a> {
+    fn of_host(run: &'a RunRecord) -> Self {
+        MachineFacts { run, facts: Cow::Borrowed(&run.manifest.facts), target: None }
+    }
+
+    /// The facts of a target with its kernel; none where it never came and so reported none.
+    fn of_target(run: &'a RunRecord, name: &str) -> Option<Self> {
+        let (index, target) = (0..).zip(&run.manifest.targets).find(|(_, target)| target.name == name)?;
+        if target.kernel.is_empty() && target.facts.is_empty() {
+            return None;
+        }
+        let mut facts = target.facts.clone();
+        if !target.kernel.is_empty() {
+            facts.add(fact_table::KERNEL_RELEASE, target.kernel.as_str(), "target");
+        }
+        Some(MachineFacts { run, facts: Cow::Owned(facts), target: Some(index) })
+    }
+
+    /// A document as the machine was first started.
+    fn document(&self, name: &str) -> Option<&'a str> {
+        let fits = |one: &&MachineDocument| one.target == self.target && one.document.name == name;
+        self.run.documents.iter().find(fits).map(|one| one.document.text.as_str())
+    }
+}
+
+/// Adds what the documents of machines hold to their facts, where all have a document and not all the same.
+fn add_document_facts(machines: &mut [MachineFacts<'_>]) {
+    add_facts_of_document(machines, FactDocument::SYSCTL, |text| {
+        let tunable = |(name, value): (&str, String)| (fact_table::SYSCTL.key(name), value);
+        parse_sysctl_list(text).into_iter().map(tunable).collect()
+    });
+    let options: BTreeSet<&str> = machines
+        .iter()
+        .filter_map(|machine| machine.document(FactDocument::KERNEL_CONFIG))
+        .flat_map(list_config_options)
+        .map(|(option, _)| option)
+        .collect();
+    add_facts_of_document(machines, FactDocument::KERNEL_CONFIG, |text| {
+        // What a configuration does not mention, its kernel does not have.
+        let mut values: BTreeMap<&str, &str> = options.iter().map(|option| (*option, "n")).collect();
+        values.extend(list_config_options(text));
+        let option =
+            |(option, value): (&str, &str)| (fact_table::KERNEL_CONFIG.key(option), value.to_owned());
+        values.into_iter().map(option).collect()
+    });
+}
+
+fn add_facts_of_document(
+    machines: &mut [MachineFacts<'_>],
+    name: &str,
+    parse: impl Fn(&str) -> Vec<(FactKey, String)>,
+) {
+    let texts: Option<Vec<&str>> = machines.iter().map(|machine| machine.document(name)).collect();
+    let Some(texts) = texts.filter(|texts| texts.iter().any(|text| Some(text) != texts.first())) else {
+        return;
+    };
+    for (machine, text) in machines.iter_mut().zip(texts) {
+        let facts = machine.facts.to_mut();
+        parse(text).into_iter().for_each(|(key, value)| facts.add(key, parse_scalar(&value), name));
+    }
+}
 
 /// What differs in the targets, by name: what runs in a guest is explained by the guest first. Of targets that a study counts
 /// (`guest1`, `guest2`) the first one speaks for all that say the same.
@@ -122,11 +253,13 @@ fn target_fact_differences(
     let targets = sides[0].iter().flat_map(|run| &run.manifest.targets);
     let names: IndexSet<&str> = targets.map(|target| target.name.as_str()).collect();
     for target in names {
-        let facts = sides.map(|runs| runs.iter().filter_map(|run| target_facts(run, target)).collect());
+        let facts = sides.map(|runs| {
+            runs.iter().filter_map(|run| MachineFacts::of_target(run, target)).collect::<Vec<_>>()
+        });
         if facts.iter().any(Vec::is_empty) {
             continue;
         }
-        for (rank, fact) in compare_facts(&facts, &format!("{target}: "), name, compared) {
+        for (rank, fact) in compare_facts(facts, &format!("{target}: "), name, compared) {
             let bare = fact.key.rsplit(": ").next().unwrap_or_default().to_owned();
             if known.insert((bare, fact.baseline.clone(), fact.candidate.clone())) {
                 found.push((rank, fact));
@@ -136,31 +269,24 @@ fn target_fact_differences(
     found
 }
 
-/// The facts of a target with its kernel; none where it never came and so reported none.
-fn target_facts<'a>(run: &'a RunRecord, name: &str) -> Option<MachineFacts<'a>> {
-    let target = run.manifest.targets.iter().find(|target| target.name == name)?;
-    if target.kernel.is_empty() && target.facts.is_empty() {
-        return None;
-    }
-    let mut facts = target.facts.clone();
-    if !target.kernel.is_empty() {
-        facts.add(fact_table::KERNEL_RELEASE, target.kernel.as_str(), "target");
-    }
-    Some((run, Cow::Owned(facts)))
-}
-
 fn compare_facts(
-    sides: &[Vec<MachineFacts<'_>>; 2],
+    sides: [Vec<MachineFacts<'_>>; 2],
     prefix: &str,
     name: &str,
     compared: &ComparedTimes,
 ) -> Vec<(usize, FactDifference)> {
-    let texts = |(_, facts): &MachineFacts<'_>| -> RunValues {
-        facts.iter().map(|(key, fact)| (key.to_owned(), fact.value.to_string())).collect()
+    let [mut all, theirs] = sides;
+    let ours = all.len();
+    all.extend(theirs);
+    add_document_facts(&mut all);
+    let (ours, theirs) = all.split_at(ours);
+    let texts = |machine: &MachineFacts<'_>| -> RunValues {
+        machine.facts.iter().map(|(key, fact)| (key.to_owned(), fact.value.to_string())).collect()
     };
-    let [ours, theirs] = [0, 1].map(|at| sides[at].iter().map(texts).collect::<Vec<_>>());
+    let values = [ours, theirs].map(|side| side.iter().map(texts).collect::<Vec<_>>());
+    let sides = [ours, theirs];
     let difference = |(key, [ours, theirs]): (String, SidePair)| {
-        let (rank, important) = rank_difference(&key, || have_drifted_apart(sides, &key, compared));
+        let (rank, important) = rank_difference(&key, || have_drifted_apart(&sides, &key, compared));
         if fact_spec(&key).volatility == FactVolatility::Varies && !important {
             return None;
         }
@@ -170,20 +296,22 @@ fn compare_facts(
             baseline: ours.to_text(),
             candidate: theirs.to_text(),
             important,
+            reason: fact_reason(&key),
         };
         Some((rank, fact))
     };
-    differing_keys([&ours, &theirs], |_| true).into_iter().filter_map(difference).collect()
+    let [ours, theirs] = &values;
+    differing_keys([ours, theirs], |_| true).into_iter().filter_map(difference).collect()
 }
 
 /// Whether the middles of a fact that varies by itself are far apart, of the runs whose load is not that of other runs that are
 /// compared; a value that is no number, or that one side lacks, is.
-fn have_drifted_apart(sides: &[Vec<MachineFacts<'_>>; 2], key: &str, compared: &ComparedTimes) -> bool {
-    let judged = |side: &Vec<MachineFacts<'_>>| -> Vec<Option<f64>> {
-        let own = side.iter().filter(|(run, _)| !compared.explain_load(run, key));
-        own.map(|(_, facts)| facts.stored(key)?.value.to_string().parse().ok()).collect()
+fn have_drifted_apart(sides: &[&[MachineFacts<'_>]; 2], key: &str, compared: &ComparedTimes) -> bool {
+    let judged = |side: &[MachineFacts<'_>]| -> Vec<Option<f64>> {
+        let own = side.iter().filter(|machine| !compared.explain_load(machine.run, key));
+        own.map(|machine| machine.facts.stored(key)?.value.to_string().parse().ok()).collect()
     };
-    let [ours, theirs] = [judged(&sides[0]), judged(&sides[1])];
+    let [ours, theirs] = sides.map(judged);
     if ours.is_empty() || theirs.is_empty() {
         return false;
     }
@@ -478,8 +606,6 @@ pub fn run_differences(ours: &RunRecord, theirs: &RunRecord) -> Vec<PlanDifferen
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::Fact;
-
     use super::*;
 
     fn make_facts(all: &[(&str, &str)]) -> Facts {

@@ -51,8 +51,8 @@ pub(super) fn condense_record(mut record: RunRecord) -> RunRecord {
         (sample.start, sample.end) = Default::default();
     }
     let RunRecord { manifest, samples, .. } = record;
-    let (iterations, gaps, warnings, clock_bounds, overwritten, triggers) = Default::default();
-    RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds, overwritten, triggers }
+    let (iterations, gaps, warnings, clock_bounds, overwritten, triggers, documents) = Default::default();
+    RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds, overwritten, triggers, documents }
 }
 
 impl StoredRecord {
@@ -184,7 +184,7 @@ impl<'c> RecordReader<'c> {
             plan: RunPlan { seed: own.seed, ..plan.plan.clone() },
             ..Manifest::clone(&plan)
         };
-        let (iterations, gaps, warnings, clock_bounds, overwritten, triggers) = Default::default();
+        let (iterations, gaps, warnings, clock_bounds, overwritten, triggers, documents) = Default::default();
         Ok(Some(RunRecord {
             manifest,
             samples,
@@ -194,6 +194,7 @@ impl<'c> RecordReader<'c> {
             clock_bounds,
             overwritten,
             triggers,
+            documents,
         }))
     }
 }

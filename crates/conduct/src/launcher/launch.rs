@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use perflab_guest::{GuestMachine, HOST_ADDRESS, KernelImage, SwitchPort};
 use perflab_model::study::{GuestNetworkChoice, TargetKind};
-use perflab_model::{Facts, PlannedTarget, StopRequest, fact_table};
+use perflab_model::{FactDocument, Facts, PlannedTarget, StopRequest, fact_table};
+use perflab_observe::Root;
 use perflab_settings::TemporaryFolder;
 
 use crate::error::ConductError;
@@ -130,6 +131,22 @@ impl LaunchableTarget {
                 facts.add(key, value.as_str(), "perflab's record of the build");
             }
         }
+    }
+
+    /// The configuration of its kernel, which lies beside the image: a guest itself has it only where its kernel carries it.
+    pub(crate) fn read_kernel_config(&self) -> Option<FactDocument> {
+        let kernel = self.kernel()?;
+        let folder = Root(kernel.image.parent()?.into());
+        let files = [format!("config-{}", kernel.release), "config".to_owned()];
+        files.into_iter().find_map(|file| {
+            let text = folder.read_at_most(&file, FactDocument::LONGEST as u64).ok()?;
+            let source = folder.path(&file).display().to_string();
+            (!text.is_empty()).then(|| FactDocument {
+                name: FactDocument::KERNEL_CONFIG.into(),
+                source,
+                text,
+            })
+        })
     }
 
     pub(crate) fn kind(&self) -> TargetKind {

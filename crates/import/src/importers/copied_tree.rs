@@ -17,7 +17,7 @@ use perflab_formats::reading_parser::LineOutcome;
 use perflab_model::column::stored_columns;
 use perflab_model::fact_table;
 use perflab_model::{CellRow, ColumnRef, Nanos, RowSchema};
-use perflab_observe::{Root, open_monitor};
+use perflab_observe::{Root, collect_fact_documents, open_monitor};
 use tempfile::TempDir;
 
 use crate::dump_log::DumpLog;
@@ -256,6 +256,8 @@ fn open_copied_texts(
     if let Some(release) = &kernel {
         metadata.facts.add(fact_table::KERNEL_RELEASE, release.as_str(), "/proc/sys/kernel/osrelease");
     }
+    // Families are not named, so none is unknown.
+    metadata.documents = collect_fact_documents(&Root(path.into()), None).unwrap_or_default();
     let machine = LoggedMachine { page_size, kernel };
     let mut streams = Vec::new();
     for file in KERNEL_FILES {

@@ -118,7 +118,7 @@ pub fn collect_facts(root: &Root, families: Option<&[String]>) -> Result<Facts, 
     Ok(notes.facts)
 }
 
-fn find_fact_family(name: &str) -> Result<&'static FactFamily, ObserveError> {
+pub(crate) fn find_fact_family(name: &str) -> Result<&'static FactFamily, ObserveError> {
     let found = FAMILIES.iter().find(|family| family.name == name);
     let names = FAMILIES.iter().map(|family| family.name);
     found.ok_or_else(|| ObserveError::unknown_name(name, "family of facts", names))

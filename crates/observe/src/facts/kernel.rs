@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use perflab_formats::kernel::kernel_config::find_config_option;
 use perflab_formats::kernel::small_values::find_field;
 use sha2::{Digest, Sha256};
 
@@ -88,7 +89,7 @@ fn find_commit(release: &str) -> Option<String> {
 }
 
 /// More than any configuration has (they have 100 to 300 KB), so that a wrong file cannot fill the memory.
-const LARGEST: u64 = 8 << 20;
+const LARGEST: u64 = 4 << 20;
 
 /// Options that move benchmarks; each that the configuration mentions becomes a fact, `n` where it is not set.
 const OPTIONS: &[&str] = &[
@@ -176,23 +177,26 @@ impl KernelConfig {
     }
 }
 
-/// The text, from the running kernel where it carries it, else from the file installed beside it.
-fn read_kernel_config(root: &Root) -> Option<(String, String)> {
-    let release = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let installed = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
-    let built_in = read_gzipped_config(root, "/proc/config.gz");
-    built_in.or_else(|| {
-        installed
-            .into_iter()
-            .find_map(|path| Some((root.read(&path).ok().filter(|text| !text.is_empty())?, path)))
+/// The text, from the running kernel where it carries it, else from the file installed or built beside it.
+pub(crate) fn read_kernel_config(root: &Root) -> Option<(String, String)> {
+    let release = root.read_at_most(RELEASE, LARGEST).unwrap_or_default();
+    let modules = format!("/lib/modules/{release}");
+    let installed =
+        [format!("/boot/config-{release}"), format!("{modules}/config"), format!("{modules}/build/.config")];
+    read_gzipped_config(root, "/proc/config.gz").or_else(|| {
+        installed.into_iter().find_map(|path| {
+            let text = root.read_at_most(&path, LARGEST).ok();
+            Some((text.filter(|text| !text.is_empty())?, path))
+        })
     })
 }
 
+/// One that is longer than any is none.
 fn read_gzipped_config(root: &Root, path: &str) -> Option<(String, String)> {
-    let packed = std::fs::File::open(root.path(path)).ok()?;
+    let packed = root.read_bytes(path, LARGEST).ok()?;
     let mut text = String::new();
-    GzDecoder::new(packed).take(LARGEST).read_to_string(&mut text).ok()?;
-    Some((text.trim_end().to_owned(), path.into()))
+    GzDecoder::new(packed.as_slice()).take(LARGEST + 1).read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= LARGEST).then(|| (text.trim_end().to_owned(), path.into()))
 }
 
 fn hash_config(text: &str) -> String {
@@ -202,16 +206,6 @@ fn hash_config(text: &str) -> String {
         write!(hex, "{byte:02x}").ok();
     }
     hex
-}
-
-/// `y`, `m`, a number or a text without its quotes; `n` for `# CONFIG_X is not set`; nothing where it is not mentioned.
-fn find_config_option<'t>(text: &'t str, option: &str) -> Option<&'t str> {
-    text.lines().find_map(|line| {
-        let unset =
-            || line.strip_prefix("# CONFIG_")?.strip_prefix(option)?.strip_prefix(" is not set").map(|_| "n");
-        let set = || line.strip_prefix("CONFIG_")?.strip_prefix(option)?.strip_prefix('=');
-        set().or_else(unset).map(|value| value.trim_matches('"'))
-    })
 }
 
 /// Files under /proc/sys. Those that the kernel changes by itself (`perf_event_max_sample_rate`) are left out, as
@@ -328,14 +322,5 @@ mod tests {
         let safe =
             "quiet rd.luks.key=(left out) systemd.set_credential=(left out) root=/dev/vda1 isolcpus=2-3";
         assert_eq!(hide_secret_parameters(text), safe);
-    }
-
-    #[test]
-    fn options_are_set_unset_or_unknown() {
-        let text = "CONFIG_HZ=250\nCONFIG_HZ_250=y\n# CONFIG_KASAN is not set\nCONFIG_X=\"a b\"";
-        assert_eq!(find_config_option(text, "HZ"), Some("250"));
-        assert_eq!(find_config_option(text, "KASAN"), Some("n"));
-        assert_eq!(find_config_option(text, "X"), Some("a b"));
-        assert_eq!(find_config_option(text, "SLUB"), None);
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod cgroup;
 pub(crate) mod collector;
 pub(crate) mod cpu;
 pub(crate) mod disk;
+pub(crate) mod documents;
 pub(crate) mod families;
 pub(crate) mod firmware;
 pub(crate) mod idle_states;
@@ -15,6 +16,7 @@ pub(crate) mod kernel;
 pub(crate) mod memory;
 pub(crate) mod services;
 
+pub use documents::collect_fact_documents;
 pub use families::{FactFamily, all_fact_families, collect_facts};
 pub use kernel::KernelConfig;
 pub use memory::read_available_memory;

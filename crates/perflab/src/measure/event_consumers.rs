@@ -151,6 +151,7 @@ impl StoppingWatch {
                 clock_bounds: Vec::new(),
                 overwritten: Vec::new(),
                 triggers: Vec::new(),
+                documents: Vec::new(),
             },
         }
     }

@@ -249,7 +249,9 @@ pub fn diff_runs(context: &App, args: &DiffArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
     let first = selection::select_run(&archive, &args.first)?;
     let second = selection::select_run(&archive, &args.second)?;
-    let found = run_differences(&first.read_record()?, &second.read_record()?);
+    let record =
+        |run: &RunDir| Ok::<_, Failure>(RunRecord { documents: run.read_documents()?, ..run.read_record()? });
+    let found = run_differences(&record(&first)?, &record(&second)?);
     context.print_grid(&run_difference_grid([first.short_id(), second.short_id()], &found))?;
     Ok(Exit::Fine)
 }

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use perflab_model::FactDocument;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -406,7 +407,20 @@ fn a_key_of_the_guests_is_a_factor_and_they_are_started_anew_for_it() {
     let ended = to_command_output(command.env("XDG_RUNTIME_DIR", guests.guests.home()).output().unwrap());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let archive = perflab_archive::Archive::open(&guests.laboratory.path("archive")).unwrap();
-    let manifest = archive.find_runs("@latest").unwrap().remove(0).manifest().unwrap();
+    let run = archive.find_runs("@latest").unwrap().remove(0);
+    let manifest = run.manifest().unwrap();
+    // The guest has no file of its kernel's configuration: the host knows it. Booting once more brings the same once more.
+    let documents = run.read_documents().unwrap();
+    let texts = |name: &str| -> Vec<&str> {
+        let fits = documents.iter().filter(|one| one.target == Some(0) && one.document.name == name);
+        fits.map(|one| one.document.text.as_str()).collect()
+    };
+    let (tunables, options) = (texts(FactDocument::SYSCTL), texts(FactDocument::KERNEL_CONFIG));
+    assert!(
+        !tunables.is_empty() && tunables.iter().all(|text| text.contains("\nvm.swappiness = ")),
+        "{tunables:?}"
+    );
+    assert!(options.len() == 1 && options[0].contains("\nCONFIG_HZ=250\n"), "{options:?}");
     let told: Vec<(String, bool)> = manifest
         .variants
         .iter()

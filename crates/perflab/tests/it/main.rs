@@ -24,6 +24,7 @@ mod earlier_runs;
 mod edited;
 mod emulated;
 mod emulated_runs;
+mod environment;
 mod filesystems;
 mod fine;
 mod flame;

@@ -148,6 +148,11 @@ fn three_agents_do_every_iteration_at_one_instant_and_tell_it_on_one_axis() {
         .collect();
     assert_eq!(names, ["guest1", "guest2", "guest3"]);
     assert!(manifest["targets"][0]["facts"]["kernel.release"]["value"].is_string(), "each says what it is");
+    let archive = perflab_archive::Archive::open(&laboratory.path("archive")).unwrap();
+    let documents = archive.find_runs("@latest").unwrap()[0].read_documents().unwrap();
+    let tunables = documents.iter().filter(|one| one.document.name == perflab_model::FactDocument::SYSCTL);
+    let machines: std::collections::BTreeSet<Option<u32>> = tunables.map(|one| one.target).collect();
+    assert_eq!(machines, [None, Some(0), Some(1), Some(2)].into(), "the host and each target");
 }
 
 /// What happened, without when and where, and without what only a run of several machines tells.

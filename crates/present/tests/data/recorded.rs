@@ -84,6 +84,7 @@ fn recorded_record(slots: &[Vec<String>]) -> RunRecord {
         clock_bounds: Vec::new(),
         overwritten: Vec::new(),
         triggers: Vec::new(),
+        documents: Vec::new(),
         warnings: vec![RunWarning {
             message: "the machine was not idle at the beginning.".into(),
             advice: "Stop what else runs, or read the verdicts with care.".into(),
