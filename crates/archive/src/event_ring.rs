@@ -1,7 +1,7 @@
 //! The last events of a stream in memory: as many as fit into a time and a size, whichever is less.
 //!
 //! What is let go of is not lost for what follows: the ring knows every monitor's whole tick before its first event, its schema,
-//! gaps that are open and the first warnings, so that what it holds is a stream of its own ([`RingReplay`]).
+//! gaps that are open, the first warnings and what machines said about themselves, so that what it holds is a stream of its own ([`RingReplay`]).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -32,6 +32,8 @@ pub struct EventRing {
     openings: IndexMap<SeriesKey, RunEvent>,
     open_gaps: Vec<(RunEvent, SeriesGap)>,
     warnings: Vec<RunEvent>,
+    /// What machines said about themselves, which comes once and is never too old.
+    documents: Vec<RunEvent>,
     /// The time of the latest event.
     newest: Nanos,
     /// The time from which nothing was let go of for want of room.
@@ -52,6 +54,7 @@ impl EventRing {
             openings: IndexMap::new(),
             open_gaps: Vec::new(),
             warnings: Vec::new(),
+            documents: Vec::new(),
             newest: Nanos(0),
             cut: None,
         }
@@ -60,6 +63,10 @@ impl EventRing {
     /// Takes the next event of the stream, and lets go of what is too old or does not fit.
     pub fn push(&mut self, event: RunEvent) {
         self.newest = self.newest.max(event.at);
+        if matches!(event.what, RunEventKind::Document(_)) {
+            self.documents.push(event);
+            return;
+        }
         let bytes = event_bytes(&event);
         self.event_bytes += bytes;
         self.events.push_back((event, bytes));
@@ -87,7 +94,7 @@ impl EventRing {
         self.events.front().map_or(self.newest, |(event, _)| event.at)
     }
 
-    /// The memory that it takes, as its cells and texts have it.
+    /// The memory that its events take, as their cells and texts have it.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         Bytes(self.event_bytes + self.base_bytes.values().sum::<u64>())
@@ -149,7 +156,7 @@ pub struct RingReplay {
 }
 
 impl RingReplay {
-    /// Gives `take` all that a ring holds, in order: schemas, open gaps and warnings of before first, at the time of its first
+    /// Gives `take` all that a ring holds, in order: documents, schemas, open gaps and warnings of before first, at the time of its first
     /// event.
     ///
     /// # Errors
@@ -161,7 +168,7 @@ impl RingReplay {
     ) -> Result<(), E> {
         let begin = ring.begin();
         let gaps = ring.open_gaps.iter().map(|(event, _)| event);
-        for before in ring.openings.values().chain(gaps).chain(&ring.warnings) {
+        for before in ring.documents.iter().chain(ring.openings.values()).chain(gaps).chain(&ring.warnings) {
             take(&RunEvent { at: begin, ..before.clone() })?;
         }
         ring.events.iter().try_for_each(|(event, _)| self.pass(ring, event, &mut take))
@@ -253,7 +260,7 @@ fn row_bytes(row: &CellRow) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::{ColumnSpec, SeriesSchema, series::StoredRows};
+    use perflab_model::{ColumnSpec, FactDocument, SeriesSchema, series::StoredRows};
 
     use super::*;
 
@@ -415,6 +422,19 @@ mod tests {
             })
             .collect();
         assert_eq!(kinds, [(100, "gap from 8".into()), (100, "true".into()), (100, "gap from 100".into())]);
+    }
+
+    #[test]
+    fn documents_are_held_however_old_and_long_they_are() {
+        let text = "vm.swappiness = 60\n".repeat(1000);
+        let document = FactDocument { name: FactDocument::SYSCTL.into(), source: "/proc/sys".into(), text };
+        let mut ring = EventRing::new(Nanos(SECOND), Bytes(1000));
+        let document = RunEvent::new(Nanos(0), RunEventKind::Document(document));
+        [document.clone(), opening(), whole_tick(90 * SECOND, vec![row("a", 1)])]
+            .into_iter()
+            .for_each(|event| ring.push(event));
+        assert!(!ring.is_cut_short());
+        assert_eq!(replayed(&ring).first(), Some(&RunEvent { at: Nanos(90 * SECOND), ..document }));
     }
 
     /// Six hours at 10 Hz: memory is what a minute takes, and so is the count of events.

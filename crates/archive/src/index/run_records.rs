@@ -52,7 +52,17 @@ pub(super) fn condense_record(mut record: RunRecord) -> RunRecord {
     }
     let RunRecord { manifest, samples, .. } = record;
     let (iterations, gaps, warnings, clock_bounds, overwritten, triggers, documents) = Default::default();
-    RunRecord { manifest, samples, iterations, gaps, warnings, clock_bounds, overwritten, triggers, documents }
+    RunRecord {
+        manifest,
+        samples,
+        iterations,
+        gaps,
+        warnings,
+        clock_bounds,
+        overwritten,
+        triggers,
+        documents,
+    }
 }
 
 impl StoredRecord {
