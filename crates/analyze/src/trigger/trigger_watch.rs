@@ -86,8 +86,7 @@ impl TriggerWatch {
         }
         match &event.what {
             RunEventKind::Rows { monitor, .. } | RunEventKind::Changed { monitor, .. } => {
-                let is_watched = self.watched.iter().any(|one| one.monitor() == Some(monitor));
-                if is_watched { self.read_tick(event) } else { Vec::new() }
+                if self.needs_monitor(monitor) { self.read_tick(event) } else { Vec::new() }
             }
             RunEventKind::Output { name, text, .. } if name == RunEventKind::KERNEL_LOG => {
                 self.find_all(|kind| match kind {
@@ -101,11 +100,22 @@ impl TriggerWatch {
                 WatchedKind::Exit(ends) => Some(TriggerFinding::Exit(ends.describe_end(outcome)?)),
                 _ => None,
             }),
+            // Nobody knows its value meanwhile.
+            RunEventKind::Gap(gap) if gap.to.is_none() => {
+                self.columns_mut().filter(|one| one.monitor == gap.monitor).for_each(|one| one.last = None);
+                Vec::new()
+            }
             RunEventKind::Triggered(trigger) if trigger.found == TriggerFinding::Signal => {
                 self.find_all(|kind| matches!(kind, WatchedKind::Signal).then_some(TriggerFinding::Signal))
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Whether a condition is about this monitor.
+    #[must_use]
+    pub fn needs_monitor(&self, monitor: &str) -> bool {
+        self.watched.iter().any(|one| one.monitor() == Some(monitor))
     }
 
     /// What meets conditions now is recorded: a column counts again once it has been within its bound.

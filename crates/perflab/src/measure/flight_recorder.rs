@@ -1,7 +1,7 @@
 //! The flight recorder: a consumer of a run's stream that holds the last moments of it in memory, and writes them as a run of the
 //! archive when something happens.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -64,6 +64,10 @@ pub struct FlightRecorder<'a> {
     begun: Nanos,
     current: Option<OpenFlight>,
     made: u32,
+    /// Recordings that could not be written.
+    failed: u32,
+    /// Gaps that were told, by monitor and reason: one that comes and goes for days is told once.
+    told_gaps: HashSet<(String, String)>,
     /// When the last recording ended.
     last_end: Option<Nanos>,
     costs: CostHistory,
@@ -123,6 +127,8 @@ impl<'a> FlightRecorder<'a> {
             begun: monotonic_now(),
             current: None,
             made: 0,
+            failed: 0,
+            told_gaps: HashSet::new(),
             last_end: None,
             costs: CostHistory::new(limits.keep),
             said_held: None,
@@ -260,11 +266,16 @@ impl<'a> FlightRecorder<'a> {
             }
         };
         self.made += 1;
-        if self.made >= self.limits.times || self.outcome.is_some() {
-            self.stop.request_stop();
-        }
+        self.end_if_complete();
         Some(FlightRecord { run, triggers, begin, end, began, wanted })
     }
+    /// There is nothing to wait for any more: the command has ended, or all recordings were tried.
+    fn end_if_complete(&self) {
+        if self.made + self.failed >= self.limits.times || self.outcome.is_some() {
+            self.stop.request_stop();
+        }
+    }
+
     fn note_failure(&mut self, outcome: Result<(), Failure>) {
         let Err(failure) = outcome else { return };
         // What was written of it stays, as of a run that was interrupted.
@@ -272,6 +283,8 @@ impl<'a> FlightRecorder<'a> {
         self.last_end = Some(monotonic_now());
         self.line.warn(&format!("warning: a recording could not be written: {failure}"));
         self.failure.get_or_insert(failure);
+        self.failed += 1;
+        self.end_if_complete();
     }
 
     /// Says that memory is short, and again where it has become much shorter.
@@ -297,7 +310,7 @@ impl<'a> FlightRecorder<'a> {
         (message, "give --memory more, or read less often with --every".into())
     }
 
-    fn show_event(&self, event: &RunEvent) {
+    fn show_event(&mut self, event: &RunEvent) {
         match &event.what {
             RunEventKind::Warning { message, advice } => {
                 self.line.warn(&format!("warning: {message}; {advice}"))
@@ -305,7 +318,12 @@ impl<'a> FlightRecorder<'a> {
             // A gap that ends by itself is in the record.
             RunEventKind::Gap(gap) if gap.to.is_none() => {
                 let (monitor, reason) = (&gap.monitor, &gap.reason);
-                self.line.warn(&format!("warning: monitor {monitor} records nothing: {reason}"));
+                if self.told_gaps.len() < MOST_TOLD
+                    && self.told_gaps.insert((monitor.clone(), reason.clone()))
+                {
+                    let unmet = if self.watch.needs_monitor(monitor) { ", which is waited for" } else { "" };
+                    self.line.warn(&format!("warning: monitor {monitor}{unmet} records nothing: {reason}"));
+                }
             }
             _ => {}
         }
@@ -328,6 +346,9 @@ impl<'a> FlightRecorder<'a> {
         self.line.bar.tick();
     }
 }
+
+/// Gaps that are told at most.
+const MOST_TOLD: usize = 200;
 
 /// Whole seconds, for what changes all the while.
 fn round_time(time: Nanos) -> Nanos {
@@ -415,4 +436,98 @@ fn read_cost() -> FlightCost {
     let usage = process_usage();
     let monitors_cpu = monitors_cpu_time().unwrap_or_default();
     FlightCost { cpu: usage.cpu, monitors_cpu, peak_rss: usage.peak_rss }
+}
+
+#[cfg(test)]
+mod tests {
+    use fixtures::run_events::make_manifest;
+    use perflab_analyze::trigger::TriggerError;
+    use perflab_model::series::StoredRows;
+    use perflab_model::{ColumnSpec, SeriesSchema, TableCell};
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn schema() -> SeriesSchema {
+        SeriesSchema {
+            monitor: "meminfo".into(),
+            source: "/proc/meminfo".into(),
+            interval: Nanos(SECOND),
+            columns: vec![ColumnSpec::gauge("Dirty", "bytes")],
+            stored: StoredRows::Every,
+        }
+    }
+
+    fn recorder<'a>(
+        folder: &std::path::Path,
+        limits: FlightLimits,
+        stop: &'a StopRequest,
+    ) -> FlightRecorder<'a> {
+        let condition = "meminfo.Dirty >= 1KiB".parse().unwrap();
+        let watch = TriggerWatch::new(&[condition], |_: &str| Ok::<_, TriggerError>(schema())).unwrap();
+        let archive = Archive::open(&folder.join("archive")).unwrap();
+        let mut recorder = FlightRecorder::new(archive, limits, watch, stop, true);
+        let what = RunEventKind::Began(Box::new(make_manifest(1, 1)));
+        recorder.consume(RunEvent::new(Nanos(0), what));
+        recorder.consume(RunEvent::new(Nanos(0), RunEventKind::SeriesOpened(schema())));
+        recorder
+    }
+
+    /// Feeds a tick a second until a stop is requested; gives the seconds from which and to which recordings reach.
+    fn feed(
+        recorder: &mut FlightRecorder<'_>,
+        stop: &StopRequest,
+        seconds: std::ops::Range<u64>,
+        dirty: impl Fn(u64) -> bool,
+    ) -> Vec<(u64, u64, u64)> {
+        let mut records = Vec::new();
+        for second in seconds.take_while(|_| !stop.is_requested()) {
+            let rows = vec![vec![TableCell::Int(if dirty(second) { 2048 } else { 0 })]];
+            let tick = RunEventKind::Rows { monitor: "meminfo".into(), rows, took: Nanos(1) };
+            records.extend(recorder.consume(RunEvent::new(Nanos(second * SECOND), tick)));
+            // The clock is long past what is fed; a recording ends once its last tick has come.
+            if recorder.current.as_ref().is_some_and(|open| open.due <= Nanos(second * SECOND)) {
+                records.extend(recorder.pass_time());
+            }
+        }
+        let spans = records
+            .iter()
+            .map(|record| (record.begin.0 / SECOND, record.triggers[0].at.0 / SECOND, record.end.0 / SECOND));
+        spans.collect()
+    }
+
+    #[test]
+    fn recordings_are_apart_and_as_many_as_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keep, after, pause) = (Nanos(20 * SECOND), Nanos(5 * SECOND), Nanos(60 * SECOND));
+        let limits = FlightLimits { keep, after, times: 4, pause, memory: Bytes(1 << 20) };
+        let stop = StopRequest::new();
+        let mut recorder = recorder(folder.path(), limits, &stop);
+        // Beyond once; again within the pause, for long; and then each 200 s.
+        let dirty = |second: u64| match second {
+            100..103 | 130..190 => true,
+            300.. => second.is_multiple_of(200),
+            _ => false,
+        };
+        let spans = feed(&mut recorder, &stop, 0..100_000, dirty);
+        assert_eq!(spans, [(80, 100, 105), (145, 165, 170), (380, 400, 405), (580, 600, 605)]);
+        let (last, summary) = recorder.finish();
+        assert!(last.is_none() && summary.is_complete && summary.made == 4 && stop.is_requested());
+    }
+
+    /// A day at 1 Hz in which nothing happens.
+    #[test]
+    fn waiting_for_a_day_takes_the_memory_of_what_is_kept_and_no_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keep, after, pause) = (Nanos(60 * SECOND), Nanos(5 * SECOND), Nanos(0));
+        let limits = FlightLimits { keep, after, times: 4, pause, memory: Bytes(1 << 20) };
+        let stop = StopRequest::new();
+        let mut recorder = recorder(folder.path(), limits, &stop);
+        assert_eq!(feed(&mut recorder, &stop, 0..200, |_| false), []);
+        let held = recorder.most_bytes;
+        assert_eq!(feed(&mut recorder, &stop, 200..86_400, |_| false), []);
+        assert!(recorder.most_bytes.0 <= held.0 + 4096, "{held:?} {:?}", recorder.most_bytes);
+        assert!(!folder.path().join("archive/runs").exists());
+    }
 }
