@@ -34,7 +34,8 @@ fn main() -> Result<(), ObserveError> {
 
 fn print_times(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
-    let (first, middle, last) = (times.first(), times.get(times.len() / 2), times.last());
+    let at = |index: usize| times.get(index).copied().unwrap_or_default();
+    let (first, middle, last) = (at(0), at(times.len() / 2), at(times.len() - 1));
     println!(
         "{what}: least, median and most of {} rounds: {first:.1?}, {middle:.1?}, {last:.1?}",
         times.len()
