@@ -394,6 +394,20 @@ mod tests {
         Some(rows.iter().map(number).collect())
     }
 
+    /// Values go through the journal, which is JSON: shortest digits that give the number back are of use only to who reads them
+    /// exactly.
+    #[test]
+    fn a_number_comes_back_to_the_last_bit() {
+        let mut bits: u64 = 0x3fb6_2f3a_9c1d_0e57;
+        for _ in 0..20_000 {
+            // Knuth's multiplicative generator (MMIX).
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = f64::from_bits(bits >> 2);
+            let text = serde_json::to_string(&number).unwrap();
+            assert_eq!(serde_json::from_str::<f64>(&text).unwrap().to_bits(), number.to_bits(), "{text}");
+        }
+    }
+
     #[test]
     fn changes_restore_the_whole_tick() {
         let latest = &mut LatestTicks::default();

@@ -97,6 +97,9 @@ pub struct PresetFile {
     /// What else is taken, and what is written of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<PresetValue>,
+    /// The least and the greatest number that the kernel takes, of one that takes numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[i64; 2]>,
     /// A file beside it that lists the words that it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered_by: Option<String>,
@@ -260,7 +263,11 @@ impl PresetFile {
             return Some(written.clone());
         }
         let takes = self.takes.or(self.words.is_empty().then_some(PresetValue::Word));
-        takes?.translate(level)
+        let written = takes?.translate(level)?;
+        let is_taken = |[least, greatest]: [i64; 2]| {
+            written.parse().is_ok_and(|number: i64| (least..=greatest).contains(&number))
+        };
+        self.range.is_none_or(is_taken).then_some(written)
     }
 
     /// What a value that was read is called as a level; the value where no word stands for it.
@@ -273,7 +280,11 @@ impl PresetFile {
     pub fn describe_levels(&self) -> String {
         let words = self.words.keys().cloned();
         let takes = self.takes.or(self.words.is_empty().then_some(PresetValue::Word));
-        words.chain(takes.map(|takes| takes.example().to_owned())).collect::<Vec<_>>().join(", ")
+        let example = |takes: PresetValue| match self.range {
+            Some([least, greatest]) => format!("{} from {least} to {greatest}", takes.example()),
+            None => takes.example().to_owned(),
+        };
+        words.chain(takes.map(example)).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -316,6 +327,13 @@ impl SettingPreset {
                     let hint = "write /sys/…, with `*` for any part of a name and `{part}` for what `[part]` is about";
                     found.push(Problem::new(&key, format!("`{path}` {message}")).with_hint(hint));
                 }
+            }
+            let is_range =
+                |[least, greatest]: [i64; 2]| file.takes == Some(PresetValue::Number) && least <= greatest;
+            if !file.range.is_none_or(is_range) {
+                let problem = Problem::new(format!("file[{index}].range"), "is no range of numbers");
+                found
+                    .push(problem.with_hint("write the least and the greatest, beside `takes = \"number\"`"));
             }
             if file.offered_by.as_deref().is_some_and(|name| name.contains('/')) {
                 let problem =
@@ -436,6 +454,19 @@ impl PresetLevel {
     }
 }
 
+impl SettingPreset {
+    /// Refuses a name with a part that the preset has not.
+    ///
+    /// # Errors
+    /// Which part, and what one would be.
+    pub fn check_part(&self, name: &str) -> Result<(), PresetLevelError> {
+        match PresetName::new(name).part {
+            Some(_) => choose_part(name, self).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
+
 fn choose_part(name: &str, preset: &SettingPreset) -> Result<(Option<String>, bool), PresetLevelError> {
     let given = PresetName::new(name).part;
     let refuse = |message: String, hint: String| Err(PresetLevelError { message, hint, is_part: true });
@@ -512,6 +543,22 @@ mod tests {
         for (name, level) in [("x", "much"), ("x:../../etc", "10%"), ("x:", "10%"), ("x:a/b", "10%")] {
             assert!(PresetLevel::new(name, &preset, level).is_err(), "{name} {level}");
         }
+        assert!(preset.check_part("x").is_ok() && preset.check_part("x:a/b").is_err());
+    }
+
+    #[test]
+    fn a_number_that_the_kernel_does_not_take_is_no_level() {
+        let of = |file: &str| preset(&format!("[[file]]\npaths = [\"/sys/a\"]\n{file}\n"));
+        let bounded = of("takes = \"number\"\nrange = [0, 200]");
+        for (level, is_taken) in [("0", true), ("200", true), ("201", false), ("-1", false), ("x", false)] {
+            assert_eq!(PresetLevel::new("x", &bounded, level).is_ok(), is_taken, "{level}");
+        }
+        assert_eq!(bounded.describe_levels(), "a whole number from 0 to 200");
+        assert_eq!(bounded.problems(), []);
+        for wrong in ["takes = \"number\"\nrange = [2, 1]", "takes = \"bytes\"\nrange = [1, 2]"] {
+            assert_eq!(of(wrong).problems().len(), 1, "{wrong}");
+        }
+        assert!(bounded.check_part("x:part").is_err());
     }
 
     #[test]

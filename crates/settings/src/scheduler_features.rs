@@ -65,6 +65,7 @@ fn describe_missing_features(name: &str, needs: &PresetNeeds, root: &Root) -> Re
         paths: vec![FILE.into()],
         words: Default::default(),
         takes: None,
+        range: None,
         offered_by: None,
         tolerance: ValueTolerance::Exact,
     };

@@ -47,6 +47,7 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
         beside_factor_problems(name, factor, study, &mut found);
     }
     found.extend(placement_problem(study));
+    found.extend(monitors_factor_problem(study));
     found.extend(study.hooks.problems());
     for (name, beside) in &study.beside {
         if beside.command.is_empty() {
@@ -236,6 +237,14 @@ fn factor_key_problems(name: &str, factor: &Factor, study: &Study, found: &mut V
 }
 
 /// A workload is in one place.
+/// Monitors are on or off: a second factor of them would say the same, or the contrary.
+fn monitors_factor_problem(study: &Study) -> Option<Problem> {
+    let mut of_monitors = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Monitors);
+    let (name, _) = of_monitors.nth(1)?;
+    let problem = Problem::new(format!("factor.{name}"), "is a second factor of kind `monitors`");
+    Some(problem.with_hint("one says whether they are read: leave one out"))
+}
+
 fn placement_problem(study: &Study) -> Option<Problem> {
     let mut placing = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Placement);
     let (first, one) = placing.next()?;

@@ -113,6 +113,7 @@ fn list_settings(context: &App) -> Result<Exit, Failure> {
 fn show_setting(context: &App, name: &str) -> Result<Exit, Failure> {
     let (presets, name) = find_presets(name)?;
     let preset = presets.get(&name).map_err(|refusal| UsageError::new(refusal.what, refusal.hint))?;
+    preset.check_part(&name).map_err(|error| UsageError::new(error.message, error.hint))?;
     let standing = PresetStanding::read(context, &name, preset);
     context.note(format!("{name}: {}", preset.title));
     if !preset.about.is_empty() {
