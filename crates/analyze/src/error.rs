@@ -220,7 +220,7 @@ impl Classify for AnalyzeError {
 
 fn no_samples_message(filter: &str, known: &[String]) -> String {
     if filter.is_empty() || known.is_empty() {
-        return ": it was stopped before its first iteration ended, or has none".into();
+        return ": it was stopped before its first iteration ended, nothing was recorded in its iterations, or it has none".into();
     }
     format!(" of {filter}: it has {}", known.join(", "))
 }

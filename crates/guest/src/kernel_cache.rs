@@ -104,6 +104,13 @@ pub(crate) fn list_cached_kernels(prefix: &str) -> Vec<KernelImage> {
     kernels.into_iter().map(|(_, kernel)| kernel).collect()
 }
 
+/// The kernels that were built here, newest first.
+pub fn list_built_kernels() -> Vec<KernelImage> {
+    let mut kernels = list_cached_kernels("");
+    kernels.retain(|kernel| kernel.build.is_some());
+    kernels
+}
+
 /// A folder below that of the kernels, made where it is not there.
 pub(crate) fn open_work_folder(kind: &str, name: &str) -> Result<PathBuf, KernelError> {
     let path = kernels_directory().join(kind).join(name);

@@ -68,6 +68,7 @@ pub use init_protocol::{
 pub use initramfs::{CpioWriter, Initramfs, pack_portable_perflab};
 pub use kernel::{KernelBuildRecord, KernelError, KernelImage, SourceIdentity};
 pub use kernel_build::{compare_configs, read_kernel_config_file};
+pub use kernel_cache::list_built_kernels;
 pub use kernel_recipe::{KernelRecipe, KernelRecipes, KernelSource};
 pub use kernel_request::{KernelRequest, find_kernel};
 pub use kernel_sources::list_revisions;

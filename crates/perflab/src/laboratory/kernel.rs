@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perflab_guest::kernel_recipe::SourceOrigin;
 use perflab_guest::{
     KernelBuildRecord, KernelError, KernelImage, KernelProgress, KernelRecipes, KernelRequest, KernelSource,
+    SourceIdentity, list_built_kernels,
 };
 use perflab_model::Nanos;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
@@ -31,7 +32,7 @@ pub fn run_kernel_verb(context: &App, args: &KernelArgs) -> Result<Exit, Failure
 }
 
 fn list_kernels(context: &App) -> Result<Exit, Failure> {
-    let mut grid = Grid::new(["kernel", "what", "here", "to get it"].map(GridColumn::left));
+    let mut grid = Grid::new(["kernel", "what", "here", "to get it, or where it is"].map(GridColumn::left));
     for recipe in KernelRecipes::shipped()?.iter() {
         let (name, verb) = (&recipe.name, recipe.source.verb());
         let (here, get) = match KernelRequest::parse(name)?.cached_image(&mut |_| ()) {
@@ -42,8 +43,22 @@ fn list_kernels(context: &App) -> Result<Exit, Failure> {
         };
         grid.add_row([name, &recipe.title, &here, &get].map(|text| GridCell::from(text.as_str())));
     }
+    for kernel in list_built_kernels() {
+        let what = kernel.build.as_ref().map_or_else(String::new, describe_build);
+        let image = kernel.image.display().to_string();
+        grid.add_row([kernel.name.as_str(), &what, &kernel.release, &image].map(GridCell::from));
+    }
     context.print_grid(&grid)?;
     Ok(Exit::Fine)
+}
+
+/// What a kernel was built from.
+fn describe_build(build: &KernelBuildRecord) -> String {
+    let SourceIdentity { place, commit, subject, changed, .. } = &build.sources;
+    let commit = commit.as_deref().map(|commit| format!(" at {}", commit.get(..12).unwrap_or(commit)));
+    let subject = subject.as_deref().map(|subject| format!(" ({subject})"));
+    let changed = if *changed { ", with changes" } else { "" };
+    format!("built from {place}{}{}{changed}", commit.unwrap_or_default(), subject.unwrap_or_default())
 }
 
 fn show_kernel(context: &App, name: &str) -> Result<Exit, Failure> {

@@ -165,6 +165,17 @@ fn a_revision_compiles_what_differs_and_is_built_once() {
     assert_eq!(first["sources"]["subject"], "as v1 has it");
     assert_ne!(first["key"], second["key"]);
 
+    // Both are listed, as what they were built from.
+    let listed: Value =
+        serde_json::from_str(&trees.run(&["kernel", "list", "--format", "json"]).out).unwrap();
+    let subjects = |kernel: &Value| {
+        let what = kernel["what"].as_str().unwrap();
+        ["v1", "v2"].into_iter().find(|tag| what.ends_with(&format!("(as {tag} has it)")))
+    };
+    let mut found: Vec<&str> = listed.as_array().unwrap().iter().filter_map(subjects).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["v1", "v2"], "{listed}");
+
     // What was not committed is a kernel of its own, from a recipe that takes any tree as well.
     let as_it_is = trees.write_recipe("as-it-is", &format!("tree = \"{tree}\""));
     let changed = trees.build(&as_it_is);
