@@ -4,6 +4,7 @@
 use perflab_model::ColumnSpec;
 
 use crate::column::DiscoveredColumn;
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 use crate::kernel::stat::NANOS_A_TICK;
 
@@ -168,6 +169,17 @@ pub fn find_cgroup_path<'t>(text: &'t str, controller: &str) -> Option<&'t str> 
         is_it.then_some(path)
     })
 }
+
+/// What is worked out of them (Documentation/admin-guide/cgroup-v2.rst).
+pub(crate) const DERIVED: &[DerivedColumn] = &[
+    DerivedColumn::per_second("cpus_used", "1", "CPUs that ran it", &["cpu_usage_usec"], 1e-6),
+    DerivedColumn::share(
+        "throttled_share",
+        "periods in which its limit of CPU time stopped it",
+        &["cpu_nr_throttled"],
+        &["cpu_nr_periods"],
+    ),
+];
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 
 use perflab_model::DeclaredColumn;
 
+use crate::kernel::derived_column::{DerivedColumn, Divisor};
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 
 /// Cycles, idle states, frequency and throttling of each CPU.
@@ -60,6 +61,20 @@ impl WrappingCounter {
         self.total
     }
 }
+
+/// What is worked out of energy.
+pub(crate) const DERIVED: &[DerivedColumn] = &[
+    DerivedColumn::per_second("power", "W", "energy a second", &["energy"], 1e-6),
+    DerivedColumn {
+        name: "energy_per_operation",
+        unit: "uJ",
+        meaning: "energy an operation of the workload",
+        plus: &["energy"],
+        minus: &[],
+        divisor: Divisor::Operations,
+        scale: 1.0,
+    },
+];
 
 #[cfg(test)]
 mod tests {

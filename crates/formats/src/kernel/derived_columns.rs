@@ -1,13 +1,22 @@
 //! The derived columns of all monitors.
 
 use crate::kernel::derived_column::DerivedColumn;
-use crate::kernel::{counters, diskstats, stat, vmstat};
+use crate::kernel::{
+    cgroup, counters, cpu_state, diskstats, net_dev, net_protocols, node, schedstat, stat, tasks, vmstat,
+};
 
 /// Those of all monitors: the one line that each adds outside of its own file.
 static DERIVED_COLUMNS: &[(&str, &[DerivedColumn])] = &[
     (vmstat::VMSTAT.name, vmstat::DERIVED),
     (diskstats::DISKSTATS.name, diskstats::DERIVED),
     (stat::STAT.name, stat::DERIVED),
+    (tasks::TASKS.name, tasks::DERIVED),
+    (cpu_state::ENERGY.name, cpu_state::DERIVED),
+    (net_dev::NET_DEV.name, net_dev::DERIVED),
+    (schedstat::SCHEDSTAT.name, schedstat::DERIVED),
+    (node::NODE.name, node::DERIVED),
+    (net_protocols::NET_PROTOCOLS.name, net_protocols::DERIVED),
+    (cgroup::CGROUP.name, cgroup::DERIVED),
     (counters::COUNTERS.name, counters::DERIVED),
     (counters::CPU_COUNTERS.name, counters::DERIVED),
 ];
@@ -85,6 +94,28 @@ mod tests {
                 ("compaction_success", 75.0),
                 ("numa_local_share", 75.0),
             ]
+        );
+    }
+
+    /// Of RFC 1213's tcpOutSegs, which leaves out what is sent again: 5 of 1,000 segments were.
+    #[test]
+    fn shares_and_means_of_other_monitors() {
+        assert_eq!(
+            values("net-protocols", 1.0, &[("Tcp_OutSegs", 995.0), ("Tcp_RetransSegs", 5.0)]),
+            [("tcp_retransmitted_share", 0.5)]
+        );
+        assert_eq!(values("energy", 2.0, &[("energy", 30e6)]), [("power", 15.0)]);
+        assert_eq!(
+            values("tasks", 2.0, &[("user_ns", 2e9), ("system_ns", 1e9), ("run_delay_ns", 1e8)]),
+            [("cpu_share", 150.0), ("wait_share", 5.0)]
+        );
+        assert_eq!(
+            values(
+                "cgroup",
+                2.0,
+                &[("cpu_usage_usec", 3e6), ("cpu_nr_throttled", 5.0), ("cpu_nr_periods", 20.0)]
+            ),
+            [("cpus_used", 1.5), ("throttled_share", 25.0)]
         );
     }
 

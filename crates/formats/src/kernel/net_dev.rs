@@ -3,6 +3,7 @@
 use perflab_model::{CellRow, DeclaredColumn, RowSchema, TableCell};
 
 use crate::column::{describe_mismatch, fill_row};
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
 use crate::reading_parser::{LineOutcome, LineRole};
 
@@ -73,3 +74,27 @@ fn parse_net_dev_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
     rows.push(row);
     LineOutcome::Used
 }
+
+/// What is worked out of them.
+pub(crate) const DERIVED: &[DerivedColumn] = &[
+    DerivedColumn::each(
+        "rx_packet_size",
+        "bytes",
+        "mean size of a packet received",
+        &["rx_bytes"],
+        &["rx_packets"],
+    ),
+    DerivedColumn::each(
+        "tx_packet_size",
+        "bytes",
+        "mean size of a packet sent",
+        &["tx_bytes"],
+        &["tx_packets"],
+    ),
+    DerivedColumn::share(
+        "rx_drop_share",
+        "packets received that were dropped",
+        &["rx_drop"],
+        &["rx_packets", "rx_drop"],
+    ),
+];

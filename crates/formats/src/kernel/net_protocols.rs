@@ -4,6 +4,7 @@
 use perflab_model::ColumnSpec;
 
 use crate::column::{DiscoveredColumn, describe_mismatch};
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 use crate::reading_parser::MalformedLine;
 
@@ -82,6 +83,14 @@ pub fn parse_protocol_counters<'t>(
     }
     Ok(())
 }
+
+/// What is worked out of them (RFC 1213: segments sent do not count those that were sent again).
+pub(crate) const DERIVED: &[DerivedColumn] = &[DerivedColumn::share(
+    "tcp_retransmitted_share",
+    "segments of TCP that were sent again",
+    &["Tcp_RetransSegs"],
+    &["Tcp_OutSegs", "Tcp_RetransSegs"],
+)];
 
 #[cfg(test)]
 mod tests {

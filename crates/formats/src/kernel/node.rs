@@ -4,6 +4,7 @@
 use perflab_model::ColumnSpec;
 
 use crate::column::DiscoveredColumn;
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 use crate::kernel::kernel_folder::{FolderCells, FolderLayout, split_at_space};
 use crate::kernel::meminfo::discover_meminfo_column;
@@ -64,6 +65,22 @@ fn split_node_line(line: &str) -> Option<(&str, &str)> {
 fn discover_numastat_column(name: &str, _rest: &str) -> DiscoveredColumn {
     DiscoveredColumn { column: ColumnSpec::counter(name, "pages"), scale: 1, suffix: "" }
 }
+
+/// What is worked out of them (Documentation/admin-guide/numastat.rst).
+pub(crate) const DERIVED: &[DerivedColumn] = &[
+    DerivedColumn::share(
+        "local_share",
+        "pages given to who ran on the node",
+        &["local_node"],
+        &["local_node", "other_node"],
+    ),
+    DerivedColumn::share(
+        "miss_share",
+        "pages given though another node was wanted",
+        &["numa_miss"],
+        &["numa_hit", "numa_miss"],
+    ),
+];
 
 #[cfg(test)]
 mod tests {

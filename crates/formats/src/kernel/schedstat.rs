@@ -5,6 +5,7 @@
 use perflab_model::{CellRow, DeclaredColumn, RowSchema, TableCell};
 
 use crate::column::fill_row;
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, ReadingStart, RowLayout};
 use crate::reading_parser::{LineOutcome, LineRole};
 
@@ -66,3 +67,20 @@ fn parse_schedstat_line(line: &str, rows: &mut Vec<CellRow>) -> LineOutcome {
     rows.push(row);
     LineOutcome::Used
 }
+
+/// What is worked out of them.
+pub(crate) const DERIVED: &[DerivedColumn] = &[
+    DerivedColumn::each(
+        "run_delay_per_timeslice",
+        "ns",
+        "how long a task waited for the CPU each time",
+        &["run_delay_ns"],
+        &["timeslices"],
+    ),
+    DerivedColumn::share(
+        "local_wakeup_share",
+        "wake-ups on the CPU of who woke",
+        &["ttwu_local"],
+        &["ttwu_count"],
+    ),
+];

@@ -3,6 +3,7 @@
 use perflab_model::column::{ColumnKind, ColumnType};
 use perflab_model::{ColumnRef, DeclaredColumn, RowSchema};
 
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 use crate::kernel::stat::NANOS_A_TICK;
 
@@ -201,6 +202,24 @@ pub fn parse_task_switches(text: &str) -> Option<(u64, u64)> {
 pub fn is_named_so(pattern: &str, comm: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == comm, |prefix| comm.starts_with(prefix))
 }
+
+/// What is worked out of them.
+pub(crate) const DERIVED: &[DerivedColumn] = &[
+    DerivedColumn::per_second(
+        "cpu_share",
+        "%",
+        "time on CPUs; over 100 with several threads",
+        &["user_ns", "system_ns"],
+        1e-7,
+    ),
+    DerivedColumn::per_second(
+        "wait_share",
+        "%",
+        "time in which its threads waited for a CPU",
+        &["run_delay_ns"],
+        1e-7,
+    ),
+];
 
 #[cfg(test)]
 mod tests {
