@@ -422,14 +422,26 @@ const MARGIN_KEY: &str = "margin of ";
 
 /// How the study is carried out: what is not the same in all runs of both sides beside their cases.
 pub(crate) fn side_rule_differences(sides: [&[RunRecord]; 2], hidden: &[String]) -> Vec<PlanDifference> {
-    let [ours, theirs] =
-        sides.map(|runs| runs.iter().map(|run| run_rules(&run.manifest, hidden)).collect::<Vec<_>>());
+    // Sides may be of two studies; a side of several is a label that was used for more than one thing.
+    let mixes = sides.iter().any(|runs| is_mixed(runs));
+    let rules = |run: &RunRecord| {
+        let study = mixes.then(|| ("study".to_owned(), run.manifest.study.title.clone()));
+        run_rules(&run.manifest, hidden).into_iter().chain(study).collect()
+    };
+    let [ours, theirs] = sides.map(|runs| runs.iter().map(rules).collect::<Vec<RunValues>>());
     // A metric that one side lacks is told elsewhere.
     let found = differing_keys([&ours, &theirs], |key| !key.starts_with(MARGIN_KEY));
     let mut found: Vec<PlanDifference> = found.into_iter().map(PlanDifference::from_sides).collect();
     // Where a case runs explains more than how it is recorded.
     found.sort_by_key(|one| !one.key.starts_with("target."));
     found
+}
+
+/// Whether runs that perflab made are of studies with different titles; other tools' have the titles of their files.
+fn is_mixed(runs: &[RunRecord]) -> bool {
+    let own = runs.iter().filter(|run| run.manifest.facts.value(&fact_table::IMPORT_KIND).is_none());
+    let titles: BTreeSet<&str> = own.map(|run| run.manifest.study.title.as_str()).collect();
+    titles.len() > 1
 }
 
 /// Short enough to be read, long enough to differ.

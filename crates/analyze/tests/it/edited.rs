@@ -81,6 +81,28 @@ fn definitions_environment_and_repetitions_count_and_unknown_definitions_do_not(
 }
 
 #[test]
+fn a_side_of_two_studies_is_told_with_both_and_two_sides_of_one_each_are_not() {
+    let of_study = |id: &str, title: &str| {
+        let mut run = run_of_command(id, 1, 1.0, "gzip");
+        run.manifest.study.title = title.into();
+        run
+    };
+    let differences = |baseline: Vec<RunRecord>, candidate: Vec<RunRecord>| -> Vec<String> {
+        let (baseline, candidate) = (make_side("a", baseline), make_side("b", candidate));
+        let found = compare_sides(&baseline, &[candidate], &AnalysisOptions::default()).unwrap();
+        let told = found.warnings.into_iter().filter_map(|warning| match warning {
+            ComparisonDiagnostic::DifferentStudy { differences, .. } => Some(differences),
+            _ => None,
+        });
+        told.flatten().collect()
+    };
+    let mixed = vec![of_study("01A", "nightly"), of_study("01C", "other")];
+    let plain = || vec![of_study("01B", "nightly")];
+    assert_eq!(differences(mixed, plain()), ["study: nightly (1 run), other (1 run) -> nightly"]);
+    assert_eq!(differences(vec![of_study("01A", "other")], plain()), Vec::<String>::new());
+}
+
+#[test]
 fn repetitions_that_were_edited_between_are_not_pooled_by_factor() {
     let run = |id: &str, command: &str| {
         let mut noise = SplitMixNoise(7);
