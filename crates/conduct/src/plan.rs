@@ -126,13 +126,16 @@ pub fn settle_study(study: &Study, facts: &Facts, choices: &PlanChoices) -> Resu
 /// Puts the monitors of the study's preset in its place, and those that read its counters beside them; a preset that there is not
 /// stays, for whoever checks.
 fn resolve_monitors(study: &mut Study) {
+    let counting = study.counters.iter().flat_map(CountersSpec::monitors);
+    let is_on = |name: &&str| study.monitors.get(*name) != Some(&MonitorTiming::Off);
+    let counting: Vec<&str> = counting.filter(is_on).collect();
     let preset = study.monitors.preset.as_deref().map(perflab_observe::find_monitor_preset);
     match preset {
         Some(Some(preset)) => study.monitors.resolve(&preset.monitors()),
         Some(None) => {}
         None => study.monitors.resolve(&[]),
     }
-    for name in study.counters.iter().flat_map(CountersSpec::monitors) {
+    for name in counting {
         study.monitors.entry(name.to_owned()).or_insert(MonitorTiming::Edges);
     }
 }

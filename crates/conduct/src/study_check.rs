@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{BesideSpec, CountersSpec, Factor, FactorKind, Study, stopping_rule_problems};
+use perflab_model::study::{
+    BesideSpec, CountersSpec, Factor, FactorKind, SlotOrder, Study, stopping_rule_problems,
+};
 use perflab_model::{Metric, Problem};
 use perflab_observe::CounterEvent;
 use perflab_workload::Catalogue;
@@ -153,6 +155,10 @@ fn check_monitors(study: &Study, found: &mut Vec<Problem>) {
 /// Names that are no events, events that are counted twice, and monitors of counters that there are not.
 fn check_counters(study: &Study, found: &mut Vec<Problem>) {
     let none = CountersSpec::default();
+    if study.counters.is_some() && study.run.order == SlotOrder::Duet {
+        let hint = "leave `order` or the counters out: two levels run at once, and are counted as one";
+        found.push(Problem::new("run.order", "`duet` does not go with [counters]").with_hint(hint));
+    }
     let counters = study.counters.as_ref().unwrap_or(&none);
     for (monitor, table, groups) in [
         (CountersSpec::WORKLOAD_MONITOR, "events", &counters.events),

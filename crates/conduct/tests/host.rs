@@ -156,6 +156,7 @@ fn event_kind(event: &RunEvent) -> Option<String> {
     Some(match &event.what {
         RunEventKind::Phase(phase) => format!("{phase:?}"),
         RunEventKind::Began(_) => "began".into(),
+        RunEventKind::Document(_) => "tunables".into(),
         RunEventKind::IterationBegan { slot } => format!("begin {slot}"),
         RunEventKind::Output { name, .. } => name.clone(),
         RunEventKind::Sample(sample) => format!("{} {}", sample.metric, sample.iteration),
@@ -206,7 +207,7 @@ fn events_of_a_run_on_this_host_come_in_this_order_and_bear_no_target() {
     let told = laboratory.run_study("run = { iterations = 2, warmup = 0, order = \"sequential\" }\n[workload.good]\n[factor.swap]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [10, 20]");
     let kinds: Vec<String> = told.events.iter().filter_map(event_kind).collect();
     // The folder that stands for the machine has no log of a kernel.
-    let expected = "Check, Prepare, kernel log, began, Apply, Iterate, \
+    let expected = "Check, Prepare, kernel log, began, tunables, Apply, Iterate, \
         set 10, begin 0, stdout, speed 0, end 0, 1 of 4, begin 1, stdout, speed 1, end 1, 2 of 4, \
         set 20, begin 2, stdout, speed 0, end 2, 3 of 4, begin 3, stdout, speed 1, end 3, 4 of 4, \
         Undo, undone, undone, Finish, Finished";
@@ -220,7 +221,7 @@ fn a_level_that_cannot_be_set_ends_the_run_in_order_and_the_error_keeps_its_clas
     let told = laboratory.run_study("run = { iterations = 2, warmup = 0, order = \"sequential\" }\n[workload.good]\n[factor.step]\nkind = \"commands\"\nlevels = [{ name = \"fine\", apply = [\"true\"], undo = [\"true\"] }, { name = \"bad\", apply = [\"false\"], undo = [\"true\"] }]");
     let kinds: Vec<String> = told.events.iter().filter_map(event_kind).collect();
     // The folder that stands for the machine has no log of a kernel.
-    let expected = "Check, Prepare, kernel log, began, Apply, Iterate, \
+    let expected = "Check, Prepare, kernel log, began, tunables, Apply, Iterate, \
         set fine, begin 0, stdout, speed 0, end 0, 1 of 4, begin 1, stdout, speed 1, end 1, 2 of 4, \
         Undo, undone, undone, Finish, Failed";
     assert_eq!(kinds.join(", "), expected);

@@ -13,7 +13,7 @@ use perflab_formats::kernel::small_values::parse_cpu_list;
 use perflab_model::problem::suggest_name;
 
 use crate::io::tracefs::TraceFs;
-use crate::perf_event::open_perf_event;
+use crate::perf_event::{open_perf_event, switch_event};
 use crate::root::Root;
 
 /// Where the kernel describes the units that count.
@@ -120,7 +120,8 @@ fn find_tracepoint(root: &Root, group: &str, name: &str) -> Result<u64, String> 
     }
     let list = |folder: &Path| -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     };
     let (groups, names) = (list(&events), list(&events.join(group)));
     Err(if names.is_empty() {
@@ -186,7 +187,11 @@ impl PerfCounter {
         attr.set_exclude_hv(excludes(CounterMode::Hypervisor));
         let leader = leader.map(|leader| leader.0.as_fd());
         let fd = match scope {
-            CounterScope::Cpu(cpu) => open_perf_event(&attr, -1, Some(cpu), leader),
+            CounterScope::Cpu(cpu) => {
+                // A group counts once it is whole: who joins one that counts already does not until the kernel looks at it again.
+                attr.set_disabled(u64::from(leader.is_none()));
+                open_perf_event(&attr, -1, Some(cpu), leader)
+            }
             CounterScope::Started => {
                 attr.set_inherit(1);
                 attr.set_disabled(1);
@@ -195,6 +200,14 @@ impl PerfCounter {
             }
         };
         Ok(PerfCounter(fd?.into()))
+    }
+
+    /// Has the leader of a CPU's group count, and the others with it.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn start(&self) -> io::Result<()> {
+        switch_event(&self.0, true)
     }
 
     /// An event of this thread that counts nothing, and that nothing inherits. Without one, what the thread starts has a context of
@@ -249,6 +262,7 @@ mod tests {
             Ok(counter) => counter,
             Err(error) => return eprintln!("SKIP a_counter_of_this_machine_grows_and_is_closed: {error}"),
         };
+        counter.start().unwrap();
         let first = counter.read().unwrap();
         let second = counter.read().unwrap();
         assert!(first.count < second.count && second.running == second.enabled, "{first:?} {second:?}");

@@ -107,7 +107,7 @@ pub(crate) fn open_perf_event(
 }
 
 /// Switches an event on or off.
-pub(crate) fn switch_event(fd: &OwnedFd, on: bool) -> io::Result<()> {
+pub(crate) fn switch_event(fd: &impl AsRawFd, on: bool) -> io::Result<()> {
     // SAFETY: the descriptor is an open perf event.
     let done =
         unsafe { if on { ioctls::ENABLE(fd.as_raw_fd(), 0) } else { ioctls::DISABLE(fd.as_raw_fd(), 0) } };

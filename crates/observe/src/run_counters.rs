@@ -1,5 +1,6 @@
 //! What a study's `[counters]` count in a run: opened once, by the thread that starts the workloads, and read by monitors.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,7 +30,9 @@ pub struct RunCounters(Arc<Mutex<CounterState>>);
 #[derive(Debug, Default)]
 struct CounterState {
     workload: Option<Arc<OpenCounters>>,
-    cpus: Arc<[EventGroup]>,
+    cpu_events: Arc<[EventGroup]>,
+    /// By CPU, opened when one is first read: every monitor of the run reads the same, so that clock and edges are of one count.
+    cpus: BTreeMap<u32, Arc<OpenCounters>>,
 }
 
 impl RunCounters {
@@ -51,7 +54,8 @@ impl RunCounters {
         }
         let first = online_cpus(root).first().copied().unwrap_or(0);
         lacking.extend(OpenCounters::open(&cpus, CounterScope::Cpu(first), root).1);
-        state.cpus = cpus.into();
+        state.cpu_events = cpus.into();
+        state.cpus.clear();
         lacking
     }
 
@@ -65,9 +69,27 @@ impl RunCounters {
         self.lock_state().workload.clone()
     }
 
-    /// What is counted on each CPU.
-    pub(crate) fn cpu_events(&self) -> Arc<[EventGroup]> {
-        Arc::clone(&self.lock_state().cpus)
+    /// Whether anything is counted on each CPU.
+    pub(crate) fn counts_cpus(&self) -> bool {
+        !self.lock_state().cpu_events.is_empty()
+    }
+
+    /// The counters of a CPU. Those that were read until it went offline are `stale`: others are opened in their place, once.
+    pub(crate) fn open_cpu(
+        &self,
+        cpu: u32,
+        stale: Option<&Arc<OpenCounters>>,
+        root: &Root,
+    ) -> Arc<OpenCounters> {
+        let mut state = self.lock_state();
+        let events = Arc::clone(&state.cpu_events);
+        let known = state.cpus.get(&cpu).filter(|known| stale.is_none_or(|stale| !Arc::ptr_eq(known, stale)));
+        if let Some(known) = known {
+            return Arc::clone(known);
+        }
+        let opened = Arc::new(OpenCounters::open(&events, CounterScope::Cpu(cpu), root).0);
+        state.cpus.insert(cpu, Arc::clone(&opened));
+        opened
     }
 
     /// A state is as good as any, whatever happened to the thread that held it.
@@ -117,6 +139,17 @@ impl OpenCounters {
                     Ok(()) => leader = leader.or_else(|| opened.counters.len().checked_sub(1)),
                     Err(reason) => lacking.push(UncountedEvent { name: event.name, reason }),
                 }
+            }
+            let leader = leader.and_then(|index| opened.counters.get(index));
+            if let Some(Err(error)) =
+                leader.filter(|_| scope != CounterScope::Started).map(|one| one.counter.start())
+            {
+                let reason = perflab_model::describe_error_chain(&error);
+                lacking.extend(
+                    group
+                        .iter()
+                        .map(|event| UncountedEvent { name: event.name.clone(), reason: reason.clone() }),
+                );
             }
         }
         (opened, lacking)
@@ -246,6 +279,11 @@ pub(crate) struct ScaledCount {
 }
 
 impl ScaledCount {
+    /// Whether a counter that was read before has not been enabled for a moment since.
+    pub(crate) fn has_stopped_at(&self, now: CounterReading) -> bool {
+        self.last.enabled > 0 && now.enabled == self.last.enabled
+    }
+
     /// Takes a reading; returns the sum of all growth, and the part of the time in which it was counted. No sum where it was
     /// not counted at all meanwhile.
     pub(crate) fn advance(&mut self, now: CounterReading) -> (Option<f64>, Option<f64>) {

@@ -37,6 +37,8 @@ pub struct AnalysisOptions {
     pub boots_differ: bool,
     /// Whether explanatory metrics with the very same values are one row: counters that the kernel keeps twice.
     pub merge_twins: bool,
+    /// Whether metrics are looked at unasked that have the name of what iterations used of the machine: a monitor's columns may.
+    pub includes_resources: bool,
     /// Whether warm-up iterations that are found are left out; they are reported in any case.
     pub leave_out_warm_up: bool,
     /// Whether changes are differences in the metric's unit throughout, as is usual for shares, not ratios where they can be.
@@ -60,6 +62,7 @@ impl Default for AnalysisOptions {
             across: false,
             boots_differ: false,
             merge_twins: false,
+            includes_resources: false,
             leave_out_warm_up: false,
             differences: false,
             noise: None,
@@ -99,7 +102,7 @@ impl AnalysisOptions {
 
     pub(crate) fn includes_metric_named(&self, name: &str, primary: bool) -> bool {
         if self.metrics.is_empty() {
-            return primary || !ResourceMetric::is_name(name);
+            return primary || self.includes_resources || !ResourceMetric::is_name(name);
         }
         let kind = if primary { "primary" } else { "explanatory" };
         is_chosen(&self.metrics, name) || is_chosen(&self.metrics, kind)

@@ -157,6 +157,9 @@ impl CounterEvent {
             Ok(CounterEvent { name: format!("{before}:{after}"), source, modes: parse_modes(text, after)? })
         };
         if let Some(source) = parse_plain_source(before)? {
+            if let CounterSource::Software(event) = source {
+                check_software_modes(text, event, after)?;
+            }
             return with_modes(source);
         }
         if let Some((group, event)) = before.split_once(':').filter(|_| is_modes(after)) {
@@ -259,6 +262,19 @@ fn parse_tracepoint(name: &str, group: &str, event: &str) -> Result<CounterSourc
         return Ok(CounterSource::Tracepoint { group: group.into(), name: event.into() });
     }
     Err(describe_unknown_event(name))
+}
+
+/// Clocks run alike in all modes, and what happens in the kernel alone is nothing in programs.
+fn check_software_modes(text: &str, event: SoftwareEvent, modes: &str) -> Result<(), String> {
+    match modes.contains('k') {
+        _ if event.unit == "ns" => {
+            Err(format!("`{text}`: a clock counts alike in all modes; write `{}`", event.name))
+        }
+        false if !event.counts_in_user_mode => {
+            Err(format!("`{text}`: it happens in the kernel alone; write `{}`", event.name))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_modes(text: &str) -> bool {
@@ -389,7 +405,18 @@ mod tests {
 
     #[test]
     fn what_is_no_event() {
-        for name in ["instrctions", "cycles:x", "msr//", "../etc/passwd/", "a/b/c/", "sched:../x", "r", ""] {
+        for name in [
+            "task-clock:u",
+            "cs:u",
+            "instrctions",
+            "cycles:x",
+            "msr//",
+            "../etc/passwd/",
+            "a/b/c/",
+            "sched:../x",
+            "r",
+            "",
+        ] {
             assert!(CounterEvent::parse(name).is_err(), "{name}");
         }
     }

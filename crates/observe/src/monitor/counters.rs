@@ -12,7 +12,6 @@ use perflab_model::{CellRow, ColumnSpec, SeriesSchema, TableCell};
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorContext};
 use crate::monitor::folder::SmallFile;
-use crate::perf_counter::CounterScope;
 use crate::root::Root;
 use crate::run_counters::{OpenCounter, OpenCounters, RunCounters, ScaledCount};
 
@@ -45,6 +44,15 @@ impl CounterReader {
     fn new(counters: Arc<OpenCounters>) -> Self {
         let counts = vec![ScaledCount::default(); counters.counters.len()];
         CounterReader { counters, counts }
+    }
+
+    /// Whether none has run since it was last read, as is so of a CPU's when it was taken offline.
+    fn has_stopped(&self) -> bool {
+        let mut counters = self.counters.counters.iter().zip(&self.counts);
+        let stands = |(counter, count): (&OpenCounter, &ScaledCount)| {
+            counter.read().is_none_or(|reading| count.has_stopped_at(reading))
+        };
+        !self.counts.is_empty() && counters.all(stands)
     }
 
     /// Each counter's cells by the name of its column, and the smallest part of the time that one was counted.
@@ -118,7 +126,7 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Opens the monitor of the CPUs' counters.
 pub(crate) fn open_cpu_counters(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
     let nothing = || ObserveError::NothingCounted { table: "cpus" };
-    if opening.counters.cpu_events().is_empty() {
+    if !opening.counters.counts_cpus() {
         return Err(nothing());
     }
     let online = opening.root.read(ONLINE)?;
@@ -155,15 +163,11 @@ impl CpuCountersMonitor {
         let was_online = parse_cpu_list(&self.online_before);
         for cpu in parse_cpu_list(online) {
             let known = before.iter().position(|(one, _)| *one == cpu).map(|index| before.swap_remove(index));
-            let open = || {
-                Arc::new(
-                    OpenCounters::open(&self.counters.cpu_events(), CounterScope::Cpu(cpu), &self.root).0,
-                )
-            };
+            let open = |stale: Option<&Arc<OpenCounters>>| self.counters.open_cpu(cpu, stale, &self.root);
             let reader = match known {
                 Some((_, reader)) if was_online.contains(&cpu) => reader,
-                Some((_, reader)) => CounterReader { counters: open(), ..reader },
-                None => CounterReader::new(open()),
+                Some((_, reader)) => CounterReader { counters: open(Some(&reader.counters)), ..reader },
+                None => CounterReader::new(open(None)),
             };
             self.cpus.push((cpu, reader));
         }
@@ -187,6 +191,10 @@ impl Monitor for CpuCountersMonitor {
         }
         let (columns, online) = (&self.schema.columns, parse_cpu_list(&online));
         for (cpu, reader) in self.cpus.iter_mut().filter(|(cpu, _)| online.contains(cpu)) {
+            if reader.has_stopped() {
+                // It was offline since it was last read, for a while.
+                reader.counters = self.counters.open_cpu(*cpu, Some(&reader.counters), &self.root);
+            }
             let mut row = vec![TableCell::Missing; columns.len()];
             fill_row(columns, &mut row, "cpu", TableCell::Text(format!("cpu{cpu}")));
             let counted = reader.read(|name, cell| fill_row(columns, &mut row, name, cell));

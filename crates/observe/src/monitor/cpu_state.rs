@@ -85,7 +85,8 @@ struct CpuStateMonitor {
 }
 
 fn open_on_cpu(event: &EventCode, cpu: u32) -> Option<PerfCounter> {
-    PerfCounter::open(event, &[], CounterScope::Cpu(cpu), None).ok()
+    let counter = PerfCounter::open(event, &[], CounterScope::Cpu(cpu), None).ok()?;
+    counter.start().ok().map(|()| counter)
 }
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";

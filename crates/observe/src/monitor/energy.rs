@@ -62,7 +62,7 @@ fn open_events(root: &Root) -> Vec<EnergyDomain> {
         let Some(code) = code.filter(|code| code.unit == "uJ") else { continue };
         for cpu in &cpus {
             let opened = PerfCounter::open(&code, &[], CounterScope::Cpu(*cpu), None);
-            let Ok(counter) = opened else { continue };
+            let Ok(counter) = opened.and_then(|counter| counter.start().map(|()| counter)) else { continue };
             let scale = code.scale;
             let (domain, name) = (format!("cpu{cpu}"), (*event).to_owned());
             found.push(EnergyDomain { domain, name, source: EnergySource::Event { counter, scale } });

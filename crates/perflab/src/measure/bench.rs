@@ -177,7 +177,7 @@ fn show_counters(context: &App, found: &RunDir) -> Result<(), Failure> {
         return Ok(());
     }
     let side = crate::selection::monitor_side(&context.archive()?, found.id(), monitor)?;
-    let comparisons = crate::see::report::compare_by_every_factor(&context.archive()?, &side)?;
+    let comparisons = crate::see::report::compare_monitor_by_every_factor(&context.archive()?, &side)?;
     if comparisons.is_empty() || context.format == OutputFormat::Json {
         context.note(format!("counters: perflab show {} --monitor {monitor}", found.short_id()));
         return Ok(());

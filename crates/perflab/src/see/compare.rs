@@ -500,6 +500,7 @@ fn comparison_options(args: &CompareArgs) -> AnalysisOptions {
         leave_out_warm_up: args.warmup == WarmupChoice::Auto,
         // Other tools' tables have a line for each column.
         merge_twins: args.monitor.is_some() && args.style == ComparisonStyle::Perflab,
+        includes_resources: args.monitor.is_some(),
         default_margin: args.margin.0,
         metrics: args.metric.clone(),
         workloads: args.workload.clone(),

@@ -129,6 +129,24 @@ const MOST_TARGET_LEVELS: usize = 8;
 
 /// A comparison for every factor that the run varied, and of its targets where they are not all alike. A run without a sample has none.
 pub fn compare_by_every_factor(archive: &Archive, side: &ComparisonSide) -> Result<Vec<Comparison>, Failure> {
+    compare_by_factors(archive, side, &AnalysisOptions::default())
+}
+
+/// The same of what a monitor recorded.
+pub fn compare_monitor_by_every_factor(
+    archive: &Archive,
+    side: &ComparisonSide,
+) -> Result<Vec<Comparison>, Failure> {
+    let options =
+        AnalysisOptions { merge_twins: true, includes_resources: true, ..AnalysisOptions::default() };
+    compare_by_factors(archive, side, &options)
+}
+
+fn compare_by_factors(
+    archive: &Archive,
+    side: &ComparisonSide,
+    options: &AnalysisOptions,
+) -> Result<Vec<Comparison>, Failure> {
     let Some(record) = side.runs.first().filter(|record| !record.samples.is_empty()) else {
         return Ok(Vec::new());
     };
@@ -139,10 +157,9 @@ pub fn compare_by_every_factor(archive: &Archive, side: &ComparisonSide) -> Resu
         && (2..=MOST_TARGET_LEVELS).contains(&count)
         && count == record.manifest.targets.len();
     let targets = (has_unlike && has_target_levels(record)).then_some(TARGET_FACTOR);
-    let options = AnalysisOptions::default();
     let compared = varied.map(|(factor, _)| factor.as_str()).chain(targets).map(|factor| {
         let compare = |options: &AnalysisOptions| compare_levels(side, factor, options);
-        crate::selection::compare_with_history(archive, std::slice::from_ref(side), &options, compare)
+        crate::selection::compare_with_history(archive, std::slice::from_ref(side), options, compare)
     });
     compared.collect()
 }

@@ -57,7 +57,7 @@ fn clocks_of_cpus_go_on_whoever_runs_and_the_workloads_do_not() {
     let study = laboratory.write_study(
         "s.toml",
         "run = { iterations = 2, warmup = 0 }\n[workload.w]\ncommand = [\"sleep\", \"0.3\"]\n\
-         [counters]\nevents = [[\"task-clock\", \"page-faults\"]]\ncpus = [\"cpu-clock\"]\n\
+         [counters]\nevents = [[\"task-clock\", \"page-faults\"]]\ncpus = [[\"cpu-clock\", \"page-faults\"]]\n\
          [monitors]\ncounters = \"20ms\"\ncpu-counters = \"20ms\"\n",
     );
     laboratory.run_successfully(&["run", &study, "--no-report"]);
@@ -72,6 +72,26 @@ fn clocks_of_cpus_go_on_whoever_runs_and_the_workloads_do_not() {
     let cpus = series.at.iter().take_while(|at| **at == series.at[0]).count();
     let (first, last) = (clock[0], clock[clock.len() - cpus]);
     let lasted = series.at[series.at.len() - 1].0 - series.at[0].0;
+    // Edges and clock are of one count, and every event of a group is counted.
+    let edges = run.read_edges("cpu-counters").unwrap().unwrap();
+    for column in ["cpu-clock", "page-faults"] {
+        let place = edges.schema.columns.iter().position(|known| known.name == column).unwrap();
+        let at_edges = edges.table.cell_column(place).unwrap();
+        let mut both: Vec<(u64, f64)> = (0..edges.stamps.len())
+            .step_by(cpus)
+            .map(|row| (edges.stamps[row].at.0, at_edges.number(row).unwrap()))
+            .chain(
+                series
+                    .at
+                    .iter()
+                    .step_by(cpus)
+                    .zip(numbers(&series, column).into_iter().step_by(cpus))
+                    .map(|(at, number)| (at.0, number)),
+            )
+            .collect();
+        both.sort_unstable_by_key(|(at, _)| *at);
+        assert!(both.is_sorted_by_key(|(_, number)| *number), "{column}: {both:?}");
+    }
     // Both clocks are of one machine; the readings of a tick are some microseconds apart.
     assert!(((last - first) / lasted as f64 - 1.0).abs() < 0.05, "{first} {last} {lasted}");
 }
