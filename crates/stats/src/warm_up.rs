@@ -46,6 +46,26 @@ pub struct WarmUpPeriod {
     pub steady: f64,
 }
 
+/// Of all pairs of a value before and one after, how many must be worse before: 0.5 where nothing differs, 0.71 is a large
+/// effect (Vargha and Delaney, "A critique and improvement of the CL common language effect size statistics", Journal of
+/// Educational and Behavioral Statistics 25, 2000).
+const WORSE_PAIRS: f64 = 0.8;
+
+/// Which share of all pairs is worse before; ties count half.
+fn share_of_worse_pairs(before: &[f64], steady: &[f64], better: BetterDirection) -> f64 {
+    let worse = |before: f64, after: f64| match better {
+        BetterDirection::Lower => before > after,
+        BetterDirection::Higher => before < after,
+    };
+    let score = |one: f64, other: f64| match worse(one, other) {
+        true => 1.0,
+        false if one == other => 0.5,
+        false => 0.0,
+    };
+    let all: f64 = before.iter().flat_map(|one| steady.iter().map(move |other| score(*one, *other))).sum();
+    all / (before.len() * steady.len()) as f64
+}
+
 /// How to judge; the defaults are those of Barrett et al. but for `margin`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WarmupRules {
@@ -96,7 +116,8 @@ impl WarmupRules {
     }
 
     /// The beginning that is to be left out: [`classify`](WarmupRules::classify) finds that values become steady, and better than
-    /// before, within the first half. A later step is no warm-up.
+    /// before, within the first half, and nearly every value before is worse than nearly every one after: a beginning in which one
+    /// value is far off has another mean, and is no warm-up. A later step is none either.
     ///
     /// # Errors
     /// As [`classify`](WarmupRules::classify).
@@ -107,11 +128,14 @@ impl WarmupRules {
     ) -> Result<Option<WarmUpPeriod>, StatsError> {
         let state = self.classify(in_time_order, better)?;
         let is_warm_up = state.pattern == WarmupPattern::WarmUp;
-        match state.from.filter(|from| is_warm_up && *from > 0 && 2 * from <= in_time_order.len()) {
-            Some(from) => {
-                let (before, steady) = in_time_order.split_at(from);
-                Ok(Some(WarmUpPeriod { values: from, before: mean(before)?, steady: mean(steady)? }))
-            }
+        let from = state.from.filter(|from| is_warm_up && *from > 0 && 2 * from <= in_time_order.len());
+        let parts = from.map(|from| in_time_order.split_at(from));
+        match parts.filter(|(before, steady)| share_of_worse_pairs(before, steady, better) >= WORSE_PAIRS) {
+            Some((before, steady)) => Ok(Some(WarmUpPeriod {
+                values: before.len(),
+                before: mean(before)?,
+                steady: mean(steady)?,
+            })),
             None => Ok(None),
         }
     }

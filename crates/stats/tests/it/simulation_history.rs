@@ -125,7 +125,8 @@ fn the_variation_rule_does_not_see_a_slow_drift() {
     );
 }
 
-/// A flat series of n values around 100 with 5 % of noise: normal, log-normal with a long tail, or dependent.
+/// A flat series of n values around 100 with 5 % of noise: normal, log-normal with a long tail, with one value in a hundred ten times
+/// as large, or one in twenty three times, or dependent.
 fn flat_series(shape: &str, n: usize, noise: &mut NormalNoise) -> Vec<f64> {
     let mut before = noise.normal();
     let mut next = || {
@@ -133,6 +134,9 @@ fn flat_series(shape: &str, n: usize, noise: &mut NormalNoise) -> Vec<f64> {
         match shape {
             "normal" => 100.0 + 5.0 * normal,
             "log-normal" => 100.0 * (0.3 * normal).exp(),
+            // Quantiles of the normal distribution: one in a hundred is beyond 2.326, one in twenty beyond 1.645.
+            "outliers" => (100.0 + 5.0 * normal) * if noise.normal() > 2.326 { 10.0 } else { 1.0 },
+            "slow ones" => (100.0 + 5.0 * normal) * if noise.normal() > 1.645 { 3.0 } else { 1.0 },
             _ => {
                 before = 0.5 * before + 0.75_f64.sqrt() * normal;
                 100.0 + 5.0 * before
@@ -146,14 +150,17 @@ fn warm_up_values(series: &[f64]) -> Option<usize> {
     WarmupRules::default().find_warm_up(series, BetterDirection::Lower).unwrap().map(|found| found.values)
 }
 
-/// On flat series, also where values depend on the one before: less than 2 %.
+/// On flat series, also where values depend on the one before: less than 2 %. Where one value in twenty is slow, so is the first
+/// of one series in twenty, which looks like any warm-up of one value.
 #[test]
 fn warm_up_is_rarely_imagined() {
     let mut noise = NormalNoise::from_seed(23);
-    for shape in ["normal", "log-normal", "dependent"] {
+    for (shape, most) in
+        [("normal", 0.02), ("log-normal", 0.02), ("dependent", 0.02), ("outliers", 0.02), ("slow ones", 0.065)]
+    {
         for n in [30, 100] {
             let alarms = share_of_hits(1000, || warm_up_values(&flat_series(shape, n, &mut noise)).is_some());
-            assert!(alarms < 0.02, "{shape}, {n} values: {alarms}");
+            assert!(alarms < most, "{shape}, {n} values: {alarms}");
         }
     }
 }
