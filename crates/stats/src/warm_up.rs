@@ -131,11 +131,9 @@ impl WarmupRules {
         let from = state.from.filter(|from| is_warm_up && *from > 0 && 2 * from <= in_time_order.len());
         let parts = from.map(|from| in_time_order.split_at(from));
         match parts.filter(|(before, steady)| share_of_worse_pairs(before, steady, better) >= WORSE_PAIRS) {
-            Some((before, steady)) => Ok(Some(WarmUpPeriod {
-                values: before.len(),
-                before: mean(before)?,
-                steady: mean(steady)?,
-            })),
+            Some((before, steady)) => {
+                Ok(Some(WarmUpPeriod { values: before.len(), before: mean(before)?, steady: mean(steady)? }))
+            }
             None => Ok(None),
         }
     }

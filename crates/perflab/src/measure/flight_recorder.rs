@@ -28,6 +28,8 @@ pub struct FlightLimits {
     pub after: Nanos,
     /// how many recordings at most
     pub times: u32,
+    /// whether a command is watched, which is let go on when all recordings are made
+    pub has_command: bool,
     /// the least time from the end of one to the beginning of the next
     pub pause: Nanos,
     /// memory for what is held
@@ -65,7 +67,6 @@ pub struct FlightRecorder<'a> {
     current: Option<OpenFlight>,
     made: u32,
     /// Recordings that could not be written.
-    failed: u32,
     /// Gaps that were told, by monitor and reason: one that comes and goes for days is told once.
     told_gaps: HashSet<(String, String)>,
     /// When the last recording ended.
@@ -101,8 +102,6 @@ pub struct FlightSummary {
     pub most_bytes: Bytes,
     /// recordings that were made
     pub made: u32,
-    /// whether these are all that were to be made
-    pub is_complete: bool,
     /// why one could not be written
     pub failure: Option<Failure>,
 }
@@ -127,7 +126,6 @@ impl<'a> FlightRecorder<'a> {
             begun: monotonic_now(),
             current: None,
             made: 0,
-            failed: 0,
             told_gaps: HashSet::new(),
             last_end: None,
             costs: CostHistory::new(limits.keep),
@@ -191,7 +189,6 @@ impl<'a> FlightRecorder<'a> {
             overhead: self.overhead,
             most_bytes: self.most_bytes,
             made: self.made,
-            is_complete: self.made >= self.limits.times,
             failure: self.failure,
         };
         (last, summary)
@@ -203,7 +200,7 @@ impl<'a> FlightRecorder<'a> {
     }
 
     fn take_triggers(&mut self, at: Nanos, met: Vec<Trigger>) {
-        if met.is_empty() || self.stop.is_requested() {
+        if met.is_empty() || self.stop.is_requested() || self.is_complete() {
             return;
         }
         let is_pause = self.last_end.is_some_and(|end| at.since(end) < self.limits.pause);
@@ -214,7 +211,11 @@ impl<'a> FlightRecorder<'a> {
         if self.current.is_none() {
             match self.open_recording(at) {
                 Ok(open) => self.current = Some(open),
-                Err(error) => return self.note_failure(Err(error)),
+                Err(error) => {
+                    // It has been met all the same, and is met again once it has come and gone.
+                    self.watch.note_recorded();
+                    return self.note_failure(Err(error));
+                }
             }
         }
         self.watch.note_recorded();
@@ -269,9 +270,15 @@ impl<'a> FlightRecorder<'a> {
         self.end_if_complete();
         Some(FlightRecord { run, triggers, begin, end, began, wanted })
     }
-    /// There is nothing to wait for any more: the command has ended, or all recordings were tried.
+
+    /// Whether all recordings are made.
+    fn is_complete(&self) -> bool {
+        self.made >= self.limits.times
+    }
+
+    /// Ends the run where there is nothing to wait for any more: the command has ended, or there is none and all recordings are made.
     fn end_if_complete(&self) {
-        if self.made + self.failed >= self.limits.times || self.outcome.is_some() {
+        if self.outcome.is_some() || self.is_complete() && !self.limits.has_command {
             self.stop.request_stop();
         }
     }
@@ -283,7 +290,6 @@ impl<'a> FlightRecorder<'a> {
         self.last_end = Some(monotonic_now());
         self.line.warn(&format!("warning: a recording could not be written: {failure}"));
         self.failure.get_or_insert(failure);
-        self.failed += 1;
         self.end_if_complete();
     }
 
@@ -501,7 +507,8 @@ mod tests {
     fn recordings_are_apart_and_as_many_as_asked_for() {
         let folder = tempfile::tempdir().unwrap();
         let (keep, after, pause) = (Nanos(20 * SECOND), Nanos(5 * SECOND), Nanos(60 * SECOND));
-        let limits = FlightLimits { keep, after, times: 4, pause, memory: Bytes(1 << 20) };
+        let limits =
+            FlightLimits { keep, after, times: 4, has_command: false, pause, memory: Bytes(1 << 20) };
         let stop = StopRequest::new();
         let mut recorder = recorder(folder.path(), limits, &stop);
         // Beyond once; again within the pause, for long; and then each 200 s.
@@ -513,7 +520,26 @@ mod tests {
         let spans = feed(&mut recorder, &stop, 0..100_000, dirty);
         assert_eq!(spans, [(80, 100, 105), (145, 165, 170), (380, 400, 405), (580, 600, 605)]);
         let (last, summary) = recorder.finish();
-        assert!(last.is_none() && summary.is_complete && summary.made == 4 && stop.is_requested());
+        assert!(last.is_none() && summary.made == 4 && stop.is_requested());
+    }
+
+    #[test]
+    fn a_recording_that_cannot_be_written_is_none_of_those_that_are_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keep, after, pause) = (Nanos(20 * SECOND), Nanos(5 * SECOND), Nanos(0));
+        let limits =
+            FlightLimits { keep, after, times: 1, has_command: false, pause, memory: Bytes(1 << 20) };
+        let stop = StopRequest::new();
+        let mut recorder = recorder(folder.path(), limits, &stop);
+        let runs = folder.path().join("archive/runs");
+        std::fs::create_dir_all(runs.parent().unwrap()).unwrap();
+        std::fs::write(&runs, "no folder").unwrap();
+        assert_eq!(feed(&mut recorder, &stop, 0..150, |second| (100..103).contains(&second)), []);
+        assert!(!stop.is_requested());
+        std::fs::remove_file(&runs).unwrap();
+        assert_eq!(feed(&mut recorder, &stop, 150..300, |second| second == 200), [(180, 200, 205)]);
+        let (_, summary) = recorder.finish();
+        assert!(summary.made == 1 && summary.failure.is_some() && stop.is_requested());
     }
 
     /// A day at 1 Hz in which nothing happens.
@@ -521,7 +547,8 @@ mod tests {
     fn waiting_for_a_day_takes_the_memory_of_what_is_kept_and_no_disk() {
         let folder = tempfile::tempdir().unwrap();
         let (keep, after, pause) = (Nanos(60 * SECOND), Nanos(5 * SECOND), Nanos(0));
-        let limits = FlightLimits { keep, after, times: 4, pause, memory: Bytes(1 << 20) };
+        let limits =
+            FlightLimits { keep, after, times: 4, has_command: false, pause, memory: Bytes(1 << 20) };
         let stop = StopRequest::new();
         let mut recorder = recorder(folder.path(), limits, &stop);
         assert_eq!(feed(&mut recorder, &stop, 0..200, |_| false), []);

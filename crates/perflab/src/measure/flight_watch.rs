@@ -39,7 +39,7 @@ pub struct FlightArgs {
     /// How long to go on recording after it happened
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "keep")]
     pub after: Nanos,
-    /// End after so many recordings
+    /// Record at most so many times; without a command, that is the end
     #[arg(long, value_name = "N", default_value = "20", requires = "keep",
         value_parser = clap::value_parser!(u32).range(1..))]
     pub times: u32,
@@ -106,8 +106,14 @@ pub fn record_flights(
         label: watched.label,
         tables: watched.tables,
     };
-    let limits =
-        FlightLimits { keep, after: args.after, times: args.times, pause: args.pause, memory: args.memory };
+    let limits = FlightLimits {
+        keep,
+        after: args.after,
+        times: args.times,
+        has_command: !watched.command.is_empty(),
+        pause: args.pause,
+        memory: args.memory,
+    };
     // The log is followed all the while, not read when an iteration ends.
     recorded.written_study()?.prepare(
         context,
@@ -163,7 +169,7 @@ fn open_kernel_log(context: &App, args: &FlightArgs) -> Result<Option<KernelLog>
 fn announce_flights(context: &App, args: &FlightArgs, limits: FlightLimits) {
     let conditions: Vec<String> = args.when.iter().map(ToString::to_string).collect();
     context.note_line(&format!("waiting for {}", conditions.join(" or ")));
-    let FlightLimits { keep, after, times, pause, memory } = limits;
+    let FlightLimits { keep, after, times, has_command: _, pause, memory } = limits;
     let times = if times == 1 { "once".into() } else { format!("at most {times} times, {pause} apart") };
     context.note(format!("held: {keep} in at most {memory}; recorded: that and {after} more, {times}"));
     if args.has(|kind| matches!(kind, ConditionKind::Signal)) {
@@ -388,8 +394,6 @@ fn conclude_flights(
     }
     let is_good = match summary.outcome {
         None | Some(Outcome::Ok) => true,
-        // The recorder has ended the command: it has made all recordings that it was to.
-        Some(Outcome::Interrupted) => summary.is_complete,
         Some(_) => false,
     };
     if watched.command.is_empty() || is_good {

@@ -102,6 +102,23 @@ fn a_signal_has_the_last_moments_recorded_and_nothing_was_written_before() {
     laboratory.run_successfully(&["compare", "@latest~1", "@latest", "--monitor", "stat"]);
 }
 
+#[test]
+fn a_command_goes_on_when_all_recordings_are_made() {
+    let laboratory = Sandbox::new();
+    let mark = laboratory.path("mark");
+    let command = format!("sleep 3; touch {}", mark.display());
+    let options = ["--keep", "5s", "--after", "100ms", "--times", "1", "--when", "signal"];
+    let mut recorder =
+        RunningRecorder::start(&laboratory, &[&options[..], &["--", "sh", "-c", &command]].concat());
+    let_it_gather();
+    send_signal(&recorder.child, Signal::USR1);
+    recorder.next_recording();
+    assert!(!mark.exists());
+    assert_eq!(recorder.exit_code(), Some(0));
+    assert!(mark.exists(), "it was ended");
+    assert_eq!(stored_runs(&laboratory).len(), 1);
+}
+
 /// A file of shared memory, which /proc/meminfo counts.
 struct SharedMemoryFile(PathBuf);
 

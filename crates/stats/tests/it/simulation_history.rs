@@ -155,9 +155,13 @@ fn warm_up_values(series: &[f64]) -> Option<usize> {
 #[test]
 fn warm_up_is_rarely_imagined() {
     let mut noise = NormalNoise::from_seed(23);
-    for (shape, most) in
-        [("normal", 0.02), ("log-normal", 0.02), ("dependent", 0.02), ("outliers", 0.02), ("slow ones", 0.065)]
-    {
+    for (shape, most) in [
+        ("normal", 0.02),
+        ("log-normal", 0.02),
+        ("dependent", 0.02),
+        ("outliers", 0.02),
+        ("slow ones", 0.065),
+    ] {
         for n in [30, 100] {
             let alarms = share_of_hits(1000, || warm_up_values(&flat_series(shape, n, &mut noise)).is_some());
             assert!(alarms < most, "{shape}, {n} values: {alarms}");
