@@ -48,8 +48,9 @@ pub struct WarmUpPeriod {
 
 /// Of all pairs of a value before and one after, how many must be worse before: 0.5 where nothing differs, 0.71 is a large
 /// effect (Vargha and Delaney, "A critique and improvement of the CL common language effect size statistics", Journal of
-/// Educational and Behavioral Statistics 25, 2000).
-const WORSE_PAIRS: f64 = 0.8;
+/// Educational and Behavioral Statistics 25, 2000). And of what the beginning takes more than later values, how much must be
+/// theirs.
+const MOST_OF_IT: f64 = 0.8;
 
 /// Which share of all pairs is worse before; ties count half.
 fn share_of_worse_pairs(before: &[f64], steady: &[f64], better: BetterDirection) -> f64 {
@@ -129,13 +130,19 @@ impl WarmupRules {
         let state = self.classify(in_time_order, better)?;
         let is_warm_up = state.pattern == WarmupPattern::WarmUp;
         let from = state.from.filter(|from| is_warm_up && *from > 0 && 2 * from <= in_time_order.len());
-        let parts = from.map(|from| in_time_order.split_at(from));
-        match parts.filter(|(before, steady)| share_of_worse_pairs(before, steady, better) >= WORSE_PAIRS) {
-            Some((before, steady)) => {
-                Ok(Some(WarmUpPeriod { values: before.len(), before: mean(before)?, steady: mean(steady)? }))
+        let Some((segment, steady)) = from.map(|from| in_time_order.split_at(from)) else { return Ok(None) };
+        let steady_mean = mean(steady)?;
+        let excess = |part: &[f64]| part.iter().map(|value| value - steady_mean).sum::<f64>();
+        // A segment has two values at least: of a first one that is slow alone, the second is not.
+        for length in (1..=segment.len()).rev() {
+            let before = segment.get(..length).unwrap_or(segment);
+            let carries = excess(before) / excess(segment) >= MOST_OF_IT;
+            if carries && share_of_worse_pairs(before, steady, better) >= MOST_OF_IT {
+                let (values, before) = (length, mean(before)?);
+                return Ok(Some(WarmUpPeriod { values, before, steady: steady_mean }));
             }
-            None => Ok(None),
         }
+        Ok(None)
     }
 
     fn classify_segments(
