@@ -47,8 +47,10 @@ const PRIVATE: &[&str] = &[
     "/stable_secret",
 ];
 
-/// What does something when it is read: it gathers statistics of all CPUs, it mounts, it complains in the kernel's log.
-const ACTING: &[&str] = &["vm/stat_refresh", "fs/binfmt_misc/", "vm/nr_pdflush_threads"];
+/// What does something when it is read: it gathers statistics of all CPUs, it mounts, it complains in the kernel's log (of the last
+/// two `ndisc_warn_deprecated_sysctl` does, in net/ipv6/ndisc.c; they are `base_reachable_time_ms` and `retrans_time_ms` too).
+const ACTING: &[&str] =
+    &["vm/stat_refresh", "fs/binfmt_misc/", "vm/nr_pdflush_threads", "/base_reachable_time", "/retrans_time"];
 
 /// The tree is no deeper than this.
 const DEEPEST: usize = 12;

@@ -446,7 +446,10 @@ fn iterations_of_a_few_milliseconds_are_compared_by_their_edges() {
     assert!(faults["min"].as_f64() > Some(0.0) && faults["reading error"].as_f64() > Some(0.0), "{faults}");
     assert!(faults["reading error"].as_f64() < faults["min"].as_f64(), "{faults}");
     let rows = laboratory.run_json(&["show", "two", "--monitor", "stat"]);
-    assert!(rows.as_array().unwrap().iter().any(|row| row["column"] == "idle_share cpu=cpu"), "{rows}");
+    assert!(
+        rows.as_array().unwrap().iter().any(|row| row["column"] == "ctxt cpu=cpu" && row["n"] == 4),
+        "{rows}"
+    );
     let runs = fs::read_dir(laboratory.path("archive/runs")).unwrap().flatten();
     for run in runs.map(|run| run.path()).filter(|path| path.join("run.json").exists()) {
         let has = |table: &str| run.join(table).exists();
