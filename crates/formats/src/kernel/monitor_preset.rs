@@ -2,6 +2,7 @@
 //!
 //! The order within a preset is that of use: what stands last is slowed or left out first where a budget is short.
 
+use crate::kernel::counters;
 use crate::kernel::registry::KERNEL_FILES;
 
 /// A named choice of monitors.
@@ -21,6 +22,9 @@ const ALL: &str = "all";
 /// Costly ones, that are read only where somebody names them.
 const COSTLY: &[&str] =
     &["slabinfo", "slab-caches", "slab-exact", "page-types", "tasks", "task-numa", "smaps", "blocked", "gpu"];
+
+/// These read what a study's `[counters]` name, and come with it.
+const COUNTING: &[&str] = &[counters::COUNTERS.name, counters::CPU_COUNTERS.name];
 
 /// The presets, in the order in which they are shown.
 pub static MONITOR_PRESETS: &[MonitorPreset] = &[
@@ -102,7 +106,8 @@ impl MonitorPreset {
         // The default's first, as they explain most.
         let first = find_monitor_preset("default").map(MonitorPreset::monitors).unwrap_or_default();
         let all = KERNEL_FILES.iter().map(|file| file.name);
-        let rest = all.filter(|name| !first.contains(name) && !COSTLY.contains(name));
+        let is_unasked = |name: &&str| !COSTLY.contains(name) && !COUNTING.contains(name);
+        let rest = all.filter(|name| !first.contains(name) && is_unasked(name));
         first.iter().copied().chain(rest).collect()
     }
 }
