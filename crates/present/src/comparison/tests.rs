@@ -437,7 +437,7 @@ fn a_row_is_one_line_of_a_commit_message() {
     sweep threads=1 jitter: 825.2 -> 908.2 ns, +12 % [-18, +34], unclear
     sweep threads=2 bandwidth: 10.17 -> 12.84 GB/s, +26.1 % [+24.9, +27.0], unclear (failures)
     sweep threads=2 time: 12.31 -> 13.29 ms, +8.08 % [+7.48, +9.23], unclear (failures)
-    sweep threads=2 latency: 84.87 -> 85.21 µs, +0.34 % [-0.24, +0.63], same
+    sweep threads=2 latency: 84.87 -> 85.21 µs, +0.34 % [-0.24, +0.63], unclear (failures)
     sweep threads=2 jitter: 813.1 -> 952 ns, +21 % [-9, +61], unclear
     ");
     let several = render_to_text(&compare_three_runs(), OutputFormat::Short, None);
@@ -458,13 +458,13 @@ fn studies_of_two_labels_are_a_mail() {
         one_sided: vec![("fs-dbench".into(), "v6.18".into())],
     };
     insta::assert_snapshot!(studies_mail(&found), @"
-    v6.19 against v6.18: 1 worse, 1 better, 3 differs, 5 unclear, 2 same in
+    v6.19 against v6.18: 1 worse, 1 better, 3 differs, 6 unclear, 1 same in
       2 studies
 
     memory:
       1 of 8 worse: time +7.8 % [+6.7, +9.0] (sweep threads=1); 1 better:
-      bandwidth +24.59 % [+23.79, +25.49] (sweep threads=1); 2 same within
-      3 %, 4 unclear (about 97 iterations a side would decide)
+      bandwidth +24.59 % [+23.79, +25.49] (sweep threads=1); 1 same within
+      3 %, 5 unclear (about 97 iterations a side would decide)
       sweep threads=1
         better              bandwidth  10.24 -> 12.75 GB/s  +24.59 % [+23.79, +25.49]
         worse               time       12.26 -> 13.2 ms     +7.8 % [+6.7, +9.0]
@@ -472,6 +472,7 @@ fn studies_of_two_labels_are_a_mail() {
       sweep threads=2
         unclear (failures)  bandwidth  10.17 -> 12.84 GB/s  +26.1 % [+24.9, +27.0]
         unclear (failures)  time       12.31 -> 13.29 ms    +8.08 % [+7.48, +9.23]
+        unclear (failures)  latency    84.87 -> 85.21 µs    +0.34 % [-0.24, +0.63]
         unclear             jitter     813.1 -> 952 ns      +21 % [-9, +61]
       warning: iterations failed
 
