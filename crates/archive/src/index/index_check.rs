@@ -43,10 +43,10 @@ pub struct IndexCheck {
 }
 
 impl IndexCheck {
-    /// Whether it can be read, and a reader that trusts it is never misled.
+    /// Whether a reader that trusts it is never misled.
     #[must_use]
     pub fn is_right(&self) -> bool {
-        self.wrong.is_empty() && self.unusable.is_none()
+        self.wrong.is_empty()
     }
 }
 

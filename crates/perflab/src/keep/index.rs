@@ -26,8 +26,8 @@ ARCHIVE/index.sqlite holds what `list`, `history` and `guard` read of each run. 
 perflab that writes to the archive and can be deleted at any time: rows that are missing or older
 than their runs are read from the runs, and written again where the archive can be written.
 
---check exits with 1 if the index cannot be read or a row is wrong, which only damage or an edit of
-it can do; --rebuild mends it.
+--check exits with 1 if a row is wrong, which only damage or an edit of the index can do; --rebuild
+mends it.
 
 Examples:
   perflab index --check
@@ -71,11 +71,7 @@ fn check_index(context: &App) -> Result<Exit, Failure> {
     if check.is_right() {
         return Ok(Exit::Fine);
     }
-    let what = match check.unusable {
-        Some(_) => "the index cannot be used".to_owned(),
-        None => format!("{} rows of the index are wrong", check.wrong.len()),
-    };
-    stderr_line!("perflab: {what}: run `perflab index --rebuild`");
+    stderr_line!("perflab: {} rows of the index are wrong: run `perflab index --rebuild`", check.wrong.len());
     Ok(Exit::UNEXPECTED)
 }
 
