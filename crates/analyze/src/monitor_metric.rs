@@ -291,9 +291,8 @@ fn summarise_column(column: &ColumnSpec, readings: &[ColumnReading]) -> ColumnOu
             }
             let took = Nanos(first.took.0.saturating_add(last.took.0));
             let grown = last.value - first.value;
-            let unit = if column.unit.0 == "1" { "1/s".into() } else { format!("{}/s", column.unit) };
             let growth = Some(CounterGrowth { grown, seconds, took });
-            ColumnOutcome::Value { value: grown / seconds, unit: Unit(unit.into()), growth }
+            ColumnOutcome::Value { value: grown / seconds, unit: column.unit.per_second(), growth }
         }
         ColumnKind::Gauge => {
             // The edges are no sample of the time between them: they are all there is where there is no tick.

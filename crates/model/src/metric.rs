@@ -20,6 +20,12 @@ impl Unit {
     pub fn new(name: &str) -> Self {
         Unit(name.into())
     }
+
+    /// The unit of what grows in it, each second: `pages/s` of `pages`.
+    #[must_use]
+    pub fn per_second(&self) -> Self {
+        Unit(format!("{self}/s").into())
+    }
 }
 
 impl fmt::Display for Unit {

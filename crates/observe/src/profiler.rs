@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use perf_event_open_sys::bindings as sys;
+use perflab_formats::kernel::small_values::parse_cpu_list;
 use perflab_model::Nanos;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_stacks::{KernelSymbols, PerfRecording};
@@ -394,12 +395,7 @@ fn find_first_cpu(root: &Root) -> u32 {
 /// The CPUs that are online.
 pub(crate) fn online_cpus(root: &Root) -> Vec<u32> {
     let text = root.read("/sys/devices/system/cpu/online").unwrap_or_else(|_| "0".into());
-    text.split(',').filter_map(parse_cpu_range).flatten().collect()
-}
-
-fn parse_cpu_range(text: &str) -> Option<std::ops::RangeInclusive<u32>> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+    parse_cpu_list(&text)
 }
 
 fn is_permission_refusal(error: &io::Error) -> bool {

@@ -60,6 +60,11 @@ pub fn split_words(text: &str) -> Result<Vec<String>, ExpressionError> {
     shlex::split(text).ok_or_else(refuse)
 }
 
+/// A word as a shell takes it. One that it cannot take, with a NUL in it, is as it was.
+pub fn quote_word(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
+}
+
 /// `{ when = …, args = … }` or `{ words = … }`.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -158,7 +158,7 @@ impl ColumnBound {
         let found = position(&self.column).and_then(|index| Some((index, schema.columns.get(index)?)));
         match found {
             Some((index, column)) if column.kind == ColumnKind::Counter => {
-                return Ok((BoundedValue::Rate(index), rate_unit(&column.unit)));
+                return Ok((BoundedValue::Rate(index), column.unit.per_second()));
             }
             Some((index, column)) if column.kind == ColumnKind::Gauge => {
                 return Ok((BoundedValue::Gauge(index), column.unit.clone()));
@@ -197,10 +197,6 @@ fn is_number(column: &ColumnSpec) -> bool {
 fn index_columns(schema: &SeriesSchema, is_wanted: impl Fn(&ColumnSpec) -> bool) -> Vec<usize> {
     let columns = schema.columns.iter().enumerate();
     columns.filter(|(_, column)| is_wanted(column)).map(|(index, _)| index).collect()
-}
-
-fn rate_unit(unit: &Unit) -> Unit {
-    Unit::new(&format!("{}/s", unit.0))
 }
 
 /// What of a row is held against a bound, by the columns' indexes.

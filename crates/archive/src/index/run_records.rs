@@ -10,7 +10,7 @@ use std::rc::Rc;
 use perflab_files::sha256_hex;
 use perflab_model::fact_table::{FactVolatility, fact_spec};
 use perflab_model::run::ClockAnchor;
-use perflab_model::{Facts, Manifest, Overhead, RunPlan, RunRecord, RunStatus, TargetRecord};
+use perflab_model::{Facts, Manifest, Overhead, RunPlan, RunRecord, RunStatus, Sample, TargetRecord};
 use rusqlite::{Connection, OptionalExtension as _, Statement, Transaction, params};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,11 @@ pub(super) fn condense_record(mut record: RunRecord) -> RunRecord {
         (sample.start, sample.end) = Default::default();
     }
     let RunRecord { manifest, samples, .. } = record;
+    condensed_record(manifest, samples)
+}
+
+/// A record of which only these are known.
+fn condensed_record(manifest: Manifest, samples: Vec<Sample>) -> RunRecord {
     let (iterations, gaps, warnings, clock_bounds, overwritten, triggers, documents) = Default::default();
     RunRecord {
         manifest,
@@ -194,18 +199,7 @@ impl<'c> RecordReader<'c> {
             plan: RunPlan { seed: own.seed, ..plan.plan.clone() },
             ..Manifest::clone(&plan)
         };
-        let (iterations, gaps, warnings, clock_bounds, overwritten, triggers, documents) = Default::default();
-        Ok(Some(RunRecord {
-            manifest,
-            samples,
-            iterations,
-            gaps,
-            warnings,
-            clock_bounds,
-            overwritten,
-            triggers,
-            documents,
-        }))
+        Ok(Some(condensed_record(manifest, samples)))
     }
 }
 

@@ -17,6 +17,7 @@ use perflab_model::study::TargetSpec;
 use perflab_model::{StopRequest, describe_error_chain, remove_control_characters};
 use perflab_settings::{UndoEntry, UndoJournal, run_stoppable_command};
 use perflab_stacks::parse_build_id;
+use perflab_workload::argv_element::quote_word;
 
 use crate::launcher::ssh::ssh_command;
 
@@ -78,12 +79,6 @@ fn run_there(address: &str, script: &str, stop: &StopRequest) -> io::Result<Vec<
     Err(io::Error::other(if said.is_empty() { format!("ssh ended with {}", output.status) } else { said }))
 }
 
-/// A word of the shell's.
-fn quote_for_shell(text: &str) -> String {
-    // Refused is only a NUL byte, which no argument holds.
-    shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.into_owned())
-}
-
 /// Where a release's image and initial file system are looked for, as distributions put them.
 const IMAGES: &str = "/boot/vmlinuz-$r /boot/bzImage-$r /boot/kernel-$r /lib/modules/$r/vmlinuz";
 
@@ -115,7 +110,7 @@ impl InstalledKernel {
             let (images, file_systems) = (first("image:", IMAGES), first("initrd:", INITIAL_FILE_SYSTEMS));
             let said = run_there(
                 address,
-                &format!("r={}; {images}; {file_systems}; true", quote_for_shell(wanted)),
+                &format!("r={}; {images}; {file_systems}; true", quote_word(wanted)),
                 stop,
             )?;
             let said = String::from_utf8_lossy(&said).into_owned();
@@ -135,17 +130,15 @@ impl InstalledKernel {
     /// Which kernel its image holds.
     fn read_identity(&self, address: &str, stop: &StopRequest) -> io::Result<KernelIdentity> {
         let content =
-            run_there(address, &format!("head -c {LARGEST_IMAGE} < {}", quote_for_shell(&self.image)), stop)?;
+            run_there(address, &format!("head -c {LARGEST_IMAGE} < {}", quote_word(&self.image)), stop)?;
         let identity = KernelIdentity::of_image(&content);
         identity.ok_or_else(|| io::Error::other(format!("{} there is no kernel image", self.image)))
     }
 
     /// Has the machine boot it, soon after this has returned.
     fn boot(&self, address: &str, command_line: &str, stop: &StopRequest) -> io::Result<()> {
-        let initrd = self
-            .initrd
-            .as_deref()
-            .map_or(String::new(), |path| format!("--initrd={}", quote_for_shell(path)));
+        let initrd =
+            self.initrd.as_deref().map_or(String::new(), |path| format!("--initrd={}", quote_word(path)));
         let script = format!(
             "{PATH}; say() {{ echo \"$*\" >&2; exit 3; }}\n\
              command -v kexec >/dev/null || say kexec is not installed there: package kexec-tools\n\
@@ -154,8 +147,8 @@ impl InstalledKernel {
              sync\n\
              (sleep 1; if [ -d /run/systemd/system ]; then systemctl kexec; \
              else echo u >/proc/sysrq-trigger; kexec -e; fi) >/dev/null 2>&1 </dev/null &",
-            quote_for_shell(&self.image),
-            quote_for_shell(command_line),
+            quote_word(&self.image),
+            quote_word(command_line),
         );
         run_there(address, &script, stop).map(drop)
     }
@@ -376,7 +369,7 @@ mod tests {
     fn a_word_of_the_shell_is_one_word() {
         let said = Command::new("sh")
             .arg("-c")
-            .arg(format!("printf %s {}", quote_for_shell("a'b $c `d` \"e\"")))
+            .arg(format!("printf %s {}", quote_word("a'b $c `d` \"e\"")))
             .output();
         assert_eq!(said.unwrap().stdout, b"a'b $c `d` \"e\"");
     }

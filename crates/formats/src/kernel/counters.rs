@@ -1,11 +1,13 @@
 //! What the study's `[counters]` count: of the workload, and on each CPU.
 
-use crate::kernel::derived_column::{DerivedColumn, Divisor};
+use perflab_model::study::CountersSpec;
+
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 
 /// Counters of the workload and all that it starts, from its `exec` on.
 pub const COUNTERS: KernelFile = KernelFile {
-    name: "counters",
+    name: CountersSpec::WORKLOAD_MONITOR,
     source: "perf_event_open",
     about: "events that the workload and all that it starts caused: those that [counters] names",
     needs: "CAP_PERFMON, or kernel.perf_event_paranoid of 1 or less, for what happens in the kernel",
@@ -23,7 +25,7 @@ pub fn counts_of_workload(monitor: &str) -> bool {
 
 /// Counters of each CPU, whoever runs there.
 pub const CPU_COUNTERS: KernelFile = KernelFile {
-    name: "cpu-counters",
+    name: CountersSpec::CPU_MONITOR,
     source: "perf_event_open",
     about: "events on each CPU, whoever ran there: those that [counters] names under cpus",
     needs: "CAP_PERFMON, or kernel.perf_event_paranoid of 0 or less",
@@ -33,34 +35,21 @@ pub const CPU_COUNTERS: KernelFile = KernelFile {
     layout: KernelFileLayout::Tree,
 };
 
-/// A quotient of two counters by their usual names, whatever modes they were counted in.
-const fn ratio(
-    name: &'static str,
-    meaning: &'static str,
-    plus: &'static [&'static str],
-    of: &'static [&'static str],
-) -> DerivedColumn {
-    DerivedColumn::each(name, "1", meaning, plus, of)
-}
-
 const TOPDOWN: &[&str] = &["topdown-retiring", "topdown-bad-spec", "topdown-fe-bound", "topdown-be-bound"];
 
 const SLOTS: &[&str] = &["topdown-total-slots"];
 
-const fn per_operation(
-    name: &'static str,
-    unit: &'static str,
-    meaning: &'static str,
-    plus: &'static [&'static str],
-) -> DerivedColumn {
-    DerivedColumn { name, unit, meaning, plus, minus: &[], divisor: Divisor::Operations, scale: 1.0 }
-}
-
 /// What is worked out of counters that were asked for. Top-down shares are those of Yasin, A Top-Down Method for Performance
 /// Analysis and Counters Architecture (ISPASS 2014), level 1: of the slots in which an instruction could have been issued.
 pub(crate) const DERIVED: &[DerivedColumn] = &[
-    ratio("ipc", "instructions a cycle", &["instructions"], &["cycles"]),
-    ratio("ipc_user", "instructions a cycle, of programs alone", &["instructions:u"], &["cycles:u"]),
+    DerivedColumn::each("ipc", "1", "instructions a cycle", &["instructions"], &["cycles"]),
+    DerivedColumn::each(
+        "ipc_user",
+        "1",
+        "instructions a cycle, of programs alone",
+        &["instructions:u"],
+        &["cycles:u"],
+    ),
     DerivedColumn::share(
         "cache_miss_share",
         "cache references that missed",
@@ -92,19 +81,19 @@ pub(crate) const DERIVED: &[DerivedColumn] = &[
         &["dTLB-loads"],
     ),
     DerivedColumn::per_second("cpus_used", "1", "CPUs that ran it", &["task-clock"], 1e-9),
-    per_operation(
+    DerivedColumn::per_operation(
         "instructions_per_operation",
         "1",
         "instructions an operation of the workload",
         &["instructions"],
     ),
-    per_operation(
+    DerivedColumn::per_operation(
         "cpu_time_per_operation",
         "ns",
         "time on CPUs an operation of the workload",
         &["task-clock"],
     ),
-    per_operation(
+    DerivedColumn::per_operation(
         "switches_per_operation",
         "1",
         "context switches an operation of the workload",

@@ -3,7 +3,7 @@
 
 use perflab_model::DeclaredColumn;
 
-use crate::kernel::derived_column::{DerivedColumn, Divisor};
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 
 /// Cycles, idle states, frequency and throttling of each CPU.
@@ -65,15 +65,12 @@ impl WrappingCounter {
 /// What is worked out of energy.
 pub(crate) const DERIVED: &[DerivedColumn] = &[
     DerivedColumn::per_second("power", "W", "energy a second", &["energy"], 1e-6),
-    DerivedColumn {
-        name: "energy_per_operation",
-        unit: "uJ",
-        meaning: "energy an operation of the workload",
-        plus: &["energy"],
-        minus: &[],
-        divisor: Divisor::Operations,
-        scale: 1.0,
-    },
+    DerivedColumn::per_operation(
+        "energy_per_operation",
+        "uJ",
+        "energy an operation of the workload",
+        &["energy"],
+    ),
 ];
 
 #[cfg(test)]

@@ -64,6 +64,16 @@ impl DerivedColumn {
         DerivedColumn { name, unit, meaning, plus, minus: &[], divisor: Divisor::Growth(of), scale: 1.0 }
     }
 
+    /// The growth of some counters an operation of the workload.
+    pub(crate) const fn per_operation(
+        name: &'static str,
+        unit: &'static str,
+        meaning: &'static str,
+        plus: &'static [&'static str],
+    ) -> Self {
+        DerivedColumn { name, unit, meaning, plus, minus: &[], divisor: Divisor::Operations, scale: 1.0 }
+    }
+
     /// The growth of some counters a second.
     pub(crate) const fn per_second(
         name: &'static str,

@@ -2,7 +2,8 @@
 //!
 //! The order within a preset is that of use: what stands last is slowed or left out first where a budget is short.
 
-use crate::kernel::counters;
+use perflab_model::study::CountersSpec;
+
 use crate::kernel::registry::KERNEL_FILES;
 
 /// A named choice of monitors.
@@ -22,9 +23,6 @@ const ALL: &str = "all";
 /// Costly ones, that are read only where somebody names them.
 const COSTLY: &[&str] =
     &["slabinfo", "slab-caches", "slab-exact", "page-types", "tasks", "task-numa", "smaps", "blocked", "gpu"];
-
-/// These read what a study's `[counters]` name, and come with it.
-const COUNTING: &[&str] = &[counters::COUNTERS.name, counters::CPU_COUNTERS.name];
 
 /// The presets, in the order in which they are shown.
 pub static MONITOR_PRESETS: &[MonitorPreset] = &[
@@ -106,7 +104,8 @@ impl MonitorPreset {
         // The default's first, as they explain most.
         let first = find_monitor_preset("default").map(MonitorPreset::monitors).unwrap_or_default();
         let all = KERNEL_FILES.iter().map(|file| file.name);
-        let is_unasked = |name: &&str| !COSTLY.contains(name) && !COUNTING.contains(name);
+        // Counters come with a study's `[counters]`.
+        let is_unasked = |name: &&str| !COSTLY.contains(name) && !CountersSpec::is_monitor(name);
         let rest = all.filter(|name| !first.contains(name) && is_unasked(name));
         first.iter().copied().chain(rest).collect()
     }

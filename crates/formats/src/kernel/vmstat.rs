@@ -5,7 +5,7 @@ use perflab_model::ColumnSpec;
 use perflab_model::column::ColumnKind::{self, Counter, Gauge};
 
 use crate::column::DiscoveredColumn;
-use crate::kernel::derived_column::{DerivedColumn, Divisor};
+use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, NameValueLayout};
 
 /// The file.
@@ -71,15 +71,12 @@ pub const DERIVED: &[DerivedColumn] = &[
         &["numa_hint_faults_local"],
         &["numa_hint_faults"],
     ),
-    DerivedColumn {
-        name: "faults_per_operation",
-        unit: "1",
-        meaning: "page faults for each operation of the workload, whose deciding metric is operations a second",
-        plus: &["pgfault"],
-        minus: &[],
-        divisor: Divisor::Operations,
-        scale: 1.0,
-    },
+    DerivedColumn::per_operation(
+        "faults_per_operation",
+        "1",
+        "page faults for each operation of the workload, whose deciding metric is operations a second",
+        &["pgfault"],
+    ),
 ];
 
 /// What names that begin so (`…*`) or are so count, and the scale into that unit.

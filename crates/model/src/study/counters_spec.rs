@@ -28,6 +28,11 @@ impl CountersSpec {
     /// The monitor of the CPUs' counters.
     pub const CPU_MONITOR: &str = "cpu-counters";
 
+    /// Whether a monitor reads what a study's `[counters]` name.
+    pub fn is_monitor(name: &str) -> bool {
+        [Self::WORKLOAD_MONITOR, Self::CPU_MONITOR].contains(&name)
+    }
+
     /// The monitors that read them: those of which there is anything to count.
     pub fn monitors(&self) -> impl Iterator<Item = &'static str> {
         let all = [(Self::WORKLOAD_MONITOR, &self.events), (Self::CPU_MONITOR, &self.cpus)];

@@ -4,14 +4,15 @@
 //! counters. Events that may have had to take turns have their times beside them, `NAME.enabled` and `NAME.running`, and are
 //! scaled by these; `counted` is the part of the time in which the one that had the fewest turns was counted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use perflab_formats::kernel::small_values::parse_cpu_list;
 use perflab_model::{CellRow, ColumnSpec, SeriesSchema, TableCell};
 
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorContext};
-use crate::monitor::folder::SmallFile;
+use crate::monitor::online_cpus::OnlineCpus;
+use crate::perf_counter::CounterReading;
 use crate::root::Root;
 use crate::run_counters::{OpenCounter, OpenCounters, RunCounters, ScaledCount};
 
@@ -34,52 +35,80 @@ fn counter_columns(counters: &[OpenCounter]) -> Vec<ColumnSpec> {
     columns
 }
 
-/// Counters with what they counted when they were last read.
+/// Counters with what they counted when they were last read, and where in a row they stand.
 struct CounterReader {
     counters: Arc<OpenCounters>,
     counts: Vec<ScaledCount>,
+    places: CounterPlaces,
+}
+
+/// The columns of some counters in a row: of each its count, behind which stand its times.
+struct CounterPlaces {
+    counts: Vec<Option<usize>>,
+    counted: Option<usize>,
+}
+
+impl CounterPlaces {
+    fn find(columns: &[ColumnSpec], counters: &[OpenCounter]) -> Self {
+        let place = |name: &str| columns.iter().position(|column| column.name == name);
+        let counts = counters.iter().map(|counter| place(&counter.event.name)).collect();
+        CounterPlaces { counts, counted: place(COUNTED) }
+    }
 }
 
 impl CounterReader {
-    fn new(counters: Arc<OpenCounters>) -> Self {
+    fn new(counters: Arc<OpenCounters>, columns: &[ColumnSpec]) -> Self {
         let counts = vec![ScaledCount::default(); counters.counters.len()];
-        CounterReader { counters, counts }
+        let places = CounterPlaces::find(columns, &counters.counters);
+        CounterReader { counters, counts, places }
+    }
+
+    /// Goes on with counters that were opened in place of these; each keeps its sum.
+    fn replace_counters(&mut self, counters: Arc<OpenCounters>, columns: &[ColumnSpec]) {
+        let before = std::mem::replace(self, CounterReader::new(counters, columns));
+        let known = before.counters.counters.iter().zip(&before.counts);
+        for (counter, count) in self.counters.counters.iter().zip(&mut self.counts) {
+            let same = known.clone().find(|(one, _)| one.event == counter.event);
+            *count = same.map_or(*count, |(_, sum)| *sum);
+        }
+    }
+
+    /// What each says now.
+    fn read_counters(&self) -> Vec<Option<CounterReading>> {
+        self.counters.counters.iter().map(OpenCounter::read).collect()
     }
 
     /// Whether none has run since it was last read, as is so of a CPU's when it was taken offline.
-    fn has_stopped(&self) -> bool {
-        let mut counters = self.counters.counters.iter().zip(&self.counts);
-        let stands = |(counter, count): (&OpenCounter, &ScaledCount)| {
-            counter.read().is_none_or(|reading| count.has_stopped_at(reading))
+    fn has_stopped_at(&self, readings: &[Option<CounterReading>]) -> bool {
+        let mut counters = readings.iter().zip(&self.counts);
+        let stands = |(reading, count): (&Option<CounterReading>, &ScaledCount)| {
+            reading.is_none_or(|reading| count.has_stopped_at(reading))
         };
         !self.counts.is_empty() && counters.all(stands)
     }
 
-    /// Each counter's cells by the name of its column, and the smallest part of the time that one was counted.
-    fn read(&mut self, mut add: impl FnMut(&str, TableCell)) -> Option<f64> {
+    /// Puts what these readings say into a row.
+    fn fill_row(&mut self, readings: &[Option<CounterReading>], row: &mut CellRow) {
+        let mut put = |place: Option<usize>, cell: TableCell| {
+            if let Some(known) = place.and_then(|place| row.get_mut(place)) {
+                *known = cell;
+            }
+        };
         let cell = |number: u64| i64::try_from(number).map_or(TableCell::Missing, TableCell::Int);
         let mut counted: Option<f64> = None;
-        for (counter, count) in self.counters.counters.iter().zip(&mut self.counts) {
-            let name = counter.event.name.as_str();
-            let Some(reading) = counter.read() else { continue };
+        let counters = self.counters.counters.iter().zip(&mut self.counts).zip(&self.places.counts);
+        for (((counter, count), place), reading) in counters.zip(readings) {
+            let Some(reading) = *reading else { continue };
             let (total, part) = count.advance(reading);
             let total = total.map(|total| (total * counter.code.scale).round());
-            add(name, total.map_or(TableCell::Missing, |total| cell(total as u64)));
+            put(*place, total.map_or(TableCell::Missing, |total| cell(total as u64)));
             if counter.event.takes_turns() {
-                add(&format!("{name}.enabled"), cell(reading.enabled));
-                add(&format!("{name}.running"), cell(reading.running));
+                put(place.map(|place| place + 1), cell(reading.enabled));
+                put(place.map(|place| place + 2), cell(reading.running));
                 counted = part.map(|part| counted.map_or(part, |least| least.min(part))).or(counted);
             }
         }
-        counted
-    }
-}
-
-/// The place of each column of a row, in order.
-fn fill_row(columns: &[ColumnSpec], row: &mut CellRow, name: &str, cell: TableCell) {
-    let place = columns.iter().position(|column| column.name == name);
-    if let Some(known) = place.and_then(|place| row.get_mut(place)) {
-        *known = cell;
+        put(self.places.counted, counted.map_or(TableCell::Missing, TableCell::Float));
     }
 }
 
@@ -91,9 +120,9 @@ struct WorkloadCountersMonitor {
 /// Opens the monitor of the workload's counters.
 pub(crate) fn open_counters(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
     let opened = opening.counters.workload().ok_or(ObserveError::NothingCounted { table: "events" })?;
-    let columns = counter_columns(&opened.counters);
-    let schema = opening.schema_with_columns(columns);
-    Ok(Box::new(WorkloadCountersMonitor { schema, reader: CounterReader::new(opened) }))
+    let schema = opening.schema_with_columns(counter_columns(&opened.counters));
+    let reader = CounterReader::new(opened, &schema.columns);
+    Ok(Box::new(WorkloadCountersMonitor { schema, reader }))
 }
 
 impl Monitor for WorkloadCountersMonitor {
@@ -102,10 +131,9 @@ impl Monitor for WorkloadCountersMonitor {
     }
 
     fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
-        let columns = &self.schema.columns;
-        let mut row = vec![TableCell::Missing; columns.len()];
-        let counted = self.reader.read(|name, cell| fill_row(columns, &mut row, name, cell));
-        fill_row(columns, &mut row, COUNTED, counted.map_or(TableCell::Missing, TableCell::Float));
+        let mut row = vec![TableCell::Missing; self.schema.columns.len()];
+        let readings = self.reader.read_counters();
+        self.reader.fill_row(&readings, &mut row);
         rows.push(row);
         Ok(())
     }
@@ -115,67 +143,39 @@ struct CpuCountersMonitor {
     root: Root,
     counters: RunCounters,
     schema: SeriesSchema,
-    cpus: Vec<(u32, CounterReader)>,
-    online: SmallFile,
-    online_before: String,
-    buffer: Vec<u8>,
+    online: OnlineCpus,
+    /// Those of CPUs that are offline keep their sums until these come back.
+    readers: BTreeMap<u32, CounterReader>,
 }
-
-const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Opens the monitor of the CPUs' counters.
 pub(crate) fn open_cpu_counters(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
     let nothing = || ObserveError::NothingCounted { table: "cpus" };
-    if !opening.counters.counts_cpus() {
+    let (run, root) = (opening.counters, opening.root);
+    if !run.counts_cpus() {
         return Err(nothing());
     }
-    let online = opening.root.read(ONLINE)?;
-    let mut monitor = CpuCountersMonitor {
-        root: opening.root.clone(),
-        counters: opening.counters.clone(),
-        schema: opening.schema_with_columns(Vec::new()),
-        cpus: Vec::new(),
-        online: SmallFile::new(opening.root.path(ONLINE)),
-        online_before: String::new(),
-        buffer: vec![0; 4096],
-    };
-    monitor.open_cpus(online.trim());
+    let online = OnlineCpus::open(root)?;
+    let opened = online.cpus().iter().map(|cpu| (*cpu, run.open_cpu(*cpu, None, root)));
+    let opened: Vec<(u32, Arc<OpenCounters>)> = opened.collect();
     let mut columns = vec![ColumnSpec::key("cpu")];
-    for (_, reader) in &monitor.cpus {
-        // A unit's are counted on some CPUs only.
-        for column in counter_columns(&reader.counters.counters) {
-            if !columns.contains(&column) {
-                columns.push(column);
-            }
+    // A unit's are counted on some CPUs only.
+    for column in opened.iter().flat_map(|(_, counters)| counter_columns(&counters.counters)) {
+        if !columns.contains(&column) {
+            columns.push(column);
         }
     }
     if columns.len() == 1 {
         return Err(nothing());
     }
-    monitor.schema.columns = columns;
-    Ok(Box::new(monitor))
-}
-
-impl CpuCountersMonitor {
-    /// Opens the counters of CPUs that came, and closes those of CPUs that went; what one counted before it went stays in its sum.
-    fn open_cpus(&mut self, online: &str) {
-        let mut before = std::mem::take(&mut self.cpus);
-        let was_online = parse_cpu_list(&self.online_before);
-        for cpu in parse_cpu_list(online) {
-            let known = before.iter().position(|(one, _)| *one == cpu).map(|index| before.swap_remove(index));
-            let open = |stale: Option<&Arc<OpenCounters>>| self.counters.open_cpu(cpu, stale, &self.root);
-            let reader = match known {
-                Some((_, reader)) if was_online.contains(&cpu) => reader,
-                Some((_, reader)) => CounterReader { counters: open(Some(&reader.counters)), ..reader },
-                None => CounterReader::new(open(None)),
-            };
-            self.cpus.push((cpu, reader));
-        }
-        // Who is gone keeps its sums until it comes back.
-        self.cpus.append(&mut before);
-        self.cpus.sort_by_key(|(cpu, _)| *cpu);
-        online.clone_into(&mut self.online_before);
-    }
+    let readers = opened.into_iter().map(|(cpu, counters)| (cpu, CounterReader::new(counters, &columns)));
+    Ok(Box::new(CpuCountersMonitor {
+        root: root.clone(),
+        counters: run.clone(),
+        readers: readers.collect(),
+        schema: opening.schema_with_columns(columns),
+        online,
+    }))
 }
 
 impl Monitor for CpuCountersMonitor {
@@ -184,21 +184,25 @@ impl Monitor for CpuCountersMonitor {
     }
 
     fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
-        let online = self.online.read(&mut self.buffer).map(|text| text.trim().to_owned());
-        let online = online.map_err(|source| ObserveError::read_failed(ONLINE, source))?;
-        if online != self.online_before {
-            self.open_cpus(&online);
-        }
-        let (columns, online) = (&self.schema.columns, parse_cpu_list(&online));
-        for (cpu, reader) in self.cpus.iter_mut().filter(|(cpu, _)| online.contains(cpu)) {
-            if reader.has_stopped() {
-                // It was offline since it was last read, for a while.
-                reader.counters = self.counters.open_cpu(*cpu, Some(&reader.counters), &self.root);
+        let before = self.online.read_changes()?;
+        let columns = &self.schema.columns;
+        for &cpu in self.online.cpus() {
+            let open = |stale: Option<&Arc<OpenCounters>>| self.counters.open_cpu(cpu, stale, &self.root);
+            let came_back = before.as_ref().is_some_and(|before| !before.contains(&cpu))
+                && self.readers.contains_key(&cpu);
+            let reader = self.readers.entry(cpu).or_insert_with(|| CounterReader::new(open(None), columns));
+            let mut readings = reader.read_counters();
+            // It was offline, and may have been for a while between two readings.
+            if came_back || reader.has_stopped_at(&readings) {
+                let opened = open(Some(&reader.counters));
+                reader.replace_counters(opened, columns);
+                readings = reader.read_counters();
             }
             let mut row = vec![TableCell::Missing; columns.len()];
-            fill_row(columns, &mut row, "cpu", TableCell::Text(format!("cpu{cpu}")));
-            let counted = reader.read(|name, cell| fill_row(columns, &mut row, name, cell));
-            fill_row(columns, &mut row, COUNTED, counted.map_or(TableCell::Missing, TableCell::Float));
+            if let Some(key) = row.first_mut() {
+                *key = TableCell::Text(format!("cpu{cpu}"));
+            }
+            reader.fill_row(&readings, &mut row);
             rows.push(row);
         }
         Ok(())

@@ -7,13 +7,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use perflab_formats::kernel::cpu_state::idle_state_name;
-use perflab_formats::kernel::small_values::parse_cpu_list;
 use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema, TableCell};
 
 use crate::clock::monotonic_now;
 use crate::error::ObserveError;
 use crate::monitor::context::{Monitor, MonitorContext};
 use crate::monitor::folder::SmallFile;
+use crate::monitor::online_cpus::OnlineCpus;
 use crate::perf_counter::{CounterScope, EventCode, PerfCounter};
 use crate::root::{Root, open_unblocked};
 
@@ -79,8 +79,7 @@ struct CpuStateMonitor {
     events: Vec<EventCode>,
     states: Vec<String>,
     cpus: Vec<CpuSources>,
-    online: SmallFile,
-    online_before: String,
+    online: OnlineCpus,
     buffer: Vec<u8>,
 }
 
@@ -89,12 +88,10 @@ fn open_on_cpu(event: &EventCode, cpu: u32) -> Option<PerfCounter> {
     counter.start().ok().map(|()| counter)
 }
 
-const ONLINE: &str = "/sys/devices/system/cpu/online";
-
 pub(crate) fn open_cpu_state(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
     let root = opening.root;
-    let online = root.read(ONLINE)?;
-    let cpus = parse_cpu_list(&online);
+    let online = OnlineCpus::open(root)?;
+    let cpus = online.cpus();
     let first = cpus.first().copied().unwrap_or(0);
     let folder = format!("{}/cpu{first}/cpuidle", opening.file.source);
     let states: Vec<String> = root
@@ -119,11 +116,10 @@ pub(crate) fn open_cpu_state(opening: &MonitorContext<'_>) -> Result<Box<dyn Mon
         events: residencies.iter().map(|(.., event)| event.clone()).collect(),
         states,
         cpus: Vec::new(),
-        online: SmallFile::new(root.path(ONLINE)),
-        online_before: String::new(),
+        online,
         buffer: vec![0; 4096],
     };
-    monitor.open_cpus(&online);
+    monitor.open_cpus();
     let sources = monitor.describe_sources(&residencies);
     if sources.is_empty() {
         return Err(ObserveError::read_failed(opening.file.source, rustix::io::Errno::NODEV.into()));
@@ -135,14 +131,13 @@ pub(crate) fn open_cpu_state(opening: &MonitorContext<'_>) -> Result<Box<dyn Mon
 
 impl CpuStateMonitor {
     /// Opens the CPUs that came, and closes those that went.
-    fn open_cpus(&mut self, online: &str) {
+    fn open_cpus(&mut self) {
         let mut before = std::mem::take(&mut self.cpus);
-        for cpu in parse_cpu_list(online) {
+        for &cpu in self.online.cpus() {
             let known = before.iter().position(|one| one.cpu == cpu).map(|index| before.swap_remove(index));
             let sources = known.unwrap_or_else(|| self.open_cpu(cpu));
             self.cpus.push(sources);
         }
-        online.clone_into(&mut self.online_before);
     }
 
     fn open_cpu(&self, cpu: u32) -> CpuSources {
@@ -270,10 +265,8 @@ impl Monitor for CpuStateMonitor {
     }
 
     fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
-        let online = self.online.read(&mut self.buffer).map(|text| text.trim().to_owned());
-        let online = online.map_err(|source| ObserveError::read_failed(ONLINE, source))?;
-        if online != self.online_before {
-            self.open_cpus(&online);
+        if self.online.read_changes()?.is_some() {
+            self.open_cpus();
         }
         let width = self.schema.columns.len();
         rows.extend(self.cpus.iter_mut().map(|cpu| cpu.read_row(width, &mut self.buffer)));

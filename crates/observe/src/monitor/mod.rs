@@ -18,6 +18,7 @@ pub(crate) mod guarded;
 pub(crate) mod interrupts;
 pub(crate) mod kvm_stats;
 pub(crate) mod net_protocols;
+pub(crate) mod online_cpus;
 pub(crate) mod parsed_text;
 pub(crate) mod registry;
 pub(crate) mod slab_caches;

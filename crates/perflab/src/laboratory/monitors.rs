@@ -37,7 +37,7 @@ fn list_monitors(context: &App) -> Result<Exit, Failure> {
 /// Whether this machine has what a monitor reads, and lets it be read; else why not.
 fn describe_presence(context: &App, file: &'static KernelFile) -> String {
     let refused = match file.layout {
-        _ if is_counting(file) => find_counter_refusal(&context.root, "task-clock"),
+        _ if CountersSpec::is_monitor(file.name) => find_counter_refusal(&context.root, "task-clock"),
         // Opening these reads hundreds of files, or one that is costly.
         KernelFileLayout::Tree | KernelFileLayout::Judged(_) => {
             let path = context.root.path(file.source);
@@ -58,7 +58,7 @@ fn show_monitor(context: &App, name: &str) -> Result<Exit, Failure> {
         Err(_) => perflab_model::column::stored_columns(file.columns),
     };
     let derived = derived_columns(file.name);
-    let here = match is_counting(file) {
+    let here = match CountersSpec::is_monitor(file.name) {
         true => describe_presence(context, file),
         false => opened.as_ref().err().map_or_else(|| "yes".to_owned(), ToString::to_string),
     };
@@ -88,16 +88,11 @@ fn show_monitor(context: &App, name: &str) -> Result<Exit, Failure> {
         grid.add_row([column.name.into(), column.unit.into(), "derived".into(), meaning.into()]);
     }
     context.print_grid(&grid)?;
-    if is_counting(file) {
+    if CountersSpec::is_monitor(file.name) {
         context.print_text("")?;
         print_counter_events(context)?;
     }
     Ok(Exit::Fine)
-}
-
-/// Whether a monitor's columns are those that a study's `[counters]` names.
-fn is_counting(file: &KernelFile) -> bool {
-    [CountersSpec::WORKLOAD_MONITOR, CountersSpec::CPU_MONITOR].contains(&file.name)
 }
 
 /// The events that there are by name, and whether they are counted here.
@@ -151,7 +146,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// `perflab monitor cost`
 fn print_costs(context: &App) -> Result<Exit, Failure> {
     // What counters cost depends on what is counted.
-    let files = all_monitors().iter().filter(|file| !is_counting(file));
+    let files = all_monitors().iter().filter(|file| !CountersSpec::is_monitor(file.name));
     let names: Vec<&str> = files.map(|file| file.name).collect();
     let line_length =
         |event: &perflab_model::RunEvent| serde_json::to_vec(event).map_or(0, |line| line.len() as u64 + 1);

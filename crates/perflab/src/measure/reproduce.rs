@@ -8,6 +8,7 @@ use perflab_model::facts::FactChange;
 use perflab_model::study::TomlSource;
 use perflab_model::{Case, Manifest, Setting};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_workload::argv_element::quote_word;
 use perflab_workload::{Catalogue, HostPaths, UntimedPhase, WorkloadDefinition};
 use serde::Serialize;
 
@@ -260,11 +261,6 @@ fn command_lines(
         }
     }
     Ok(lines)
-}
-
-/// A word as a shell takes it. One that it cannot take, with a NUL in it, is shown as it is.
-fn quote_word(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
 }
 
 fn setting_line(setting: &Setting) -> String {
