@@ -111,7 +111,7 @@ pub(crate) fn judge_effect_failures(
         let Some(failures) = row.failures else { continue };
         let decides = (row.primary || !has_primary) && !row.is_interaction;
         if decides && options.is_significant(failures.q) {
-            let is_worse = failures.candidate.share() > failures.baseline.share();
+            let is_worse = failures.candidate_fails_more();
             (row.verdict, row.basis) = match (is_worse, row.verdict) {
                 (true, _) => (Verdict::Worse, VerdictBasis::Failures),
                 // What is left of the level that fails was faster all the same.
@@ -152,7 +152,10 @@ fn could_turn(row: &EffectRow, family: &[f64], margin: f64, options: &AnalysisOp
     let Some(change) = row.change else { return true };
     let Some(imputed) = &row.imputed else { return row.verdict != Verdict::Unclear || row.differs };
     match row.verdict {
-        Verdict::Same => !imputed.iter().all(|effect| is_within_ratio(&effect.change, margin)),
+        Verdict::Same => {
+            let misses_more = row.failures.is_some_and(FailureComparison::candidate_fails_more);
+            misses_more || !imputed.iter().all(|effect| is_within_ratio(&effect.change, margin))
+        }
         Verdict::Unclear if !row.differs => false,
         _ => {
             let own = row.p.unwrap_or(1.0);

@@ -56,7 +56,7 @@ fn adjust_failures(drafts: &mut [RowEstimate]) {
 /// two contradict each other.
 fn set_failure_verdict(draft: &mut RowEstimate, failures: FailureComparison) {
     let row = &mut draft.row;
-    let is_worse = failures.candidate.share() > failures.baseline.share();
+    let is_worse = failures.candidate_fails_more();
     row.flags.retain(|flag| *flag != RowFlag::Changed);
     (row.needed, row.middle) = (None, None);
     let contradicts = match row.verdict {
@@ -98,11 +98,7 @@ fn could_turn(draft: &RowEstimate, family: &[f64], options: &AnalysisOptions) ->
         Verdict::Unclear if !is_changed => false,
         Verdict::Same | Verdict::SameHere => {
             let Some(margin) = draft.margin_on_scale() else { return true };
-            // However few are missing: with these at the worst end, far beyond all others, the tail would not be the same.
-            let misses_more = draft
-                .row
-                .failures
-                .is_some_and(|failures| failures.candidate.share() > failures.baseline.share());
+            let misses_more = draft.row.failures.is_some_and(FailureComparison::candidate_fails_more);
             misses_more || !imputed.iter().all(|estimate| estimate.change.is_within(margin))
         }
         _ => {

@@ -113,6 +113,12 @@ impl VerdictBasis {
 }
 
 impl FailureComparison {
+    /// Whether a larger share of the candidate failed. However few are missing, it is not the same then: with these at the worst end,
+    /// far beyond all others, its tail would not be.
+    pub(crate) fn candidate_fails_more(self) -> bool {
+        self.candidate.share() > self.baseline.share()
+    }
+
     /// Of these counts. `units` are the shares that failed in each boot or run of both sides, where they repeat: what makes one
     /// iteration of a run fail often makes the next one fail, too. q is p until the family is known; a side without an iteration
     /// says nothing.
