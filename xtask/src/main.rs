@@ -95,10 +95,12 @@ fn run_steps<'a>(
     root: bool,
 ) -> Result<bool> {
     let mut tally = tally::TestCounts::default();
+    let mut failed = tally::FailedTests::default();
     for step in steps {
         println!("\n=== {}", step.name);
-        tally.add(step.run(lacking, root)?);
+        tally.add(step.run(lacking, root, &mut failed)?);
     }
+    failed.print_report();
     tally.print_report();
     Ok(tally.failed == 0)
 }

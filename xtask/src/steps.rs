@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 use crate::needs;
-use crate::tally::TestCounts;
+use crate::tally::{FailedTests, TestCounts};
 
 /// One step.
 pub struct TestStep {
@@ -95,8 +95,8 @@ pub const TESTS: &[TestStep] = &[
 ];
 
 impl TestStep {
-    /// Runs the step, shows its output, and counts.
-    pub fn run(&self, lacking: &[&str], root: bool) -> Result<TestCounts> {
+    /// Runs the step, shows its output, counts, and keeps what failed.
+    pub fn run(&self, lacking: &[&str], root: bool, failed: &mut FailedTests) -> Result<TestCounts> {
         let browserless =
             self.directory == "web" && self.name.contains("Chromium") && lacking.contains(&"chromium");
         if !needs::is_program_installed(self.program) || browserless {
@@ -105,12 +105,18 @@ impl TestStep {
             return Ok(TestCounts { skipped: 1, ..TestCounts::default() });
         }
         let mut tally = TestCounts::default();
-        let good = self.stream_output(root, |line| tally.read_line(line))?;
+        let good = self.stream_output(root, |line| {
+            tally.read_line(line);
+            failed.read_line(line);
+        })?;
         if !self.counts {
             tally = TestCounts { skipped: tally.skipped, ..TestCounts::single_test(good) };
-        } else if !good && tally.failed == 0 {
-            // It did not even compile.
+        }
+        let names_what_failed = self.counts && tally.failed > 0;
+        if !good && !names_what_failed {
+            // One that counts tests and counted no failed one did not even compile.
             tally.failed = 1;
+            failed.note_step(self.name);
         }
         Ok(tally)
     }

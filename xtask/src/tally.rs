@@ -1,4 +1,4 @@
-//! Counting tests from the lines that test runners print.
+//! Counting tests from the lines that test runners print, and keeping what the failed ones said.
 
 /// Counts of tests.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,53 @@ impl TestCounts {
     }
 }
 
+/// What failed tests printed, taken from cargo's output as it passes: thousands of lines of other tests follow it, and what is
+/// kept of a long log is often its end.
+#[derive(Debug, Default)]
+pub struct FailedTests {
+    /// Lines of the failed tests, each test beginning with its `---- NAME stdout ----`.
+    lines: Vec<String>,
+    part: OutputPart,
+}
+
+/// Where in libtest's output a line stands.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum OutputPart {
+    #[default]
+    Elsewhere,
+    /// after the first `failures:`, where each failed test's output stands
+    Failures,
+}
+
+impl FailedTests {
+    /// Reads one line of output.
+    pub fn read_line(&mut self, line: &str) {
+        match (self.part, line) {
+            (OutputPart::Elsewhere, "failures:") => self.part = OutputPart::Failures,
+            // The second one heads the list of names, which the blocks have told.
+            (OutputPart::Failures, "failures:") => self.part = OutputPart::Elsewhere,
+            (OutputPart::Failures, "") => {}
+            (OutputPart::Failures, _) => self.lines.push(line.to_owned()),
+            (OutputPart::Elsewhere, _) => {}
+        }
+    }
+
+    /// A step failed that counts no tests, or that ended before it counted any.
+    pub fn note_step(&mut self, name: &str) {
+        self.lines.push(format!("---- step \"{name}\": its output stands above ----"));
+    }
+
+    /// All that was kept, once more.
+    pub fn print_report(&self) {
+        if !self.lines.is_empty() {
+            println!("\n=== what failed, once more");
+        }
+        for line in &self.lines {
+            println!("{line}");
+        }
+    }
+}
+
 fn number_before(text: &str, word: &str) -> u32 {
     let number = text.split(word).next().and_then(|head| head.split(' ').next_back());
     number.filter(|_| text.contains(word)).and_then(|number| number.parse().ok()).unwrap_or(0)
@@ -61,5 +108,17 @@ mod tests {
         tally.read_line("SKIP mounts_an_image: needs root");
         tally.read_line("test result: ok. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out");
         assert_eq!((tally.passed, tally.failed, tally.skipped), (11, 1, 3));
+    }
+
+    #[test]
+    fn the_output_of_failed_tests_is_kept_and_no_other() {
+        let mut failed = FailedTests::default();
+        let output = "test a ... ok\ntest b ... FAILED\n\nsuccesses:\n\n---- a stdout ----\nfine\n\n\nsuccesses:\n    a\n\n\
+                      failures:\n\n---- b stdout ----\nassertion failed: 1 == 2\n\n\nfailures:\n    b\n\n\
+                      test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        // Two test binaries, one after the other.
+        output.lines().chain(output.lines()).for_each(|line| failed.read_line(line));
+        let block = ["---- b stdout ----", "assertion failed: 1 == 2"];
+        assert_eq!(failed.lines, [block, block].concat());
     }
 }
