@@ -108,7 +108,7 @@ pub use command_times::{CommandTimes, command_times};
 pub use compare::case_condition::{CaseCondition, CaseConditionError};
 pub use compare::change::{
     BetweenRuns, ChangeInterval, ChangeScale, EstimationMethod, IntervalMeaning, LayoutEffect, MetricChange,
-    PooledNoise, RepetitionLevel,
+    PooledNoise, RepetitionLevel, ShiftEstimator,
 };
 pub use compare::compared_part::{ComparedPart, PartComparison};
 pub use compare::comparison::{

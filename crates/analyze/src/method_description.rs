@@ -1,14 +1,16 @@
 //! How numbers came about, as values: whoever shows a result has the sentences.
 
+use crate::compare::change::ShiftEstimator;
+
 /// One thing to know of how a result was computed, or of what it leaves out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MethodDescription {
     /// Levels of a run that was looked at after every block: the pseudo-median, with a confidence sequence.
     AlwaysValid,
-    /// Paired rows: the pseudo-median over blocks or boots, with the interval of Wilcoxon's signed-rank test.
-    PairedRanks,
-    /// Unpaired rows: Hodges and Lehmann's shift, with the interval of the Mann-Whitney test.
-    UnpairedRanks {
+    /// Rows whose change comes from an estimator.
+    ChangeBy {
+        /// Which one.
+        estimator: ShiftEstimator,
         /// Whether these are all rows.
         all: bool,
     },

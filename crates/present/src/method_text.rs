@@ -1,6 +1,6 @@
 //! How numbers came about, in words, and results as JSON with what is to be known of them.
 
-use perflab_analyze::MethodDescription;
+use perflab_analyze::{MethodDescription, ShiftEstimator};
 use serde::Serialize;
 
 /// What is to be known of how a result came about, in one line.
@@ -12,14 +12,7 @@ pub fn describe_method(method: &MethodDescription) -> String {
              confidence sequence from the signs that drawn orders give to the differences of a block), also those of tails, means and failures"
                 .into()
         }
-        MethodDescription::PairedRanks => {
-            "change of paired rows: the pseudo-median over blocks or boots, with the interval that inverts Wilcoxon's signed-rank test"
-                .into()
-        }
-        MethodDescription::UnpairedRanks { all } => format!(
-            "change of {} rows: Hodges and Lehmann's, with the interval that inverts the Mann-Whitney test",
-            if *all { "all" } else { "all other" }
-        ),
+        MethodDescription::ChangeBy { estimator, all } => change_by_text(*estimator, *all),
         MethodDescription::BootMeans => {
             "change of rows with few boots or runs: Welch's t on their medians (Student's where a side has one, whose spread is taken \
              to be the other side's): two or three a side are too few for ranks"
@@ -102,6 +95,29 @@ pub fn describe_method(method: &MethodDescription) -> String {
         }
         MethodDescription::EffectsWithoutBoots => {
             "unclear for want of boots: the cells were measured in different boots, which do not repeat".into()
+        }
+    }
+}
+
+fn change_by_text(estimator: ShiftEstimator, all: bool) -> String {
+    let rest = if all { "all" } else { "all other" };
+    match estimator {
+        ShiftEstimator::SignedRanks => {
+            "change of paired rows: the pseudo-median over blocks or boots, with the interval that inverts Wilcoxon's signed-rank test"
+                .into()
+        }
+        ShiftEstimator::JointRanks => {
+            "change of paired rows whose values tell more among all than within pairs (two modes, long tails): Hodges and Lehmann's, with \
+             the interval of Munzel's test, whose error is that of the pairs"
+                .into()
+        }
+        ShiftEstimator::RankSum => format!(
+            "change of {rest} rows: Hodges and Lehmann's, with the interval that inverts the Mann-Whitney test"
+        ),
+        ShiftEstimator::Means => {
+            "change of rows most of whose values are equal to another one (a coarse clock, small counts): the difference of the means, \
+             with Student's t; ranks would move by whole steps only"
+                .into()
         }
     }
 }

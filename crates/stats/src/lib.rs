@@ -8,6 +8,7 @@
 //! | `descriptive`, `median_interval` | one sample: middle, spread, best-of statistics, the median with its interval |
 //! | `interval` | [`ConfidenceInterval`], and how an estimate carries it |
 //! | `mann_whitney`, `signed_rank`, `rank_distribution` | independent and paired samples by ranks |
+//! | `location_shift` | the shift of two samples or of pairs, by whichever test suits the values |
 //! | `fisher` | how often something happens on two sides |
 //! | `mean_shift`, `quantile_shift` | how far the mean and a tail quantile moved |
 //! | `shift_band` | how far each decile moved, with a band for all at once |
@@ -56,6 +57,7 @@ mod false_discovery;
 mod fisher;
 mod histogram;
 mod interval;
+mod location_shift;
 mod mann_whitney;
 mod mean_shift;
 mod median_interval;
@@ -91,6 +93,7 @@ pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli, holm};
 pub use fisher::{EventCount, FisherTest, fisher_exact, rarest_visible_share};
 pub use histogram::{BinRule, MOST_BINS, count_in_bins, histogram_edges};
 pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
+pub use location_shift::{JointRanks, LocationShift};
 pub use mann_whitney::{MannWhitney, PairwiseShifts, hodges_lehmann_ratio, mann_whitney, smallest_p};
 pub use mean_shift::{MeanScale, mean_shift, paired_mean_shift, pooled_mean_shift};
 pub use median_interval::median_with_interval;
@@ -99,7 +102,8 @@ pub use power::{PowerGoal, PowerRules, SamplePairing, TwoLevelNoise};
 pub use quantile_shift::QuantileShift;
 pub use random_effects::{NestedMean, RandomEffects};
 pub use sample_shape::{
-    OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes, value_resolution,
+    OutlyingValue, TukeyFences, TwoModes, find_outlying_values, find_two_modes, has_coarse_scale,
+    value_resolution,
 };
 pub use scaling_law::{ScalingFit, ScalingLaw, fit_scaling_law};
 pub use serial_dependence::{DependentShift, SerialDependence, SuccessiveDifferences, dependent_freedom};

@@ -7,7 +7,7 @@
 
 use crate::error::{StatsError, check_memory, check_sample, finite_or_overflow, logarithms};
 use crate::interval::{
-    InferenceMethod, IntervalEstimate, RankCut, TailProbabilities, normal_tails, tail_probability,
+    InferenceMethod, IntervalEstimate, RankCut, TailProbabilities, normal_p, normal_tails, tail_probability,
 };
 use crate::rank_distribution::{EXACT_PAIRS, MidRanks, rank_sum_distribution, tied_rank_sum_tails};
 
@@ -142,10 +142,48 @@ impl PairwiseShifts {
     /// A confidence outside (0, 1), a ratio that overflows.
     pub fn estimate(&self, confidence: f64) -> Result<IntervalEstimate, StatsError> {
         let (cut, method) = self.rank_cut(tail_probability(confidence)?);
+        let estimate = self.estimate_at_cut(cut, method);
+        if self.are_logarithms { estimate.exp() } else { Ok(estimate) }
+    }
+
+    /// The shift with the limits at a cut from either end, on the scale of the differences.
+    pub(crate) fn estimate_at_cut(&self, cut: Option<RankCut>, method: InferenceMethod) -> IntervalEstimate {
         let interval =
             cut.and_then(|cut| cut.limits_among(self.differences.len(), |place| self.differences.nth(place)));
-        let estimate = IntervalEstimate { value: self.median, interval, method };
-        if self.are_logarithms { estimate.exp() } else { Ok(estimate) }
+        IntervalEstimate { value: self.median, interval, method }
+    }
+
+    /// The shift, on the scale of the differences.
+    pub(crate) fn median(&self) -> f64 {
+        self.median
+    }
+
+    /// Two-sided p-value of no shift. It is at most 1 - confidence exactly where the interval excludes 0, ties counting against a
+    /// change; [`mann_whitney`], which counts the arrangements of tied ranks, may differ from it by as much as ties matter.
+    #[must_use]
+    pub fn p(&self) -> f64 {
+        let [not_above, not_below] = self.counts_against_change();
+        let (m, n) = (self.baseline, self.candidate);
+        if m * n <= EXACT_PAIRS {
+            let null = rank_sum_distribution(m, n);
+            let tail = |count| null.tails(count).lower;
+            return (2.0 * tail(not_above).min(tail(not_below))).min(1.0);
+        }
+        let pairs = (m * n) as f64;
+        normal_p(not_above.min(not_below) as f64, pairs / 2.0, pairs * (m + n + 1) as f64 / 12.0)
+    }
+
+    /// How many differences are not above 0, and how many not below.
+    fn counts_against_change(&self) -> [usize; 2] {
+        let (_, not_above) = self.differences.count_small(|difference| difference <= 0.0);
+        let (_, below) = self.differences.count_small(|difference| difference < 0.0);
+        [not_above, self.differences.len() - below]
+    }
+
+    /// How far U is from its mean if nothing differed, ties counting against a change; below 0 where ties are all there is.
+    pub(crate) fn rank_distance_from_none(&self) -> f64 {
+        let [not_above, not_below] = self.counts_against_change();
+        self.differences.len() as f64 / 2.0 - not_above.min(not_below) as f64
     }
 
     fn rank_cut(&self, tail: f64) -> (Option<RankCut>, InferenceMethod) {

@@ -141,6 +141,19 @@ pub fn value_resolution(values: &[f64]) -> Option<f64> {
     (distinct.len() > 2 || is_multiple).then_some(step)
 }
 
+/// Whether the values stand on a scale so coarse that most of them are equal to another one: times of a coarse clock, small
+/// counts. Medians and ranks of such values move by whole steps.
+#[must_use]
+pub fn has_coarse_scale(values: &[f64]) -> bool {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let tied: usize = sorted.chunk_by(|a, b| a == b).map(<[f64]>::len).filter(|equal| *equal > 1).sum();
+    tied as f64 > COARSE_SHARE * sorted.len() as f64
+}
+
+/// Above this share of values that are equal to another one a scale is coarse.
+const COARSE_SHARE: f64 = 0.5;
+
 /// A number of steps so close to a whole one is whole.
 const WHOLE: f64 = 1e-6;
 

@@ -1,8 +1,8 @@
 //! A change with its intervals and its p-value, on the scale of ratios or of differences, and the one estimator of it.
 
 use perflab_stats::{
-    InferenceMethod as StatsMethod, IntervalEstimate, PairwiseShifts, ShiftSequence, StatsError,
-    WalshAverages, WelchTest, mann_whitney, pooled_t, sd, signed_rank, welch,
+    InferenceMethod as StatsMethod, IntervalEstimate, LocationShift, ShiftSequence, StatsError, WelchTest,
+    pooled_t, sd, welch,
 };
 
 use serde::Serialize;
@@ -187,15 +187,42 @@ impl RepetitionLevel {
     }
 }
 
+/// Which estimator a change comes from that is one of iterations, or of enough boots or runs: see [`LocationShift`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShiftEstimator {
+    /// of pairs: the pseudo-median of the differences, with Wilcoxon's signed-rank test
+    SignedRanks,
+    /// of pairs: Hodges and Lehmann's shift, with Munzel's test by the ranks of all values
+    JointRanks,
+    /// Hodges and Lehmann's shift, with Mann and Whitney's test
+    RankSum,
+    /// the difference of the means, with Student's t of pairs, or Welch's
+    Means,
+}
+
+impl ShiftEstimator {
+    fn of_shift(shift: &LocationShift) -> Self {
+        match shift {
+            LocationShift::SignedRanks(..) => ShiftEstimator::SignedRanks,
+            LocationShift::JointRanks(_) => ShiftEstimator::JointRanks,
+            LocationShift::RankSum(_) => ShiftEstimator::RankSum,
+            LocationShift::Means(_) => ShiftEstimator::Means,
+        }
+    }
+}
+
 /// How a change was estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct EstimationMethod {
     /// What was compared.
     pub level: RepetitionLevel,
-    /// Whether both sides were paired, by block or by boot: pseudo-median and signed ranks instead of
-    /// Hodges-Lehmann and Mann-Whitney.
+    /// Whether both sides were paired, by block or by boot.
     pub paired: bool,
+    /// What the change comes from; absent where another line of this says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<ShiftEstimator>,
     /// Whether means were compared by t, two or three boots or runs a side being too few for ranks.
     pub by_means: bool,
     /// Whether a side has a single boot or run, whose spread is taken to be that of the other side: Student's t.
@@ -220,6 +247,8 @@ pub(crate) struct ChangeEstimate {
     /// Standard deviation of one repetition (of one difference, for pairs): of the logarithm on the scale of
     /// ratios, else in the metric's unit. Absent where both sides have a single value.
     pub(crate) sd: Option<f64>,
+    /// What a change comes from that is none of few means, of random effects or at every look.
+    pub(crate) estimator: Option<ShiftEstimator>,
 }
 
 /// Estimates the change on a scale, with an interval at each of two confidences, the comparison's own and the narrower one from
@@ -241,6 +270,7 @@ fn estimate_on_scale(
     method: EstimationMethod,
     [confidence, narrow_confidence]: [f64; 2],
 ) -> Result<ChangeEstimate, StatsError> {
+    let mut estimator = None;
     let (wide, narrow, p) = if method.by_means {
         let found = if method.pooled { pooled_t(x, y)? } else { welch(x, y)? };
         let at = |confidence| Ok::<_, StatsError>(Some(found.interval(confidence)?));
@@ -251,14 +281,13 @@ fn estimate_on_scale(
         let differences: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - x).collect();
         let sequence = ShiftSequence::new(&differences)?;
         (sequence.estimate(confidence)?, sequence.estimate(narrow_confidence)?, sequence.p())
-    } else if method.paired {
-        let averages = WalshAverages::absolute(x, y)?;
-        let at = |confidence| averages.estimate(confidence);
-        (at(confidence)?, at(narrow_confidence)?, signed_rank(x, y)?.p)
     } else {
-        let shifts = PairwiseShifts::absolute(x, y)?;
-        let at = |confidence| shifts.estimate(confidence);
-        (at(confidence)?, at(narrow_confidence)?, mann_whitney(x, y)?.p)
+        let shift = match method.paired {
+            true => LocationShift::of_pairs(x, y)?,
+            false => LocationShift::of_samples(x, y)?,
+        };
+        estimator = Some(ShiftEstimator::of_shift(&shift));
+        (shift.estimate(confidence)?, shift.estimate(narrow_confidence)?, shift.p())
     };
     let change = MetricChange {
         scale,
@@ -267,7 +296,7 @@ fn estimate_on_scale(
         narrow: interval_on_scale(scale, &narrow),
         covers: IntervalMeaning::Change,
     };
-    Ok(ChangeEstimate { change, p, sd: repetition_sd(x, y, method.paired) })
+    Ok(ChangeEstimate { change, p, sd: repetition_sd(x, y, method.paired), estimator })
 }
 
 /// The change that a test by t estimates, of units that were brought on this scale.
@@ -289,7 +318,7 @@ pub(crate) fn change_of_test(
         narrow: interval(narrow)?,
         covers: IntervalMeaning::Change,
     };
-    Ok(ChangeEstimate { change, p: found.p, sd: repetition_sd(x, y, false) })
+    Ok(ChangeEstimate { change, p: found.p, sd: repetition_sd(x, y, false), estimator: None })
 }
 
 fn interval_on_scale(scale: ChangeScale, estimate: &IntervalEstimate) -> Option<ChangeInterval> {

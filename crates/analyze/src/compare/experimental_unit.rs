@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use perflab_stats::StatsError;
+use perflab_stats::{StatsError, has_coarse_scale, median, trimmed_mean};
 
 use crate::compare::alignment::{MetricSamples, SampleIndex};
 use crate::compare::change::{ChangeScale, EstimationMethod, RepetitionLevel};
@@ -28,6 +28,16 @@ const MOST_VALUES: usize = 200;
 
 /// What stands for the values of a unit: their median, or their mean.
 pub(crate) type UnitSummary = fn(&[f64]) -> Result<f64, StatsError>;
+
+/// What is cut off each end of the values of a unit before their mean is taken, so that a far one in ten does not move it.
+const TRIMMED_SHARE: f64 = 0.1;
+
+/// What stands for the values of a unit where middles are compared: their median; on a coarse scale, where medians move by whole
+/// steps, their trimmed mean.
+pub(crate) fn middle_summary(baseline: &MetricSamples, candidate: &MetricSamples) -> UnitSummary {
+    let all = [baseline.values(), candidate.values()].concat();
+    if has_coarse_scale(&all) { |values| trimmed_mean(values, TRIMMED_SHARE) } else { median }
+}
 
 /// The values to compare, one a unit of comparison.
 #[derive(Debug)]
@@ -269,6 +279,7 @@ impl ComparisonUnits {
         EstimationMethod {
             level: self.level,
             paired: self.paired,
+            estimator: None,
             by_means: self.uses_means(),
             pooled: self.uses_means() && self.fewest() == 1,
             always_valid: self.relation.looked_at && self.paired,

@@ -9,7 +9,7 @@ use indexmap::IndexSet;
 use crate::compare::alignment::{self, AlignedSide, CaseSelection, SampleIndex};
 use crate::compare::between_runs::EarlierRuns;
 use crate::compare::case_condition::check_conditions;
-use crate::compare::change::EstimationMethod;
+use crate::compare::change::ShiftEstimator;
 use crate::compare::checks::{self, check_samples};
 use crate::compare::comparison::{COMPARISON_FORMAT, Comparison};
 use crate::compare::diagnostic::ComparisonDiagnostic;
@@ -162,20 +162,26 @@ fn describe_methods(
     families: &TestFamilySizes,
     (imported, options): (bool, &AnalysisOptions),
 ) -> Vec<MethodDescription> {
-    let uses = |paired: bool| {
-        let by_ranks =
-            |method: EstimationMethod| !method.by_means && !method.always_valid && !method.random_effects;
-        drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && by_ranks(m)))
-    };
     let always_valid = drafts.iter().any(|d| d.row.method.is_some_and(|m| m.always_valid));
     let has_exact = drafts.iter().any(|draft| draft.exact);
     let by_means = drafts.iter().any(|draft| draft.row.method.is_some_and(|method| method.by_means));
     let random_effects = drafts.iter().any(|draft| draft.row.method.is_some_and(|m| m.random_effects));
     let mut notes = Vec::new();
     notes.extend(always_valid.then_some(MethodDescription::AlwaysValid));
-    notes.extend(uses(true).then_some(MethodDescription::PairedRanks));
-    let all_unpaired = !uses(true) && !has_exact && !always_valid && !random_effects;
-    notes.extend(uses(false).then_some(MethodDescription::UnpairedRanks { all: all_unpaired }));
+    let with = |estimator| {
+        move |draft: &RowEstimate| draft.row.method.is_some_and(|method| method.estimator == Some(estimator))
+    };
+    let estimators = [
+        ShiftEstimator::SignedRanks,
+        ShiftEstimator::JointRanks,
+        ShiftEstimator::Means,
+        ShiftEstimator::RankSum,
+    ];
+    notes.extend(
+        estimators.into_iter().filter(|estimator| drafts.iter().any(with(*estimator))).map(|estimator| {
+            MethodDescription::ChangeBy { estimator, all: drafts.iter().all(with(estimator)) }
+        }),
+    );
     notes.extend(by_means.then_some(MethodDescription::BootMeans));
     notes.extend(pooled_noise(drafts));
     notes.extend(random_effects.then_some(MethodDescription::RandomEffects));

@@ -16,7 +16,7 @@ use crate::compare::change::{ChangeEstimate, ChangeScale, RepetitionLevel, estim
 use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::exact_values::exact_change;
-use crate::compare::experimental_unit::ComparisonUnits;
+use crate::compare::experimental_unit::{ComparisonUnits, middle_summary};
 use crate::compare::failures::{FailureComparison, VerdictBasis, failure_shares};
 use crate::compare::layout_effect::compare_layouts;
 use crate::compare::missing_values::{
@@ -333,8 +333,9 @@ impl RowPosition<'_> {
         }
         let options = context.options;
         let differences = options.differences;
+        let summary = middle_summary(baseline, candidate);
         let units =
-            ComparisonUnits { differences, ..ComparisonUnits::choose(baseline, candidate, index, median)? };
+            ComparisonUnits { differences, ..ComparisonUnits::choose(baseline, candidate, index, summary)? };
         let confidences = [options.confidence, options.narrow_confidence()];
         let mut method = units.estimation_method();
         // Where iterations failed, what is missing may not be missing by chance: medians and ranks mind that less.
@@ -366,6 +367,7 @@ impl RowPosition<'_> {
                 estimate_change(units.scale(), sides, method, confidences)?
             }
         };
+        method.estimator = found.estimator;
         if relation.between_runs {
             let pair = RunPair {
                 subject: self.name,
@@ -447,8 +449,9 @@ impl RowPosition<'_> {
             let ours = impute_failures((self.baseline.0, baseline), self.subject, in_baseline);
             let theirs = impute_failures((self.candidate.0, candidate), self.subject, in_candidate);
             let differences = options.differences;
+            let summary = middle_summary(&ours, &theirs);
             let units =
-                ComparisonUnits { differences, ..ComparisonUnits::choose(&ours, &theirs, index, median)? };
+                ComparisonUnits { differences, ..ComparisonUnits::choose(&ours, &theirs, index, summary)? };
             let confidences = [options.confidence, options.narrow_confidence()];
             let sides = (&units.baseline[..], &units.candidate[..]);
             estimate_change(units.scale(), sides, units.estimation_method(), confidences)

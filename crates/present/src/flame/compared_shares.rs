@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use perflab_analyze::flame::{
     CategoryComparison, CategoryDifference, ComparedShareRow, ShareEstimate, ShareMeasure,
 };
-use perflab_analyze::{EstimationMethod, IntervalMeaning};
+use perflab_analyze::{EstimationMethod, IntervalMeaning, ShiftEstimator};
 
 use crate::flame::grids::{profile_share_cell, rule_coverage_text};
 use crate::grid::{Grid, GridCell, GridColumn};
@@ -167,11 +167,12 @@ fn estimation_text(method: EstimationMethod) -> String {
         true => format!("{} pairs of {noun}", method.baseline),
         false => format!("{} and {} {noun}", method.baseline, method.candidate),
     };
-    let how = match (method.by_means, method.random_effects, method.paired) {
-        (true, _, _) => "Student's t of means",
+    let how = match (method.by_means, method.random_effects, method.estimator) {
+        (true, _, _) | (_, _, Some(ShiftEstimator::Means)) => "Student's t of means",
         (_, true, _) => "a model of random effects",
-        (_, _, true) => "signed ranks",
-        _ => "ranks",
+        (_, _, Some(ShiftEstimator::SignedRanks)) => "signed ranks",
+        (_, _, Some(ShiftEstimator::JointRanks)) => "joint ranks",
+        (_, _, Some(ShiftEstimator::RankSum) | None) => "ranks",
     };
     format!("{counts} ({how})")
 }
