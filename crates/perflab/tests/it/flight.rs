@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdout, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -217,27 +217,36 @@ fn interrupted_while_it_records_it_closes_the_run() {
     assert_eq!(laboratory.latest_status(), "finished");
 }
 
-/// `h` has the kernel print its help: nothing else happens.
+/// The kernel says what it mounts.
 #[test]
-fn a_line_of_the_kernels_log_is_recorded() {
-    let name = "a_line_of_the_kernels_log_is_recorded";
-    let trigger = "/proc/sysrq-trigger";
-    let may_trigger = is_root() && fs::OpenOptions::new().write(true).open(trigger).is_ok();
-    if !may_trigger || fs::File::open("/dev/kmsg").is_err() {
+fn needs_root_a_line_of_the_kernels_log_is_recorded() {
+    let name = "needs_root_a_line_of_the_kernels_log_is_recorded";
+    if !is_root() || fs::File::open("/dev/kmsg").is_err() {
         return skip_test(name, "only root has the kernel print something");
     }
     let laboratory = Sandbox::new();
-    let options = ["--keep", "5s", "--after", "200ms", "--times", "1", "--when", "kernel-log:/^sysrq: HELP/"];
+    let (image, folder) = (laboratory.path("image"), laboratory.path("mounted"));
+    fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
+    fs::create_dir(&folder).unwrap();
+    run_command(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image));
+    let condition = "kernel-log:/^EXT4-fs .loop[0-9]+.: mounted filesystem/";
+    let options = ["--keep", "5s", "--after", "200ms", "--times", "1", "--when", condition];
     let mut recorder = RunningRecorder::start(&laboratory, &options);
     let_it_gather();
-    fs::write(trigger, "h").unwrap();
+    run_command(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&folder));
+    run_command(Command::new("umount").arg(&folder));
     let recording = recorder.next_recording();
     assert_eq!(recorder.exit_code(), Some(0));
     let line = recording["triggers"][0]["found"]["line"].as_str().unwrap();
-    assert!(line.starts_with("sysrq: HELP"), "{recording}");
+    assert!(line.starts_with("EXT4-fs (loop"), "{recording}");
     let log = laboratory.run_json(&["show", "@latest", "--kernel-log"]);
     let lines = log.as_array().unwrap();
     assert!(lines.iter().any(|one| one["line"].as_str().unwrap().ends_with(line)), "{log}");
+}
+
+fn run_command(command: &mut Command) {
+    let status = command.stdin(Stdio::null()).status().unwrap();
+    assert!(status.success(), "{command:?}: {status}");
 }
 
 #[test]

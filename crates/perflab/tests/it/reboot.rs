@@ -72,7 +72,7 @@ impl Machine {
     fn ask(&self, script: &str) -> Option<String> {
         let mut command = Command::new("ssh");
         command
-            .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "box", script])
+            .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=60", "box", script])
             .env("PATH", &self.path);
         let said = to_command_output(command.stdin(Stdio::null()).output().unwrap());
         (said.code == Some(0)).then(|| said.out.trim().to_owned())
@@ -99,9 +99,9 @@ impl Machine {
     }
 }
 
-fn study_text(release: &str, iterations: u32, levels: &str) -> String {
+fn study_text(release: &str, workload: &str, levels: &str) -> String {
     format!(
-        "run = {{ iterations = {iterations}, warmup = 0 }}\n[workload.echo]\n\
+        "run = {{ iterations = 1, warmup = 0 }}\n[workload.{workload}\n\
          [target.box]\nkind = \"ssh\"\naddress = \"box\"\nreboot = \"kexec\"\nkernel = \"{release}\"\n\
          [factor.words]\nkind = \"target\"\nkey = \"append\"\nlevels = {levels}\n"
     )
@@ -137,13 +137,13 @@ fn needs_root_a_machine_is_booted_into_each_level_and_returns_to_its_own_kernel(
     let (own, first) = (machine.command_line(), machine.boot_id());
 
     // A kernel that is not there: said before the machine is touched.
-    let study = laboratory.write_study("none.toml", &study_text("9.9.9-none", 1, "[\"a\", \"b\"]"));
+    let study = laboratory.write_study("none.toml", &study_text("9.9.9-none", "echo]", "[\"a\", \"b\"]"));
     let refused = machine.run(&laboratory, home, &["run", &study, "--no-report"]);
     assert!(refused.code == Some(1) && refused.err.contains("9.9.9-none"), "{}", refused.err);
     assert_eq!(machine.boot_id(), first);
 
-    let study =
-        laboratory.write_study("kexec.toml", &study_text(release, 1, "[\"level.one=1\", \"level.two=2\"]"));
+    let study = laboratory
+        .write_study("kexec.toml", &study_text(release, "echo]", "[\"level.one=1\", \"level.two=2\"]"));
     let ended = machine.run(&laboratory, home, &["run", &study, "--no-report"]);
     let console = fs::read(home.join("console.log")).unwrap_or_default();
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.err, String::from_utf8_lossy(&console));
@@ -164,8 +164,8 @@ fn needs_root_a_machine_is_booted_into_each_level_and_returns_to_its_own_kernel(
     boots.dedup();
     assert_eq!(boots.len(), 4, "before, each level, after");
 
-    // Killed in an iteration, the next perflab has the machine return.
-    let text = study_text(release, 1000, "[\"level.one=1\", \"level.two=2\"]");
+    // Killed in an iteration, the next perflab has the machine return. The iteration leaves the emulated machine time to answer.
+    let text = study_text(release, "doze]\ncommand = \"sleep 100000\"", "[\"level.one=1\", \"level.two=2\"]");
     let study = laboratory.write_study("killed.toml", &text);
     let mut command = machine.command(&laboratory, home, &["run", &study, "--no-report"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
