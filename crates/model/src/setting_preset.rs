@@ -122,6 +122,8 @@ pub enum PresetValue {
     Kibibytes,
     /// a frequency, written in kHz: `2.4GHz`
     Kilohertz,
+    /// a time, written in nanoseconds: `20us`
+    Nanoseconds,
     /// a time, written in microseconds: `75us`
     Microseconds,
     /// a time, written in milliseconds: `10ms`
@@ -139,6 +141,7 @@ impl PresetValue {
             PresetValue::Bytes => "a size, such as 64MiB",
             PresetValue::Kibibytes => "a size in whole KiB, such as 128KiB",
             PresetValue::Kilohertz => "a frequency, such as 2.4GHz",
+            PresetValue::Nanoseconds => "a time, such as 20us",
             PresetValue::Microseconds => "a time, such as 75us",
             PresetValue::Milliseconds => "a time, such as 10ms",
             PresetValue::Percent => "whole per cent, such as 10%",
@@ -158,6 +161,7 @@ impl PresetValue {
                 kilohertz if kilohertz.is_multiple_of(1_000) => format!("{}MHz", kilohertz / 1_000),
                 kilohertz => format!("{kilohertz}kHz"),
             }),
+            PresetValue::Nanoseconds => number().map(|nanos| format!("{nanos}ns")),
             PresetValue::Microseconds => number().map(|micros| format!("{micros}us")),
             PresetValue::Milliseconds => number().map(|millis| format!("{millis}ms")),
             PresetValue::Percent => Some(format!("{value}%")),
@@ -177,6 +181,7 @@ impl PresetValue {
             PresetValue::Bytes => whole(Bytes::parse(level).ok()?.0, 1),
             PresetValue::Kibibytes => whole(Bytes::parse(level).ok()?.0, 1 << 10),
             PresetValue::Kilohertz => whole(parse_hertz(level).ok()?, 1_000),
+            PresetValue::Nanoseconds => whole(Nanos::parse(level).ok()?.0, 1),
             PresetValue::Microseconds => whole(Nanos::parse(level).ok()?.0, 1_000),
             PresetValue::Milliseconds => whole(Nanos::parse(level).ok()?.0, 1_000_000),
             PresetValue::Percent => {
@@ -234,6 +239,8 @@ pub enum SettingMechanism {
     Swap,
     /// interrupts go to these CPUs: `0-1`
     Interrupts,
+    /// packets of a network device wait so to be sent: `netem delay 10ms`
+    QueueDiscipline,
 }
 
 impl SettingMechanism {
@@ -299,6 +306,9 @@ impl SettingPreset {
                 Some("unchanged, none, file:SIZE, zram:SIZE, zram:SIZE:ALGORITHM")
             }
             Some(SettingMechanism::Interrupts) => Some("a list of CPUs, such as 0-1"),
+            Some(SettingMechanism::QueueDiscipline) => {
+                Some("default, or words of tc such as `netem delay 10ms`")
+            }
             None => None,
         };
         let mut found: Vec<String> = own.map(str::to_owned).into_iter().collect();

@@ -11,6 +11,7 @@ use perflab_observe::Root;
 use crate::child_command::run_level_command;
 use crate::error::SettingError;
 use crate::preset_files::{SettingSite, plan_file_writes};
+use crate::queue_discipline::{self, QueueDiscipline};
 use crate::setting::{
     FileIdentity, SettingContent, counterpart_file, dependent_files, is_same_value, write_value,
 };
@@ -61,6 +62,8 @@ pub struct AppliedSettings {
     watched: IndexMap<String, WatchedValue>,
     /// What is swapped to, where that was set.
     swap: SwapInForce,
+    /// Queue disciplines of devices that were set, by setting: the device, and what was read back.
+    disciplines: IndexMap<String, (String, String)>,
     /// Requests that are in force while they are held.
     requests: IndexMap<String, HeldRequest>,
     /// By name: what is in force, and the undo entry that puts it back.
@@ -112,6 +115,7 @@ impl AppliedSettings {
             disk: None,
             watched: IndexMap::new(),
             swap: SwapInForce::default(),
+            disciplines: IndexMap::new(),
             requests: IndexMap::new(),
             in_force: IndexMap::new(),
             originals: Vec::new(),
@@ -207,6 +211,9 @@ impl AppliedSettings {
         if level.mechanism == Some(SettingMechanism::Swap) {
             return self.apply_swap(level);
         }
+        if level.mechanism == Some(SettingMechanism::QueueDiscipline) {
+            return self.apply_discipline(level);
+        }
         let site = SettingSite { root: &self.root, disk: self.disk.as_ref() };
         let writes = plan_file_writes(level, site)?;
         self.forget_other_files(&level.name, &writes);
@@ -263,6 +270,34 @@ impl AppliedSettings {
         swap_level::apply_swap_level(&level.level, &mut self.swap, &mut self.journal, &self.root)?;
         let (setting, to) = (level.name.clone(), self.swap.listed.clone());
         Ok((from != to).then_some(SettingChange { setting, from, to, asked: None }))
+    }
+
+    fn apply_discipline(&mut self, level: &PresetLevel) -> Result<Option<SettingChange>, SettingError> {
+        let device = level.part.clone().unwrap_or_default();
+        let held = self.in_force.get(&level.name).map(|held| (held.value.clone(), held.entry));
+        if held.as_ref().map_or(queue_discipline::DEFAULT, |(value, _)| value) == level.level {
+            return Ok(None);
+        }
+        let from = QueueDiscipline::of_device(&device)?.words;
+        if let Some((_, entry)) = held {
+            self.journal.undo(entry)?;
+            self.in_force.shift_remove(&level.name);
+            self.disciplines.shift_remove(&level.name);
+        }
+        queue_discipline::check_discipline(&level.name, &device, &level.level, &self.root)?;
+        let to = if level.level == queue_discipline::DEFAULT {
+            QueueDiscipline::of_device(&device)?.words
+        } else {
+            let undo = UndoEntry::RemoveQueueDiscipline { device: device.clone() };
+            let entry = self.journal.promise(undo)?;
+            let added = queue_discipline::add_discipline(&level.name, &device, &level.level);
+            let to = added.or_else(|error| self.journal.undo(entry).and(Err(error)))?.words;
+            let in_force = SettingInForce { value: level.level.clone(), entry };
+            self.in_force.insert(level.name.clone(), in_force);
+            self.disciplines.insert(level.name.clone(), (device, to.clone()));
+            to
+        };
+        Ok((from != to).then(|| SettingChange { setting: level.name.clone(), from, to, asked: None }))
     }
 
     fn hold_request(&mut self, level: &PresetLevel) -> Result<Option<SettingChange>, SettingError> {
@@ -357,6 +392,23 @@ impl AppliedSettings {
                 });
             }
         }
+        for (setting, (device, listed)) in &mut self.disciplines {
+            let now = match QueueDiscipline::of_device(device) {
+                Ok(now) => now.words,
+                Err(error) => format!("? ({})", perflab_model::describe_error_chain(&error)),
+            };
+            if now != *listed {
+                if let Some(held) = self.in_force.get_mut(setting) {
+                    held.value.clear();
+                }
+                found.push(OverwrittenSetting {
+                    setting: setting.clone(),
+                    path: queue_discipline::device_folder(device),
+                    set: std::mem::replace(listed, now.clone()),
+                    found: now,
+                });
+            }
+        }
         for (setting, held) in &mut self.requests {
             let Some((request, set)) = held.request.as_ref().zip(held.value) else { continue };
             // Somebody else asks for less.
@@ -385,6 +437,7 @@ impl AppliedSettings {
         for key in &gone {
             self.in_force.shift_remove(key);
             self.watched.shift_remove(key);
+            self.disciplines.shift_remove(key);
         }
         self.originals.retain(|original| original.entry < mark);
         // Those that were so already have no entry, and may be gone with their disk.

@@ -11,7 +11,7 @@
 //! | `preset_list` | presets by name: those of `settings/`, of a study, of a file |
 //! | `preset_files` | a preset's files on this machine: which, what they get, hold and offer, and why there are none |
 //! | `study_disk` | the disk that a study's scratch directory lies on |
-//! | `cpus_online`, `interrupts`, `scheduler_features`, `wakeup_latency`, `swap_level` | presets that are more than one value for some files |
+//! | `cpus_online`, `interrupts`, `queue_discipline`, `scheduler_features`, `wakeup_latency`, `swap_level` | presets that are more than one value for some files |
 //! | `swap_areas` | what the kernel swaps to, turned on and off |
 //! | `applied_settings` | what is in force for a slot, and the way from one case's settings to the next one's |
 //! | `undo_entry` | how one thing is put back |
@@ -27,6 +27,7 @@ mod error;
 mod interrupts;
 mod preset_files;
 mod preset_list;
+mod queue_discipline;
 mod scheduler_features;
 mod setting;
 mod setting_file;

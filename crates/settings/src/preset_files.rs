@@ -10,6 +10,7 @@ use rustix::fs::{Access, access};
 use crate::cpus_online;
 use crate::error::SettingError;
 use crate::interrupts;
+use crate::queue_discipline;
 use crate::scheduler_features;
 use crate::setting::{SettingContent, has_write_bit, is_same_value};
 use crate::setting_file::{FileWrite, PresetFileState, describe_absence, expand_pattern};
@@ -42,7 +43,10 @@ pub(crate) fn plan_file_writes(
         Some(SettingMechanism::Interrupts) => {
             return interrupts::plan_interrupts(&level.name, &level.level, site.root);
         }
-        Some(SettingMechanism::WakeupLatency | SettingMechanism::Swap) | None => {}
+        Some(
+            SettingMechanism::WakeupLatency | SettingMechanism::Swap | SettingMechanism::QueueDiscipline,
+        )
+        | None => {}
     }
     for file in &level.files {
         let paths = find_paths(file, level.part.as_deref(), level.of_disk, site)?;
@@ -90,6 +94,11 @@ pub fn find_preset_refusal(level: &PresetLevel, site: SettingSite<'_>) -> Option
         }
         Some(SettingMechanism::Swap) => {
             swap_level::check_swap_level(&level.level, site.root).map(|()| Vec::new())
+        }
+        Some(SettingMechanism::QueueDiscipline) => {
+            let device = level.part.as_deref().unwrap_or_default();
+            queue_discipline::check_discipline(&level.name, device, &level.level, site.root)
+                .map(|()| Vec::new())
         }
         _ => plan_file_writes(level, site),
     };
@@ -150,6 +159,7 @@ pub fn read_preset(
         }
         Some(SettingMechanism::Swap) => return Ok(swap_level::read_state(root)),
         Some(SettingMechanism::Interrupts) => return Ok(interrupts::read_state(root)),
+        Some(SettingMechanism::QueueDiscipline) => return Ok(queue_discipline::read_state(part, root)),
         Some(SettingMechanism::SchedulerFeatures) => {
             return scheduler_features::read_state(name, &preset.needs, root);
         }

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::child_command::{CommandFailure, run_command, run_level_command, run_user_command};
 use crate::error::SettingError;
+use crate::queue_discipline;
 use crate::setting::{SettingContent, counterpart_file, is_same_value, write_value};
 use crate::swap_areas;
 
@@ -84,6 +85,11 @@ pub enum UndoEntry {
         /// whether it was added, and goes
         added: bool,
     },
+    /// Give a network device the kernel's queue discipline again, where it still has perflab's.
+    RemoveQueueDiscipline {
+        /// its name: `eth0`
+        device: String,
+    },
     /// Have an emulated disk answer at once, where it is still served: what follows waits for it.
     #[serde(alias = "hurry")]
     EndDelays {
@@ -109,6 +115,7 @@ impl UndoEntry {
             UndoEntry::SwapOn { path, priority } => swap_areas::restore_area(path, *priority),
             UndoEntry::SwapOff { path } => swap_areas::end_area(path),
             UndoEntry::ResetZram { device, added } => swap_areas::reset_zram(device, *added),
+            UndoEntry::RemoveQueueDiscipline { device } => queue_discipline::remove_discipline(device),
             UndoEntry::EndDelays { switch } => {
                 end_delays(switch);
                 Ok(())
@@ -130,6 +137,9 @@ impl UndoEntry {
             UndoEntry::SwapOn { path, .. } => format!("swap on {}", path.display()),
             UndoEntry::SwapOff { path } => format!("swap off {}", path.display()),
             UndoEntry::ResetZram { device, .. } => format!("reset {device}"),
+            UndoEntry::RemoveQueueDiscipline { device } => {
+                format!("the kernel's queue discipline of {device}")
+            }
             UndoEntry::EndDelays { switch } => format!("delays off: {}", switch.display()),
             UndoEntry::Remove { path } => format!("remove {}", path.display()),
         }
@@ -168,6 +178,7 @@ impl UndoEntry {
                 | UndoEntry::SwapOn { .. }
                 | UndoEntry::SwapOff { .. }
                 | UndoEntry::ResetZram { .. }
+                | UndoEntry::RemoveQueueDiscipline { .. }
                 | UndoEntry::EndDelays { .. }
         )
     }

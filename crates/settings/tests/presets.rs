@@ -76,6 +76,10 @@ const TRIED: &[(&str, [&str; 2])] = &[
     ("lru-gen", ["on", "off"]),
     ("idle-state:state1", ["off", "on"]),
     ("watchdog", ["off", "on"]),
+    ("tcp-congestion", ["reno", "cubic"]),
+    ("default-qdisc", ["pfifo", "pfifo_fast"]),
+    ("busy-poll", ["50us", "60us"]),
+    ("busy-poll:read", ["40us", "70us"]),
 ];
 
 #[test]
@@ -190,6 +194,113 @@ fn the_studys_own_disk_gets_its_scheduler_depth_and_read_ahead_root() {
     assert!(applied.apply(&[preset_setting("io-scheduler", "cfq")]).is_err());
     let (_, failed) = applied.undo_all();
     assert_eq!((all(), failed.len()), (before, 0), "{failed:?}");
+}
+
+/// A pair of network devices, gone when dropped.
+struct VethPair(String);
+
+impl VethPair {
+    fn add(letter: char) -> Self {
+        let name = format!("pf{}{letter}", std::process::id());
+        let peer = format!("{name}2");
+        run_ip(&["link", "add", &name, "type", "veth", "peer", "name", &peer]);
+        [&name, &peer].iter().for_each(|name| run_ip(&["link", "set", name, "up"]));
+        VethPair(name)
+    }
+}
+
+impl Drop for VethPair {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["link", "del", &self.0]).status();
+    }
+}
+
+fn run_ip(arguments: &[&str]) {
+    assert!(Command::new("ip").args(arguments).status().unwrap().success(), "ip {arguments:?}");
+}
+
+fn run_tc(arguments: &[&str]) {
+    assert!(Command::new("tc").args(arguments).status().unwrap().success(), "tc {arguments:?}");
+}
+
+fn list_discipline(device: &str) -> String {
+    let output = Command::new("tc").args(["qdisc", "show", "dev", device, "root"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn network_devices_are_set_and_put_back_root() {
+    if !is_root("network_devices_are_set_and_put_back_root") {
+        return;
+    }
+    let (home, root, device) = (tempfile::tempdir().unwrap(), Root::host(), VethPair::add('n'));
+    let named = |preset: &str| format!("{preset}:{}", device.0);
+    for (preset, levels) in [
+        ("mtu", ["1400", "9000"]),
+        ("tx-queue-length", ["500", "2000"]),
+        ("napi-defer", ["2", "3"]),
+        ("gro-flush-timeout", ["20us", "50000ns"]),
+    ] {
+        let name = named(preset);
+        let before = read_state(&name, &root);
+        let mut applied = new_applied_settings(home.path(), &root);
+        for value in levels {
+            applied.apply(&[preset_setting(&name, value)]).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(applied.find_overwritten().is_empty(), "{name}={value}");
+        }
+        let held = read_state(&name, &root)[0].level.clone().unwrap();
+        assert_eq!(held, levels[1], "{name}");
+        let (_, failed) = applied.undo_all();
+        assert_eq!((read_state(&name, &root), failed.len()), (before, 0), "{name}: {failed:?}");
+    }
+}
+
+#[test]
+fn a_queue_discipline_is_made_read_back_and_removed_and_nobody_elses_is_touched_root() {
+    if !is_root("a_queue_discipline_is_made_read_back_and_removed_and_nobody_elses_is_touched_root") {
+        return;
+    }
+    let (home, root, device) = (tempfile::tempdir().unwrap(), Root::host(), VethPair::add('q'));
+    let name = format!("queue-discipline:{}", device.0);
+    let before = list_discipline(&device.0);
+    let mut applied = new_applied_settings(home.path(), &root);
+    assert!(applied.apply(&[preset_setting(&name, "default")]).unwrap().is_empty());
+    let tbf = "tbf rate 100mbit burst 32kbit latency 400ms";
+    let changes = applied.apply(&[preset_setting(&name, tbf)]).unwrap();
+    assert!(changes[0].to.starts_with("tbf rate 100Mbit"), "{changes:?}");
+    assert!(applied.apply(&[preset_setting(&name, tbf)]).unwrap().is_empty(), "it is in force");
+    let mut second = new_applied_settings(&home.path().join("second"), &root);
+    let refused = second.apply(&[preset_setting(&name, "pfifo")]).unwrap_err();
+    assert!(matches!(refused, SettingError::Refused(_)), "another run has it: {refused}");
+    applied.apply(&[preset_setting(&name, "pfifo limit 7")]).unwrap();
+    assert!(list_discipline(&device.0).contains("limit 7p") && applied.find_overwritten().is_empty());
+
+    // One that this kernel has not leaves none of ours, and the next level is set.
+    assert!(applied.apply(&[preset_setting(&name, "nothingofthekind")]).is_err());
+    assert_eq!(list_discipline(&device.0), before);
+    applied.apply(&[preset_setting(&name, "pfifo limit 8")]).unwrap();
+
+    // Somebody else's is told, and left.
+    run_tc(&["qdisc", "replace", "dev", &device.0, "root", "handle", "1:", "pfifo", "limit", "9"]);
+    assert_eq!(applied.find_overwritten().len(), 1);
+    assert!(matches!(
+        applied.apply(&[preset_setting(&name, "pfifo limit 8")]),
+        Err(SettingError::Refused(_))
+    ));
+    assert_eq!(applied.undo_all().1.len(), 0);
+    assert!(list_discipline(&device.0).contains("limit 9p"));
+    run_tc(&["qdisc", "del", "dev", &device.0, "root"]);
+
+    // What a killed run left goes, and so may its device.
+    let mut killed = new_applied_settings(&home.path().join("killed"), &root);
+    killed.apply(&[preset_setting(&name, "pfifo limit 5")]).unwrap();
+    let (undone, failed) = killed.undo_all();
+    assert_eq!((undone.len(), failed.len()), (1, 0), "{undone:?} {failed:?}");
+    assert_eq!(list_discipline(&device.0), before);
+    let mut gone = new_applied_settings(&home.path().join("gone"), &root);
+    gone.apply(&[preset_setting(&name, "pfifo limit 5")]).unwrap();
+    drop(device);
+    assert_eq!(gone.undo_all().1.len(), 0);
 }
 
 #[test]
@@ -333,6 +444,16 @@ fn a_frequency_is_both_limits() {
     assert_eq!(limits, ["1200000", "1200000"]);
     assert_eq!(applied.undo_all().1.len(), 0);
     assert_eq!(all_files(&root.0), before);
+}
+
+#[test]
+fn threads_that_poll_are_a_word() {
+    let (home, root) = make_tree(&[("root/sys/class/net/eth0/threaded", "0")]);
+    let mut applied = new_applied_settings(home.path(), &root);
+    applied.apply(&[preset_setting("napi-threaded:eth0", "on")]).unwrap();
+    assert_eq!(held(&root, "/sys/class/net/eth0/threaded"), "1");
+    assert_eq!(applied.undo_all().1.len(), 0);
+    assert_eq!(held(&root, "/sys/class/net/eth0/threaded"), "0");
 }
 
 #[test]
