@@ -4,6 +4,7 @@
 //! line of counts. `cargo xtask lint` is what needs no test. `cargo xtask docs` rewrites the reference pages that are generated from the code.
 
 mod attack;
+mod bpf;
 mod docs;
 mod fuzz;
 mod links;
@@ -25,6 +26,8 @@ cargo xtask lint     format, lints, dependencies and their licences, links, and 
 cargo xtask links    look at the links of the book and of the pages beside it
 cargo xtask docs     rewrite docs/reference/ from the code
 cargo xtask dist     build one static file that starts on any Linux of this processor
+cargo xtask bpf [--check]
+                     rebuild the BPF programs into crates/observe/bpf (needs clang and llvm), or check that they are fresh
 cargo xtask bundle   rebuild the report's front end into crates/present/assets (needs node)
 cargo xtask long attack [--brief] [--only NAME]
                      try to do harm through perflab, count what held into docs/reliability.md (as root)
@@ -44,6 +47,8 @@ fn main() -> ExitCode {
         Some("links") => links::check_links(Path::new(".")),
         Some("docs") => docs::write_reference().map(|()| true),
         Some("dist") => steps::build_static_binary().map(|()| true),
+        Some("bpf") if words.get(1) == Some(&"--check") => bpf::check_object(),
+        Some("bpf") => bpf::rebuild_object().map(|()| true),
         Some("bundle") => steps::rebuild_web_bundle().map(|()| true),
         Some("long") if words.get(1) == Some(&"attack") => {
             attack::run_attacks(arguments.get(2..).unwrap_or_default())

@@ -45,6 +45,11 @@ pub const LINTS: &[TestStep] = &[
         &["cargo", "deny", "--log-level", "error", "check", "bans", "licenses", "sources"],
         "cargo-deny",
     ),
+    declare_step(
+        "BPF programs: the committed object is fresh",
+        &["cargo", "run", "--quiet", "--package", "xtask", "--", "bpf", "--check"],
+        "cargo",
+    ),
     declare_step("links", &["cargo", "run", "--quiet", "--package", "xtask", "--", "links"], "cargo"),
 ];
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use perflab_formats::kernel::events::tells_of_iterations;
+use perflab_model::column::ColumnKind;
 use perflab_model::series::{Series, SeriesSchema};
 use perflab_model::table::CellColumn;
 use perflab_model::{ColumnSpec, EdgeReadings, IterationEdge, IterationRecord, Nanos};
@@ -39,6 +41,9 @@ pub(crate) struct IterationReadings<'a> {
     edges: Option<&'a EdgeReadings>,
     edge_rows: EdgeRows,
     edge_columns: Vec<CellColumn<'a>>,
+    /// Of a monitor that tells of each iteration by itself: the rows and columns that ever had a number. A row is there from when
+    /// it first counted; before, it was nothing.
+    numbers: BTreeSet<(String, usize)>,
     /// The place of each column among those of the ticks.
     tick_places: Vec<Option<usize>>,
 }
@@ -56,6 +61,17 @@ impl<'a> IterationReadings<'a> {
             }
         }
         let schema = edges.map_or(&series.schema, |edges| &edges.schema);
+        let edge_columns = edges.map(|edges| edges.table.cell_columns()).unwrap_or_default();
+        let mut numbers = BTreeSet::new();
+        if tells_of_iterations(&schema.monitor) {
+            for (key, rows) in edge_rows.values().flatten() {
+                for (place, column) in edge_columns.iter().enumerate() {
+                    if rows.values().any(|row| column.number(*row).is_some()) {
+                        numbers.insert((key.clone(), place));
+                    }
+                }
+            }
+        }
         let place =
             |column: &ColumnSpec| series.schema.columns.iter().position(|one| one.name == column.name);
         IterationReadings {
@@ -64,7 +80,8 @@ impl<'a> IterationReadings<'a> {
             tick_columns: series.table.cell_columns(),
             edges,
             edge_rows,
-            edge_columns: edges.map(|edges| edges.table.cell_columns()).unwrap_or_default(),
+            edge_columns,
+            numbers,
             tick_places: schema.columns.iter().map(place).collect(),
         }
     }
@@ -79,6 +96,10 @@ impl<'a> IterationReadings<'a> {
         let at_edges = self.edge_rows.get(&iteration.slot);
         let keys: BTreeSet<&String> =
             self.ticks.keys().chain(at_edges.into_iter().flat_map(BTreeMap::keys)).collect();
+        let keys = keys.into_iter().chain(self.numbers.iter().map(|(key, _)| key)).collect::<BTreeSet<_>>();
+        let is_whole = |edges: &BTreeMap<IterationEdge, usize>| edges.len() == 2;
+        let tells =
+            !self.numbers.is_empty() && at_edges.is_some_and(|at_edges| at_edges.values().any(is_whole));
         let row = |key: &'_ String| {
             let ticks = self.ticks.get(key).map_or(&[][..], Vec::as_slice);
             let ticks = rows_within(ticks, self.series, (iteration.start, iteration.end));
@@ -89,7 +110,8 @@ impl<'a> IterationReadings<'a> {
         keys.into_iter()
             .map(|key| {
                 let (ticks, edges) = row(key);
-                KeyReadings { of: self, key, ticks, edges }
+                let spans = tells.then_some((iteration.start, iteration.end));
+                KeyReadings { of: self, key, ticks, edges, spans }
             })
             .collect()
     }
@@ -108,6 +130,8 @@ pub(crate) struct KeyReadings<'r, 'a> {
     pub(crate) key: &'r str,
     ticks: &'r [usize],
     edges: [Option<usize>; 2],
+    /// Of a monitor that tells of each iteration by itself: when it began and ended.
+    spans: Option<(Nanos, Nanos)>,
 }
 
 impl KeyReadings<'_, '_> {
@@ -118,6 +142,22 @@ impl KeyReadings<'_, '_> {
         let data = data.and_then(|place| self.of.tick_columns.get(place));
         let tick = |row: &usize| ColumnReading::tick(self.of.series, *data?, *row);
         let [begin, end] = self.edges;
-        edge(begin).into_iter().chain(self.ticks.iter().filter_map(tick)).chain(edge(end)).collect()
+        let ticks = self.ticks.iter().filter_map(tick);
+        let (begin, end) = (edge(begin), edge(end));
+        let Some((start, stop)) = self.spans else {
+            return begin.into_iter().chain(ticks).chain(end).collect();
+        };
+        let is_counter =
+            self.of.schema().columns.get(column).is_some_and(|one| one.kind == ColumnKind::Counter);
+        if !is_counter {
+            // What is said at its end is of the whole iteration.
+            return end.into_iter().collect();
+        }
+        if !self.of.numbers.contains(&(self.key.to_owned(), column)) {
+            return Vec::new();
+        }
+        let nothing = |at| ColumnReading { at, took: Nanos(0), value: 0.0, is_tick: false };
+        let begin = begin.unwrap_or(nothing(start));
+        [begin].into_iter().chain(ticks).chain([end.unwrap_or(nothing(stop))]).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! A monitor's series as samples of a metric: one per iteration, or one per reading.
 //!
 //! Per iteration: the mean of a gauge, the rate of a counter, so that it is compared like any metric; of what the workload itself
-//! caused, the counts. Where the monitor was read
+//! caused, and of events, the counts. Where the monitor was read
 //! at the iteration's edges, rates are exact however short it was; without, iterations with too few ticks are counted and
 //! left out. A counter that went backwards in between has no rate. Per reading: every value while a workload ran, for tables over readings
 //! as other tools print them.
@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_formats::kernel::counters::counts_of_workload;
+use perflab_formats::kernel::events::tells_of_iterations;
 use perflab_formats::kernel::loadavg::LoadavgRow;
 use perflab_formats::kernel::pressure::PressureRow;
 use perflab_formats::kernel::{Divisor, derived_columns};
@@ -109,7 +110,8 @@ pub fn summarise_monitor(
     let derived = derived_columns(&schema.monitor);
     let operations = IterationOperations::new(record, &schema.monitor);
     let untimed = spans_of_unknown_time(record);
-    let counts_workload = edges.is_some() && counts_of_workload(&schema.monitor);
+    let counts_iterations =
+        edges.is_some() && (counts_of_workload(&schema.monitor) || tells_of_iterations(&schema.monitor));
     let mut found = MonitorSamples {
         record: RunRecord { samples: Vec::new(), ..record.clone() },
         left_out: 0,
@@ -137,7 +139,7 @@ pub fn summarise_monitor(
                 let readings = row.readings(place);
                 match summarise_column(column, &readings) {
                     // All that the workload caused: reading takes nothing away from it, and adds nothing.
-                    ColumnOutcome::Value { growth: Some(growth), .. } if counts_workload => {
+                    ColumnOutcome::Value { growth: Some(growth), .. } if counts_iterations => {
                         growths.insert(column.name.as_str(), growth);
                         let value = (growth.grown, column.unit.clone());
                         found.push((slot, iteration), name(&column.name), value, 0.0);

@@ -197,6 +197,7 @@ impl<'a> SlotExecutor<'a> {
 
     /// Opens the study's counters; this is the thread that starts the workloads, where these are this machine's.
     pub(crate) fn open_counters(&self) -> Result<(), ConductError> {
+        self.open_events()?;
         let Some(spec) = &self.manifest.study.counters else { return Ok(()) };
         for lacking in self.host.counters.open(spec, &self.host.root, self.role.runs_workloads()) {
             let message = format!("`{}` is not counted: {}", lacking.name, lacking.reason);
@@ -204,6 +205,30 @@ impl<'a> SlotExecutor<'a> {
                 .send_warning(message, "`perflab monitor show counters` says what this machine counts")?;
         }
         Ok(())
+    }
+
+    /// Attaches to the tracepoints of the study's events.
+    fn open_events(&self) -> Result<(), ConductError> {
+        let found =
+            self.host.events.open(&self.manifest.study.events, &self.host.root, self.role.runs_workloads());
+        let hint = "`perflab event list` says what this machine counts";
+        for lacking in found.uncounted {
+            let message = format!("events `{}` are not counted: {}", lacking.name, lacking.reason);
+            self.stream.send_warning(message, hint)?;
+        }
+        for other in found.counted_otherwise {
+            let message = format!("events `{}` are counted by perf events: {}", other.name, other.reason);
+            self.stream.send_warning(message, hint)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the tracepoints alone, and says what was lost.
+    fn close_events(&self) -> Result<(), ConductError> {
+        let lost = self.host.events.describe_losses();
+        self.host.events.close();
+        let hint = "the column `lost` counts them by iteration";
+        lost.into_iter().try_for_each(|message| self.stream.send_warning(message, hint))
     }
 
     /// Makes the scratch directory that the workloads need. What was begun is undone where it fails.
@@ -727,6 +752,7 @@ impl<'a> SlotExecutor<'a> {
     /// Undoes everything where there is no run to report it to. What fails stays in the journal for the next start.
     pub(crate) fn undo_quietly(mut self) {
         self.end_iteration();
+        self.host.events.close();
         let _ = self.settings.undo_all();
     }
 
@@ -734,10 +760,11 @@ impl<'a> SlotExecutor<'a> {
     pub(crate) fn undo_all(mut self) -> Result<UndoneRun, ConductError> {
         self.end_iteration();
         let edges = self.edges.take().map(EdgeReader::stop).unwrap_or_default();
+        let lost = self.close_events();
         let ended = self.last_slot.filter(|_| !self.role.runs_workloads());
         let reported = self.report_overwritten(ended, None).and_then(|()| self.report_kernel_log(None));
         let (undone, failed) = self.settings.undo_all();
-        reported?;
+        reported.and(lost)?;
         let is_cleanup = |error: &SettingError| matches!(error, SettingError::CleanUp { .. });
         let (late, failed): (Vec<_>, Vec<_>) = failed.into_iter().partition(is_cleanup);
         let mut failures = self.late_failures;

@@ -15,8 +15,8 @@ use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 use perflab_model::placement::Placement;
 use perflab_model::study::{
-    BesideSpec, CountersSpec, FactorKind, FactorLevel, FactorSide, MonitorTiming, RunRules, SlotOrder,
-    StudyList, TargetKey, TargetSpec, find_study_problems,
+    BesideSpec, CountersSpec, EVENTS_MONITOR, FactorKind, FactorLevel, FactorSide, MonitorTiming, RunRules,
+    SlotOrder, StudyList, TargetKey, TargetSpec, find_study_problems,
 };
 use perflab_model::{
     Case, Facts, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget,
@@ -135,7 +135,8 @@ fn resolve_monitors(study: &mut Study) {
         Some(None) => {}
         None => study.monitors.resolve(&[]),
     }
-    for name in counting {
+    let counting = counting.into_iter().chain((!study.events.is_empty()).then_some(EVENTS_MONITOR));
+    for name in counting.collect::<Vec<_>>() {
         study.monitors.entry(name.to_owned()).or_insert(MonitorTiming::Edges);
     }
 }

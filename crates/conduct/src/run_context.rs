@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 use perflab_model::event::RunPhase;
-use perflab_model::study::{CountersSpec, MonitorTiming};
+use perflab_model::study::{CountersSpec, EVENTS_MONITOR, MonitorTiming};
 use perflab_model::{Manifest, Nanos, RunEvent, RunEventKind, StopRequest};
-use perflab_observe::{MonitorSwitch, MonitoredMachine, Root, RunCounters};
+use perflab_observe::{MonitorSwitch, MonitoredMachine, Root, RunCounters, RunTracepoints};
 use perflab_settings::LazyTemporaryFolder;
 use perflab_workload::Catalogue;
 
@@ -84,6 +84,8 @@ pub struct LocalMachine {
     pub monitors: MonitorSwitch,
     /// What is counted: of what, the study says.
     pub counters: RunCounters,
+    /// Which tracepoints are counted: the study says.
+    pub events: RunTracepoints,
 }
 
 impl LocalMachine {
@@ -92,17 +94,22 @@ impl LocalMachine {
         &self,
         manifest: &'a Manifest,
     ) -> impl Iterator<Item = (&'a String, &'a MonitorTiming)> {
-        let counts = self.counters.counts_workload();
+        let (counts, has_events) = (self.counters.counts_workload(), !self.events.is_empty());
         manifest
             .study
             .monitors
             .iter()
             .filter(move |(name, _)| counts || *name != CountersSpec::WORKLOAD_MONITOR)
+            .filter(move |(name, _)| has_events || *name != EVENTS_MONITOR)
     }
 
     /// What its monitors are opened with.
     pub(crate) fn monitored(&self) -> MonitoredMachine {
-        MonitoredMachine { root: self.root.clone(), counters: self.counters.clone() }
+        MonitoredMachine {
+            root: self.root.clone(),
+            counters: self.counters.clone(),
+            events: self.events.clone(),
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use perflab_guest::NetworkSwitch;
 use perflab_model::event::{RunPhase, TargetStatus};
-use perflab_model::study::{CounterGroups, CountersSpec, StoppingRule, TargetKey};
+use perflab_model::study::{
+    CounterGroups, CountersSpec, EVENTS_MONITOR, EventOwner, StoppingRule, TargetKey,
+};
 use perflab_model::{
     EndReason, IterationEdge, Manifest, Nanos, Overhead, PlannedParticipation, PlannedTargetVariant,
     RunEvent, RunEventKind, RunStatus, Scalar, Slot, StopRequest, TargetRecord, TargetVariantRecord,
@@ -217,7 +219,9 @@ impl<'a> RunState<'a> {
         manifest.plan.targets = Vec::new();
         manifest.plan.target_variants = Vec::new();
         if kind == "process" {
-            manifest.study.monitors.retain(|name, _| name == CountersSpec::WORKLOAD_MONITOR);
+            let of_workload = [CountersSpec::WORKLOAD_MONITOR, EVENTS_MONITOR];
+            manifest.study.monitors.retain(|name, _| of_workload.contains(&name.as_str()));
+            manifest.study.events.retain(|_, event| event.resolve().of == Some(EventOwner::Workload));
             manifest.study.counters.iter_mut().for_each(|counters| counters.cpus = CounterGroups::default());
             manifest.study.kernel_log = false;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{
-    BesideSpec, CountersSpec, Factor, FactorKind, SlotOrder, Study, stopping_rule_problems,
+    BesideSpec, CountersSpec, EVENTS_MONITOR, Factor, FactorKind, SlotOrder, Study, stopping_rule_problems,
 };
 use perflab_model::{Metric, Problem};
 use perflab_observe::CounterEvent;
@@ -26,6 +26,7 @@ pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &Expressi
     found.extend(hook_problems(study, scope));
     check_monitors(study, &mut found);
     check_counters(study, &mut found);
+    check_events(study, &mut found);
     found.extend(series_problems(study, catalogue));
     check_fact_families(study, &mut found);
     check_metrics(study, catalogue, &mut found);
@@ -184,6 +185,19 @@ fn check_counters(study: &Study, found: &mut Vec<Problem>) {
             );
             found.push(Problem::new(format!("monitors.{monitor}"), message).with_hint(hint));
         }
+    }
+}
+
+/// A monitor of events that there are not.
+fn check_events(study: &Study, found: &mut Vec<Problem>) {
+    if study.events.is_empty() && study.monitors.contains_key(EVENTS_MONITOR) {
+        let message = format!("the monitor `{EVENTS_MONITOR}` reads what [events.NAME] count: nothing");
+        let hint = "[events.delay] recipe = \"run-queue-delay\", or leave the monitor out";
+        found.push(Problem::new(format!("monitors.{EVENTS_MONITOR}"), message).with_hint(hint));
+    }
+    if !study.events.is_empty() && study.run.order == SlotOrder::Duet {
+        let hint = "leave `order` or the events out: two levels run at once, and are counted as one";
+        found.push(Problem::new("run.order", "`duet` does not go with [events]").with_hint(hint));
     }
 }
 

@@ -37,6 +37,7 @@ impl AgentConversation {
             traces: Default::default(),
             monitors: Default::default(),
             counters: Default::default(),
+            events: Default::default(),
         };
         let channel = Connection::duplex("host", theirs).unwrap();
         AgentConversation {

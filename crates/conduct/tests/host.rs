@@ -80,6 +80,7 @@ impl LocalRunFixture {
             traces: Default::default(),
             monitors: Default::default(),
             counters: Default::default(),
+            events: Default::default(),
         };
         let manifest = Manifest {
             format: FORMAT_VERSION,

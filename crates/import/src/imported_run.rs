@@ -343,6 +343,7 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
         brief: IndexMap::new(),
         kernel_log: true,
         counters: None,
+        events: Default::default(),
         title: metadata.title.clone(),
         description: Some(metadata.description.clone()),
         reference: metadata.reference.clone(),

@@ -190,7 +190,7 @@ fn read_edge(
             continue;
         }
         lock_state(state).reading = Some((monitor.name.clone(), at));
-        let read = monitor.read(machine);
+        let read = monitor.read(machine, order.edge);
         let took = SystemClock.now().since(at);
         if lock_state(state).given_up.is_some() {
             break;
@@ -269,12 +269,16 @@ impl EdgeMonitor {
     }
 
     /// Its rows; none where it turns out not to be wanted.
-    fn read(&mut self, machine: &MonitoredMachine) -> Result<Option<Vec<CellRow>>, ObserveError> {
+    fn read(
+        &mut self,
+        machine: &MonitoredMachine,
+        edge: IterationEdge,
+    ) -> Result<Option<Vec<CellRow>>, ObserveError> {
         self.open(machine)?;
         let wanted = self.is_wanted();
         let Some(monitor) = self.monitor.as_mut().filter(|_| wanted) else { return Ok(None) };
         let mut rows = Vec::new();
-        let read = monitor.read_rows(&mut rows);
+        let read = monitor.read_edge(edge, &mut rows);
         read.inspect_err(|_| self.monitor = None).map(|()| Some(rows))
     }
 

@@ -71,6 +71,15 @@ pub enum ObserveError {
         /// the key of `[counters]`
         table: &'static str,
     },
+    /// No event of a study's `[events]` is counted, or it has none.
+    #[error("nothing is counted: [events] has none that this machine counts")]
+    NoEvents,
+    /// The kernel does not give what it counted.
+    #[error("tracepoints: {reason}")]
+    Uncounted {
+        /// of which event, and why
+        reason: String,
+    },
     /// The columns of a monitor are not what they were when it was first opened.
     #[error("{path}: its columns changed while the run went on")]
     Reshaped {
@@ -86,6 +95,8 @@ impl Classify for ObserveError {
             ObserveError::Refused { .. }
             | ObserveError::Absent { .. }
             | ObserveError::NothingCounted { .. }
+            | ObserveError::NoEvents
+            | ObserveError::Uncounted { .. }
             | ObserveError::Unplaceable { .. } => ErrorClass::Environment,
             ObserveError::Unknown { .. } => ErrorClass::Usage,
             ObserveError::Malformed { .. } | ObserveError::Reshaped { .. } => ErrorClass::Unexpected,

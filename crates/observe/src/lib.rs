@@ -12,6 +12,7 @@
 //! | `monitor_switch` | monitors that are not read for a while |
 //! | `edge_reader` | monitors when iterations begin and end ([`EdgeReader`]) |
 //! | [`profiler`], `perf_event`, `processes` | sampled call stacks of kernel and processes; one ring buffer; what was mapped before |
+//! | [`events`], `tracepoint` | tracepoints that the kernel counts where they happen; one of them as tracefs describes it |
 //! | `run_counters`, `perf_counter` | what a study counts ([`RunCounters`]); one event that is counted |
 //! | [`probes`] | functions and USDT probes of any program, reported each time a thread hits them |
 //! | [`io`], [`mounts`] | pages and disk requests of a process tree, and their files; file systems and the disks below them |
@@ -32,6 +33,7 @@ pub mod clock;
 pub mod cpu_topology;
 mod edge_reader;
 pub mod error;
+pub mod events;
 pub mod facts;
 pub mod io;
 mod kernel_log;
@@ -56,12 +58,14 @@ mod run_counters;
 pub mod sampler;
 mod scheduled_monitor;
 pub mod taskstats;
+mod tracepoint;
 
 pub use child_process::{ChildOptions, child_command, end_with_parent, exec_child, spawn_child};
 pub use clock::{MonotonicClock, StopSignal, SystemClock, monotonic_now, read_clock_anchor};
 pub use cpu_topology::CpuTopology;
 pub use edge_reader::EdgeReader;
 pub use error::ObserveError;
+pub use events::run_events::{EventShortfalls, RunTracepoints, find_event_refusal};
 pub use facts::{FactFamily, KernelConfig, all_fact_families, collect_fact_documents, collect_facts};
 pub use io::file_description::{device_of, modified_ns, open_unnoticed};
 pub use io::page_residency::{count_resident_pages, resident_page_map};

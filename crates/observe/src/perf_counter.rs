@@ -1,20 +1,19 @@
 //! One perf event that counts, and is read; and how the kernel numbers an event of a name.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 #[cfg(test)]
 use std::os::fd::AsRawFd as _;
-use std::path::Path;
 
 use perf_event_open_sys::bindings as sys;
 use perflab_formats::kernel::counter_event::{CounterEvent, CounterMode, CounterSource, encode_event_terms};
 use perflab_formats::kernel::small_values::parse_cpu_list;
 use perflab_model::problem::suggest_name;
 
-use crate::io::tracefs::TraceFs;
-use crate::perf_event::{open_perf_event, switch_event};
+use crate::perf_event::{filter_event, open_perf_event, switch_event};
 use crate::root::Root;
+use crate::tracepoint::Tracepoint;
 
 /// Where the kernel describes the units that count.
 pub(crate) const UNITS: &str = "/sys/bus/event_source/devices";
@@ -55,7 +54,7 @@ impl EventCode {
             CounterSource::Pmu { pmu, terms } => Self::resolve_of_unit(root, pmu, terms),
             CounterSource::TopDown => Err("this processor describes no events of the top-down method (/sys/bus/event_source/devices/cpu/events/topdown-*)".into()),
             CounterSource::Tracepoint { group, name } => {
-                let id = find_tracepoint(root, group, name)?;
+                let id = Tracepoint::find(root, group, name)?.id;
                 Ok(EventCode::new(sys::PERF_TYPE_TRACEPOINT, id, event.unit()))
             }
         }
@@ -102,35 +101,6 @@ fn convert_unit(scale: &str, unit: &str) -> (f64, &'static str) {
         "" if scale >= 1.0 => (scale, "1"),
         _ => (1.0, "1"),
     }
-}
-
-/// The number of a tracepoint, as tracefs has it; of a recorded tree, where it is usually mounted.
-fn find_tracepoint(root: &Root, group: &str, name: &str) -> Result<u64, String> {
-    let tracefs = root.is_host().then(TraceFs::find);
-    let events = match &tracefs {
-        Some(Ok(tracefs)) => tracefs.path("events"),
-        Some(Err(error)) => return Err(perflab_model::describe_error_chain(error)),
-        None => root.path("/sys/kernel/tracing/events"),
-    };
-    if let Ok(text) = fs::read_to_string(events.join(group).join(name).join("id")) {
-        return text
-            .trim()
-            .parse()
-            .map_err(|_| format!("the number of `{group}:{name}` is `{}`", text.trim()));
-    }
-    let list = |folder: &Path| -> Vec<String> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        folders.filter_map(|entry| entry.file_name().into_string().ok()).collect()
-    };
-    let (groups, names) = (list(&events), list(&events.join(group)));
-    Err(if names.is_empty() {
-        let hint = suggest_name(group, groups.iter().map(String::as_str));
-        format!("this kernel has no group `{group}` of tracepoints; {hint}")
-    } else {
-        let hint = suggest_name(name, names.iter().map(String::as_str));
-        format!("this kernel has no tracepoint `{group}:{name}`; {hint}")
-    })
 }
 
 /// Whose events are counted.
@@ -208,6 +178,14 @@ impl PerfCounter {
     /// The kernel refuses.
     pub(crate) fn start(&self) -> io::Result<()> {
         switch_event(&self.0, true)
+    }
+
+    /// Has a tracepoint count only what the kernel's filter lets through.
+    ///
+    /// # Errors
+    /// The kernel does not take it.
+    pub(crate) fn filter(&self, filter: &str) -> io::Result<()> {
+        filter_event(&self.0, &std::ffi::CString::new(filter).map_err(io::Error::other)?)
     }
 
     /// An event of this thread that counts nothing, and that nothing inherits. Without one, what the thread starts has a context of

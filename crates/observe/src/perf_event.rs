@@ -106,6 +106,13 @@ pub(crate) fn open_perf_event(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Has a tracepoint's event count only what the kernel's filter lets through.
+pub(crate) fn filter_event(fd: &impl AsRawFd, filter: &std::ffi::CStr) -> io::Result<()> {
+    // SAFETY: the descriptor is an open perf event, and the text ends with a zero and outlives the call.
+    let done = unsafe { ioctls::SET_FILTER(fd.as_raw_fd(), filter.as_ptr().cast_mut()) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Switches an event on or off.
 pub(crate) fn switch_event(fd: &impl AsRawFd, on: bool) -> io::Result<()> {
     // SAFETY: the descriptor is an open perf event.

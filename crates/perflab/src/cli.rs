@@ -19,6 +19,7 @@ use crate::internal::{AgentArgs, BuiltInLoadArgs, DiskServerArgs, ExecutionGuard
 use crate::keep::exchange::{ExportArgs, ImportArgs};
 use crate::keep::index::IndexArgs;
 use crate::keep::runs::{LabelArgs, ListArgs, PruneArgs, RmArgs};
+use crate::laboratory::events::EventArgs;
 use crate::laboratory::kernel::KernelArgs;
 use crate::laboratory::machine::{CheckArgs, UndoArgs};
 use crate::laboratory::monitors::MonitorArgs;
@@ -73,6 +74,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<StudyArgs>("study", Laboratory),
     VerbEntry::new::<WorkloadArgs>("workload", Laboratory),
     VerbEntry::new::<MonitorArgs>("monitor", Laboratory),
+    VerbEntry::new::<EventArgs>("event", Laboratory),
     VerbEntry::new::<SettingArgs>("setting", Laboratory),
     VerbEntry::new::<KernelArgs>("kernel", Laboratory),
     VerbEntry::new::<VmArgs>("vm", Laboratory),

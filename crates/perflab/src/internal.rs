@@ -57,6 +57,7 @@ fn agent_target() -> Result<LocalMachine, Failure> {
         traces: Default::default(),
         monitors: Default::default(),
         counters: Default::default(),
+        events: Default::default(),
     })
 }
 

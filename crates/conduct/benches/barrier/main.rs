@@ -43,6 +43,7 @@ fn local_machine() -> std::io::Result<LocalMachine> {
         traces: Default::default(),
         monitors: Default::default(),
         counters: Default::default(),
+        events: Default::default(),
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The order within a preset is that of use: what stands last is slowed or left out first where a budget is short.
 
-use perflab_model::study::CountersSpec;
+use perflab_model::study::{CountersSpec, EVENTS_MONITOR};
 
 use crate::kernel::registry::KERNEL_FILES;
 
@@ -104,8 +104,10 @@ impl MonitorPreset {
         // The default's first, as they explain most.
         let first = find_monitor_preset("default").map(MonitorPreset::monitors).unwrap_or_default();
         let all = KERNEL_FILES.iter().map(|file| file.name);
-        // Counters come with a study's `[counters]`.
-        let is_unasked = |name: &&str| !COSTLY.contains(name) && !CountersSpec::is_monitor(name);
+        // Counters come with a study's `[counters]`, events with its `[events]`.
+        let is_unasked = |name: &&str| {
+            !COSTLY.contains(name) && !CountersSpec::is_monitor(name) && *name != EVENTS_MONITOR
+        };
         let rest = all.filter(|name| !first.contains(name) && is_unasked(name));
         first.iter().copied().chain(rest).collect()
     }

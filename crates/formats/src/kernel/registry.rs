@@ -4,8 +4,8 @@ use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, KernelFileParser}
 use crate::kernel::slab_counts::LoggedMachine;
 use crate::kernel::slabinfo::SlabinfoParser;
 use crate::kernel::{
-    blocked, buddyinfo, cgroup, counters, cpu_state, diskstats, file_system_counters, filesystems, gpu,
-    interrupts, kvm_stats, loadavg, locks, mdstat, meminfo, memory_features, net_dev, net_protocols,
+    blocked, buddyinfo, cgroup, counters, cpu_state, diskstats, events, file_system_counters, filesystems,
+    gpu, interrupts, kvm_stats, loadavg, locks, mdstat, meminfo, memory_features, net_dev, net_protocols,
     net_statistics, nfs_mounts, node, pagetypeinfo, pressure, sched_domains, schedstat, sensors, slabinfo,
     smaps, softnet, stat, swaps, sysfs_slab, task_numa, tasks, vmstat, writeback, zoneinfo, zram,
 };
@@ -64,6 +64,7 @@ pub static KERNEL_FILES: &[KernelFile] = &[
     gpu::GPU,
     counters::COUNTERS,
     counters::CPU_COUNTERS,
+    events::EVENTS,
 ];
 
 /// The file whose series has this name.

@@ -63,6 +63,9 @@ pub struct Study {
     /// Events to count: of the workload and all that it starts, and on each CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<super::CountersSpec>,
+    /// Tracepoints that are counted where they happen, by a name of your choice: how often, how much, how long from one to another.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub events: IndexMap<String, super::EventSpec>,
     /// Whether the lines of the kernel's log that come during the run are kept, and troubles in them told (default: where it can be
     /// read).
     #[serde(default = "is_kernel_log_kept", rename = "kernel-log", skip_serializing_if = "Clone::clone")]

@@ -8,6 +8,7 @@
 //! | `document` | the tables and keys of a study, and its JSON Schema |
 //! | `hooks` | `[hooks]`: commands around run, cases and iterations |
 //! | `counters_spec` | `[counters]`: events that are counted |
+//! | `events_spec`, `event_recipe`, `event_check` | `[events.NAME]`: tracepoints that are counted where they happen; those known by name; what is wrong with one |
 //! | `monitors_spec` | `[monitors]`: a preset, single monitors, a budget |
 //! | `monitor_timing` | when a monitor is read: on a clock, or at the edges of iterations |
 //! | `factor` | `[factor.NAME]`: what is varied, and its levels |
@@ -24,6 +25,9 @@
 pub(crate) mod counters_spec;
 pub(crate) mod document;
 pub(crate) mod duet;
+pub(crate) mod event_check;
+pub(crate) mod event_recipe;
+pub(crate) mod events_spec;
 pub(crate) mod factor;
 pub(crate) mod factor_kind;
 pub(crate) mod factor_side;
@@ -43,6 +47,11 @@ pub use counters_spec::{CounterGroups, CountersSpec};
 pub use document::{
     DiskKind, DiskModel, IoTraceSpec, KernelLayoutRule, LostTargetPolicy, MetricChoice, ProfileScope,
     ProfileSpec, RunRules, SamplingSide, ScratchDisk, SlotOrder, Study, study_json_schema,
+};
+pub use event_recipe::{EVENT_RECIPES, EventChoice, EventRecipe, find_event_recipe};
+pub use events_spec::{
+    DEFAULT_EVENT_KEYS, DEFAULT_IN_FLIGHT, EVENTS_MONITOR, EventOwner, EventSpec, FieldNames, KeptOfEvents,
+    PairBegins, TracepointSpec, split_tracepoint_name,
 };
 pub use factor::{Factor, FactorLevel};
 pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};

@@ -9,6 +9,7 @@ use crate::study::document::{
     DiskKind, DiskModel, KernelLayoutRule, ProfileScope, ProfileSpec, SamplingSide, SlotOrder, Study,
 };
 use crate::study::duet::duet_problems;
+use crate::study::event_check::event_problems;
 use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
 use crate::study::study_list::StudyList;
@@ -49,6 +50,7 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
     found.extend(placement_problem(study));
     found.extend(monitors_factor_problem(study));
     found.extend(study.hooks.problems());
+    found.extend(event_problems(&study.events));
     for (name, beside) in &study.beside {
         if beside.command.is_empty() {
             let problem = Problem::new(format!("beside.{name}.command"), "runs nothing");

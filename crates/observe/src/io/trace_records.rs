@@ -8,11 +8,27 @@
 use crate::io::error::IoTraceError;
 use crate::little_endian::{read_u32_at, read_u64_at, read_uint_at};
 
-/// Where a field lies.
+/// Where a field lies, and what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct TraceField {
-    offset: usize,
-    size: usize,
+pub(crate) struct TraceField {
+    pub(crate) offset: usize,
+    pub(crate) size: usize,
+    pub(crate) kind: TraceFieldKind,
+}
+
+/// What a field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TraceFieldKind {
+    Unsigned,
+    Signed,
+    /// the kernel's number of a disk (`dev_t`)
+    Device,
+    /// a text in place
+    Text,
+    /// a text elsewhere in the record: where is in place, length << 16 | offset (`__data_loc`)
+    LocatedText,
+    /// an array or a structure
+    Other,
 }
 
 /// One event's description.
@@ -40,7 +56,13 @@ impl TraceEventFormat {
         self.find_field(name).is_some()
     }
 
-    fn find_field(&self, name: &str) -> Option<TraceField> {
+    /// The names of its own fields: without those that all events have.
+    pub(crate) fn field_names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|(name, _)| name.as_str()).filter(|name| !name.starts_with("common_"))
+    }
+
+    /// Where a field lies.
+    pub(crate) fn find_field(&self, name: &str) -> Option<TraceField> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, place)| *place)
     }
 
@@ -71,7 +93,19 @@ fn parse_field_line(line: &str) -> Option<(String, TraceField)> {
     let declared = parts.next()?;
     let name = declared.rsplit([' ', '*']).next()?.split('[').next()?.to_owned();
     let mut number = |key: &str| parts.next()?.trim().strip_prefix(key)?.parse().ok();
-    Some((name, TraceField { offset: number("offset:")?, size: number("size:")? }))
+    let (offset, size): (usize, usize) = (number("offset:")?, number("size:")?);
+    let is_signed = number("signed:") == Some(1);
+    let is_array = declared.contains('[');
+    let kind = match declared {
+        _ if declared.starts_with("__data_loc char[]") => TraceFieldKind::LocatedText,
+        _ if declared.starts_with("__data_loc") || declared.starts_with("__rel_loc") => TraceFieldKind::Other,
+        _ if is_array && declared.starts_with("char ") => TraceFieldKind::Text,
+        _ if is_array || ![1, 2, 4, 8].contains(&size) => TraceFieldKind::Other,
+        _ if declared.starts_with("dev_t ") => TraceFieldKind::Device,
+        _ if is_signed => TraceFieldKind::Signed,
+        _ => TraceFieldKind::Unsigned,
+    };
+    Some((name, TraceField { offset, size, kind }))
 }
 
 /// Bytes of time and fill count before the records.
@@ -148,6 +182,10 @@ mod tests {
         assert_eq!(format.read_text("filename", &record).as_deref(), Some("/sh"));
         assert_eq!(format.read_text("comm", &record).as_deref(), Some("zsh"));
         assert_eq!(format.read_number("nothing", &record), None);
+        let kind = |name: &str| format.find_field(name).unwrap().kind;
+        assert_eq!(kind("common_pid"), TraceFieldKind::Signed);
+        assert_eq!((kind("filename"), kind("comm")), (TraceFieldKind::LocatedText, TraceFieldKind::Text));
+        assert_eq!(format.field_names().collect::<Vec<_>>(), ["filename", "comm"]);
         assert_eq!(format.read_text("filename", &record[..20]), None, "a record that is cut short");
     }
 

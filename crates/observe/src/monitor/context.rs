@@ -2,9 +2,10 @@
 
 use perflab_formats::kernel::KernelFile;
 use perflab_model::column::stored_columns;
-use perflab_model::{CellRow, ColumnSpec, Nanos, SeriesSchema};
+use perflab_model::{CellRow, ColumnSpec, IterationEdge, Nanos, SeriesSchema};
 
 use crate::error::ObserveError;
+use crate::events::run_events::RunTracepoints;
 use crate::root::Root;
 use crate::run_counters::RunCounters;
 
@@ -18,6 +19,14 @@ pub trait Monitor: Send {
     /// # Errors
     /// When the file cannot be read any more or is not understood; `rows` may then hold some of them.
     fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError>;
+
+    /// Reads its file at an edge of an iteration, for who tells of iterations.
+    ///
+    /// # Errors
+    /// As [`Monitor::read_rows`].
+    fn read_edge(&mut self, _edge: IterationEdge, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
+        self.read_rows(rows)
+    }
 
     /// Reads its file now, and returns what differs from its last reading, where it knows; else everything.
     ///
@@ -46,11 +55,17 @@ pub struct MonitoredMachine {
     pub root: Root,
     /// The counters of the run; those of nothing where there is none.
     pub counters: RunCounters,
+    /// Its tracepoints that are counted; none where there is none.
+    pub events: RunTracepoints,
 }
 
 impl From<&Root> for MonitoredMachine {
     fn from(root: &Root) -> Self {
-        MonitoredMachine { root: root.clone(), counters: RunCounters::default() }
+        MonitoredMachine {
+            root: root.clone(),
+            counters: RunCounters::default(),
+            events: RunTracepoints::default(),
+        }
     }
 }
 
@@ -61,6 +76,7 @@ pub struct MonitorContext<'a> {
     pub(crate) root: &'a Root,
     pub(crate) interval: Nanos,
     pub(crate) counters: &'a RunCounters,
+    pub(crate) events: &'a RunTracepoints,
 }
 
 impl MonitorContext<'_> {

@@ -14,6 +14,7 @@ use perflab_formats::kernel::KernelFile;
 use perflab_model::{CellRow, Nanos, SeriesSchema};
 
 use crate::error::ObserveError;
+use crate::events::run_events::RunTracepoints;
 use crate::monitor::context::{Monitor, MonitorContext};
 use crate::root::Root;
 use crate::run_counters::RunCounters;
@@ -93,8 +94,13 @@ fn serve_monitor(
     asked: &Receiver<()>,
     answer: &Sender<Answer>,
 ) {
-    let mut monitor = match open(&MonitorContext { file, root, interval, counters: &RunCounters::default() })
-    {
+    let mut monitor = match open(&MonitorContext {
+        file,
+        root,
+        interval,
+        counters: &RunCounters::default(),
+        events: &RunTracepoints::default(),
+    }) {
         Ok(monitor) => monitor,
         Err(error) => return drop(opened.send(Err(error))),
     };
@@ -186,6 +192,7 @@ mod tests {
             root: &root,
             interval: Nanos(60_000_000),
             counters: &RunCounters::default(),
+            events: &RunTracepoints::default(),
         };
         let mut monitor = open_guarded(&context, open_blocking).unwrap();
         let mut rows = Vec::new();

@@ -11,6 +11,7 @@ pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod cpu_state;
 pub(crate) mod energy;
+pub(crate) mod events;
 pub(crate) mod filesystems;
 pub(crate) mod folder;
 pub(crate) mod gpu;

@@ -11,8 +11,8 @@ use crate::monitor::folder::FolderMonitor;
 use crate::monitor::guarded::open_guarded;
 use crate::monitor::text_file::TextFileMonitor;
 use crate::monitor::{
-    blocked, cgroup, counters, cpu_state, energy, filesystems, gpu, interrupts, kvm_stats, net_protocols,
-    parsed_text, slab_caches, slab_exact, slabinfo, smaps, tasks, writeback,
+    blocked, cgroup, counters, cpu_state, energy, events, filesystems, gpu, interrupts, kvm_stats,
+    net_protocols, parsed_text, slab_caches, slab_exact, slabinfo, smaps, tasks, writeback,
 };
 use crate::root::Root;
 
@@ -42,6 +42,7 @@ pub(crate) const OPENINGS: &[(&str, OpenMonitor)] = &[
     (kernel::gpu::GPU.name, gpu::open_gpu),
     (kernel::counters::COUNTERS.name, counters::open_counters),
     (kernel::counters::CPU_COUNTERS.name, counters::open_cpu_counters),
+    (kernel::events::EVENTS.name, events::open_events),
 ];
 
 /// Those whose reads may block: on a file system that does not answer, on a process that is held.
@@ -82,7 +83,13 @@ pub fn open_run_monitor(
     machine: &MonitoredMachine,
     interval: Nanos,
 ) -> Result<Box<dyn Monitor>, ObserveError> {
-    let context = MonitorContext { file, root: &machine.root, interval, counters: &machine.counters };
+    let context = MonitorContext {
+        file,
+        root: &machine.root,
+        interval,
+        counters: &machine.counters,
+        events: &machine.events,
+    };
     let opened = match OPENINGS.iter().find(|(name, _)| *name == file.name) {
         Some((_, open)) if MAY_BLOCK.contains(&file.name) => open_guarded(&context, *open),
         Some((_, open)) => open(&context),

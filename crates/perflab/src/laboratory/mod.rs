@@ -1,5 +1,6 @@
 //! Verbs about this machine as an instrument, and what a study is made of.
 
+pub mod events;
 pub(crate) mod guest_terminal;
 pub mod kernel;
 pub mod leftovers;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use perflab_formats::kernel::{DerivedColumn, KernelFile, KernelFileLayout, derived_columns};
-use perflab_model::study::CountersSpec;
+use perflab_model::study::{CountersSpec, EVENTS_MONITOR, EventSpec};
 use perflab_model::{ColumnSpec, Nanos};
 use perflab_observe::monitor_cost::measure_reading_costs;
 use perflab_observe::{
-    MONITOR_PRESETS, all_monitors, find_counter_refusal, find_monitor, list_counter_events, open_monitor,
+    MONITOR_PRESETS, all_monitors, find_counter_refusal, find_event_refusal, find_monitor,
+    list_counter_events, open_monitor,
 };
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
@@ -34,10 +35,19 @@ fn list_monitors(context: &App) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
+/// Whether what a monitor reads is what a study names.
+fn is_of_study(monitor: &str) -> bool {
+    CountersSpec::is_monitor(monitor) || monitor == EVENTS_MONITOR
+}
+
 /// Whether this machine has what a monitor reads, and lets it be read; else why not.
 fn describe_presence(context: &App, file: &'static KernelFile) -> String {
     let refused = match file.layout {
         _ if CountersSpec::is_monitor(file.name) => find_counter_refusal(&context.root, "task-clock"),
+        _ if file.name == EVENTS_MONITOR => {
+            let event = Some("raw_syscalls:sys_enter".to_owned());
+            find_event_refusal(&context.root, &EventSpec { event, ..EventSpec::default() })
+        }
         // Opening these reads hundreds of files, or one that is costly.
         KernelFileLayout::Tree | KernelFileLayout::Judged(_) => {
             let path = context.root.path(file.source);
@@ -58,7 +68,7 @@ fn show_monitor(context: &App, name: &str) -> Result<Exit, Failure> {
         Err(_) => perflab_model::column::stored_columns(file.columns),
     };
     let derived = derived_columns(file.name);
-    let here = match CountersSpec::is_monitor(file.name) {
+    let here = match is_of_study(file.name) {
         true => describe_presence(context, file),
         false => opened.as_ref().err().map_or_else(|| "yes".to_owned(), ToString::to_string),
     };
@@ -145,8 +155,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// `perflab monitor cost`
 fn print_costs(context: &App) -> Result<Exit, Failure> {
-    // What counters cost depends on what is counted.
-    let files = all_monitors().iter().filter(|file| !CountersSpec::is_monitor(file.name));
+    // What counters and events cost depends on what is counted.
+    let files = all_monitors().iter().filter(|file| !is_of_study(file.name));
     let names: Vec<&str> = files.map(|file| file.name).collect();
     let line_length =
         |event: &perflab_model::RunEvent| serde_json::to_vec(event).map_or(0, |line| line.len() as u64 + 1);

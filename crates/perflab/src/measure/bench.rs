@@ -9,7 +9,7 @@ use clap::Args;
 use perflab_analyze::{ComparisonSide, command_times};
 use perflab_archive::RunDir;
 use perflab_conduct::RunPermissions;
-use perflab_model::study::{CounterGroups, CountersSpec, TomlSource};
+use perflab_model::study::{CounterGroups, CountersSpec, EVENTS_MONITOR, EventChoice, TomlSource};
 use perflab_model::{Nanos, RunStatus};
 use perflab_present::command_times::{command_times_grid, hyperfine_document};
 use perflab_present::comparison::{OutputFormat, render_comparisons};
@@ -98,6 +98,9 @@ pub struct BenchArgs {
     /// Events to count of each run, by perf's names: `task-clock,{instructions,cycles}` (`perflab monitor show counters`)
     #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
     pub counters: Option<CounterGroups>,
+    /// Count this too, where it happens: a recipe (`perflab event list`), or a tracepoint GROUP:NAME (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub event: Vec<EventChoice>,
     /// Write the times as hyperfine's JSON
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub export: Option<OutputPath>,
@@ -129,6 +132,7 @@ pub fn bench_commands(context: &App, args: &BenchArgs) -> Result<Exit, Failure> 
         label: args.label.clone(),
         seed: args.seed,
         counters: args.counters.clone(),
+        event: args.event.clone(),
         ..RunArgs::default()
     };
     let (manifest, catalogue) = run::prepare_written_study(context, source, &run_args, |_| ())?;
@@ -158,7 +162,10 @@ fn conclude_bench(
         context.print_text(&if is_for_people { format!("\n{text}") } else { text })?;
     }
     if args.counters.is_some() {
-        show_counters(context, found)?;
+        show_monitor(context, found, CountersSpec::WORKLOAD_MONITOR)?;
+    }
+    if !args.event.is_empty() {
+        show_monitor(context, found, EVENTS_MONITOR)?;
     }
     if let Some(path) = &args.export {
         let document = serde_json::to_string_pretty(&hyperfine_document(&times))?;
@@ -170,8 +177,7 @@ fn conclude_bench(
 }
 
 /// What was counted of each command: compared, where there are several; else where to look.
-fn show_counters(context: &App, found: &RunDir) -> Result<(), Failure> {
-    let monitor = CountersSpec::WORKLOAD_MONITOR;
+fn show_monitor(context: &App, found: &RunDir, monitor: &str) -> Result<(), Failure> {
     if found.list_monitors()?.iter().all(|name| name != monitor) {
         // None was counted, which was said.
         return Ok(());
@@ -179,7 +185,7 @@ fn show_counters(context: &App, found: &RunDir) -> Result<(), Failure> {
     let side = crate::selection::monitor_side(&context.archive()?, found.id(), monitor)?;
     let comparisons = crate::see::report::compare_monitor_by_every_factor(&context.archive()?, &side)?;
     if comparisons.is_empty() || context.format == OutputFormat::Json {
-        context.note(format!("counters: perflab show {} --monitor {monitor}", found.short_id()));
+        context.note(format!("{monitor}: perflab show {} --monitor {monitor}", found.short_id()));
         return Ok(());
     }
     let text = render_comparisons(&comparisons, context.format, context.width, context.colour)?;

@@ -18,7 +18,7 @@ use perflab_guest::KernelRequest;
 use perflab_model::StopRequest;
 use perflab_model::fact_table;
 use perflab_model::quantity::format_quantity;
-use perflab_model::study::{CounterGroups, StoppingRule, TargetKind, TomlSource};
+use perflab_model::study::{CounterGroups, EventChoice, StoppingRule, TargetKind, TomlSource};
 use perflab_model::{
     FORMAT_VERSION, Facts, Manifest, Overhead, PlannedTarget, RunEventKind, RunPlan, RunStatus, Study,
 };
@@ -126,6 +126,7 @@ pub fn local_machine(context: &App, catalogue: perflab_workload::Catalogue) -> R
         traces: Default::default(),
         monitors: Default::default(),
         counters: Default::default(),
+        events: Default::default(),
     })
 }
 
@@ -196,12 +197,14 @@ pub fn plan_manifest(
     if args.no_monitors {
         study.monitors.clear();
         study.counters = None;
+        study.events.clear();
         study.kernel_log = false;
         (study.profile, study.io) = (None, None);
     }
     if let Some(events) = &args.counters {
         study.counters.get_or_insert_default().events.0.extend(events.0.iter().cloned());
     }
+    study.events.extend(args.event.iter().map(|event| (event.name.clone(), event.spec.clone())));
     if let Some(iterations) = args.iterations {
         if iterations == 0 {
             let message = "`--iterations 0` would measure nothing";
@@ -486,8 +489,11 @@ pub struct RunArgs {
     /// Count these events of the workload, too, by perf's names: `task-clock,{instructions,cycles}` (`perflab monitor show counters`)
     #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
     pub counters: Option<CounterGroups>,
-    /// Record nothing while iterations run: no monitors, counters, stacks and I/O
-    #[arg(long, conflicts_with = "counters")]
+    /// Count this too, where it happens: a recipe (`perflab event list`), or a tracepoint GROUP:NAME (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub event: Vec<EventChoice>,
+    /// Record nothing while iterations run: no monitors, counters, events, stacks and I/O
+    #[arg(long, conflicts_with_all = ["counters", "event"])]
     pub no_monitors: bool,
     /// Install missing workloads first
     #[arg(long)]

@@ -91,6 +91,8 @@ const VERBS: &[&str] = &[
     "monitor list",
     "monitor show vmstat",
     "monitor cost",
+    "event list",
+    "event show run-queue-delay",
     "import slabinfo.log --page-size 4KiB --label slab",
     "slab show slab",
     "slab timeline slab",

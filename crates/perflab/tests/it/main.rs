@@ -25,6 +25,7 @@ mod edited;
 mod emulated;
 mod emulated_runs;
 mod environment;
+mod events;
 mod filesystems;
 mod fine;
 mod flame;

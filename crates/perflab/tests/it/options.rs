@@ -566,6 +566,8 @@ const MORE_VERBS: &[&str] = &[
     "monitor list",
     "monitor show vmstat",
     "monitor cost",
+    "event list",
+    "event show run-queue-delay",
     "setting list",
     "setting show governor",
     "kernel list",

@@ -1,0 +1,337 @@
+//! An event of a study as the BPF program counts it on this machine: which tracepoints, and where in their records the fields lie.
+
+use perflab_model::study::{
+    DEFAULT_EVENT_KEYS, DEFAULT_IN_FLIGHT, EventOwner, EventSpec, FieldNames, KeptOfEvents, TracepointSpec,
+    split_tracepoint_name,
+};
+
+use crate::events::event_field::{EventField, FieldSource};
+use crate::events::event_filter::{FilterStep, MOST_STEPS, NextStep, StepComparison, compile_event_filter};
+use crate::io::trace_records::TraceEventFormat;
+use crate::root::Root;
+use crate::tracepoint::Tracepoint;
+
+/// Programs of the object that begin a pair.
+const BEGINS: [&str; 4] = ["begin0", "begin1", "begin2", "begin3"];
+
+/// A program of the object, and the tracepoint that it goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProgramPlace {
+    pub(crate) program: &'static str,
+    pub(crate) tracepoint: u64,
+}
+
+/// An event of a study, resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EventProgram {
+    /// Where each program goes, in the order in which they are attached: what ends a pair before what begins it.
+    pub(crate) places: Vec<ProgramPlace>,
+    /// `struct config` of events.bpf.c.
+    pub(crate) config: Vec<u8>,
+    pub(crate) kept: KeptOfEvents,
+    /// What is told apart; as it is shown.
+    pub(crate) keys: Vec<EventField>,
+    pub(crate) most_keys: u32,
+    pub(crate) in_flight: u32,
+    pub(crate) is_pair: bool,
+    /// Whether values have a sum.
+    pub(crate) has_values: bool,
+    pub(crate) owner: EventOwner,
+}
+
+/// A tracepoint with what is looked at of its records.
+#[derive(Debug, Default)]
+struct EventPoint {
+    by: Vec<EventField>,
+    key: Vec<EventField>,
+    value: Option<EventField>,
+    task: Option<EventField>,
+    steps: Vec<FilterStep>,
+}
+
+/// A tracepoint that was found.
+struct FoundPoint {
+    event: String,
+    tracepoint: Tracepoint,
+    format: TraceEventFormat,
+}
+
+impl FoundPoint {
+    fn find(root: &Root, event: &str) -> Result<Self, String> {
+        let (group, name) = split_tracepoint_name(event).ok_or(format!("`{event}` is no tracepoint"))?;
+        let tracepoint = Tracepoint::find(root, group, name)?;
+        let format = tracepoint.read_format()?;
+        Ok(FoundPoint { event: event.into(), tracepoint, format })
+    }
+
+    fn fields(&self, names: &FieldNames) -> Result<Vec<EventField>, String> {
+        names.0.iter().map(|name| EventField::find(name, &self.event, &self.format)).collect()
+    }
+
+    fn has_fields(&self, names: &FieldNames) -> bool {
+        names.0.iter().all(|name| name == FieldNames::TASK || self.format.has_field(name))
+    }
+
+    /// The point of an end of a pair; what it shares with the other end is said here, or for both.
+    fn pair_point(&self, spec: &TracepointSpec, shared: Option<&FieldNames>) -> Result<EventPoint, String> {
+        let task = FieldNames(vec![FieldNames::TASK.to_owned()]);
+        let by = self.fields(spec.by.as_ref().or(shared).unwrap_or(&task))?;
+        if let Some((field, name)) =
+            by.iter().zip(&spec.by.as_ref().or(shared).unwrap_or(&task).0).find(|(field, _)| field.is_text())
+        {
+            let EventField { offset, .. } = field;
+            return Err(format!(
+                "`{}`: a pair is matched by numbers, and `{name}` (offset {offset}) is a text",
+                self.event
+            ));
+        }
+        Ok(EventPoint {
+            by,
+            task: spec
+                .task
+                .as_ref()
+                .map(|name| EventField::find(name, &self.event, &self.format))
+                .transpose()?,
+            steps: self.filter(spec.filter.as_deref())?,
+            ..EventPoint::default()
+        })
+    }
+
+    fn filter(&self, text: Option<&str>) -> Result<Vec<FilterStep>, String> {
+        text.map_or(Ok(Vec::new()), |text| compile_event_filter(text, &self.event, &self.format))
+    }
+}
+
+impl EventProgram {
+    /// Finds the tracepoints and fields of an event.
+    ///
+    /// # Errors
+    /// What of it this machine lacks, or what the study names wrongly.
+    pub(crate) fn resolve(root: &Root, spec: &EventSpec) -> Result<Self, String> {
+        let spec = spec.resolve();
+        let owner = spec.of.unwrap_or_default();
+        let mut config = ConfigBytes::default();
+        let mut places = Vec::new();
+        let no_keys = FieldNames::default();
+        let key_names = spec.key.as_ref().unwrap_or(&no_keys);
+        let (begins, keys, end) = match (&spec.begin, &spec.end) {
+            (Some(begins), Some(end)) => {
+                let found_end = FoundPoint::find(root, &end.event)?;
+                let mut end_point = found_end.pair_point(end, spec.by.as_ref())?;
+                let found: Result<Vec<FoundPoint>, String> =
+                    begins.0.iter().map(|begin| FoundPoint::find(root, &begin.event)).collect();
+                let found = found?;
+                let mut points = Vec::new();
+                for (begin, found) in begins.0.iter().zip(&found) {
+                    points.push(found.pair_point(begin, spec.by.as_ref())?);
+                }
+                if points.iter().any(|point| point.by.len() != end_point.by.len()) {
+                    return Err("its begin and its end are matched by different numbers of fields".into());
+                }
+                // What is told apart is known at the end, or from the begin on.
+                let keys = if found_end.has_fields(key_names) {
+                    end_point.key = found_end.fields(key_names)?;
+                    end_point.key.clone()
+                } else {
+                    let mut keys = Vec::new();
+                    for (point, found) in points.iter_mut().zip(&found) {
+                        point.key = found.fields(key_names)?;
+                        keys.clone_from(&point.key);
+                    }
+                    keys
+                };
+                places.push(ProgramPlace { program: "end", tracepoint: found_end.tracepoint.id });
+                for (program, found) in BEGINS.into_iter().zip(&found) {
+                    places.push(ProgramPlace { program, tracepoint: found.tracepoint.id });
+                }
+                (points, keys, end_point)
+            }
+            _ => {
+                let found = FoundPoint::find(root, spec.event.as_deref().unwrap_or_default())?;
+                let value = spec.value.as_ref();
+                let value =
+                    value.map(|name| EventField::find(name, &found.event, &found.format)).transpose()?;
+                if let Some(name) = spec.value.as_ref().filter(|_| value.is_some_and(|field| field.is_text()))
+                {
+                    return Err(format!("field `{name}` of `{}` is a text, not a value", found.event));
+                }
+                let keys = found.fields(key_names)?;
+                let steps = found.filter(spec.filter.as_deref())?;
+                places.push(ProgramPlace { program: "one", tracepoint: found.tracepoint.id });
+                (Vec::new(), keys.clone(), EventPoint { key: keys, value, steps, ..EventPoint::default() })
+            }
+        };
+        let mut fork = EventPoint::default();
+        if owner == EventOwner::Workload {
+            let found = FoundPoint::find(root, "sched:sched_process_fork")?;
+            let names = ["parent_pid", "child_pid"].map(str::to_owned);
+            fork.by = found.fields(&FieldNames(names.into()))?;
+            let follow = |program, event| {
+                FoundPoint::find(root, event)
+                    .map(|found| ProgramPlace { program, tracepoint: found.tracepoint.id })
+            };
+            places.push(follow("leave", "sched:sched_process_exit")?);
+            places.push(follow("start", "sched:sched_process_exec")?);
+            places.push(ProgramPlace { program: "fork", tracepoint: found.tracepoint.id });
+        }
+        let kept = spec.kept();
+        config.push_u32(u32::from(kept == KeptOfEvents::Histogram));
+        config.push_u32(u32::from(!keys.is_empty()));
+        config.push_u32(u32::from(owner == EventOwner::Workload));
+        config.push_u32(0);
+        let mut begins = begins.into_iter();
+        for _ in BEGINS {
+            config.push_point(&begins.next().unwrap_or_default());
+        }
+        config.push_point(&end);
+        config.push_point(&fork);
+        Ok(EventProgram {
+            places,
+            config: config.0,
+            kept,
+            keys,
+            most_keys: spec.keys.unwrap_or(DEFAULT_EVENT_KEYS),
+            in_flight: spec.in_flight.unwrap_or(DEFAULT_IN_FLIGHT),
+            is_pair: spec.is_pair(),
+            has_values: spec.is_pair() || spec.value.is_some(),
+            owner,
+        })
+    }
+
+    /// A key as it is shown: its fields one after the other.
+    pub(crate) fn show_key(&self, words: [u64; 2]) -> String {
+        match self.keys.as_slice() {
+            [only] => only.show(&words),
+            [first, second, ..] => {
+                let [low, high] = words;
+                format!("{},{}", first.show(&[low]), second.show(&[high]))
+            }
+            [] => String::new(),
+        }
+    }
+}
+
+/// `struct config` of events.bpf.c, member by member, in the order of the machine's bytes.
+#[derive(Default)]
+struct ConfigBytes(Vec<u8>);
+
+impl ConfigBytes {
+    fn push_u32(&mut self, number: u32) {
+        self.0.extend(number.to_ne_bytes());
+    }
+
+    /// `struct field`
+    fn push_field(&mut self, field: Option<&EventField>) {
+        let (offset, size, source) = match field {
+            Some(field) => (field.offset, field.size, field.source as u8),
+            None => (0, 0, 0),
+        };
+        self.0.extend(offset.to_ne_bytes());
+        self.0.extend([size, source]);
+    }
+
+    /// `struct point`
+    fn push_point(&mut self, point: &EventPoint) {
+        let steps = point.steps.iter().map(|step| &step.field);
+        let fields = point.by.iter().chain(&point.key).chain(&point.value).chain(&point.task).chain(steps);
+        let record =
+            fields.filter(|field| field.source != FieldSource::Text).map(EventField::end).max().unwrap_or(0);
+        // At most 256, as no field lies beyond.
+        self.push_u32(record as u32);
+        self.push_u32(point.steps.len() as u32);
+        self.push_field(point.by.first());
+        self.push_field(point.by.get(1));
+        self.push_field(point.key.first());
+        self.push_field(point.key.get(1));
+        self.push_field(point.value.as_ref());
+        self.push_field(point.task.as_ref());
+        let mut steps = point.steps.iter();
+        for _ in 0..MOST_STEPS {
+            self.push_step(steps.next());
+        }
+    }
+
+    /// `struct step`
+    fn push_step(&mut self, step: Option<&FilterStep>) {
+        let Some(step) = step else {
+            self.0.extend([0; 40]);
+            return;
+        };
+        self.push_field(Some(&step.field));
+        let comparison = match step.comparison {
+            StepComparison::Equal => 0,
+            StepComparison::Less => 1,
+            StepComparison::LessSigned => 2,
+            StepComparison::AnyBit => 3,
+        };
+        let next = |next| match next {
+            NextStep::Accept => 0xff,
+            NextStep::Reject => 0xfe,
+            // At most MOST_STEPS.
+            NextStep::Step(step) => step as u8,
+        };
+        self.0.extend([comparison, next(step.yes), next(step.no), 0]);
+        for word in step.value.iter().chain(&step.mask) {
+            self.0.extend(word.to_ne_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded_tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let home = tempfile::tempdir().unwrap();
+        for (event, fields) in files {
+            let folder = home.path().join("sys/kernel/tracing/events").join(event);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("id"), "7\n").unwrap();
+            std::fs::write(folder.join("format"), format!("ID: 7\n{fields}")).unwrap();
+        }
+        let root = Root(home.path().into());
+        (home, root)
+    }
+
+    const SWITCH: &str = "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+        \tfield:pid_t next_pid;\toffset:56;\tsize:4;\tsigned:1;\n";
+
+    const WAKEUP: &str = "\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n\
+        \tfield:int target_cpu;\toffset:32;\tsize:4;\tsigned:1;\n";
+
+    fn resolve(root: &Root, text: &str) -> Result<EventProgram, String> {
+        EventProgram::resolve(root, &serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn fields_are_where_the_format_says_and_the_configuration_is_as_large_as_the_program_has_it() {
+        let (_home, root) = recorded_tree(&[("sched/sched_switch", SWITCH), ("sched/sched_wakeup", WAKEUP)]);
+        let pair = r#"{"begin":{"event":"sched:sched_wakeup","by":"pid"},
+            "end":{"event":"sched:sched_switch","by":"next_pid"},"key":"target_cpu"}"#;
+        let program = resolve(&root, pair).unwrap();
+        assert_eq!(program.config.len(), 0xc10);
+        let places: Vec<&str> = program.places.iter().map(|place| place.program).collect();
+        assert_eq!(places, ["end", "begin0"]);
+        // The key is known at the begin only, whose record is read up to it.
+        assert_eq!(program.config[16..24], [36, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(program.config[24..28], [24, 0, 4, 2]);
+        assert_eq!(program.config[32..36], [32, 0, 4, 2]);
+        assert_eq!(program.show_key([3, 0]), "3");
+    }
+
+    #[test]
+    fn a_field_that_is_not_there_is_named_with_those_that_are() {
+        let (_home, root) = recorded_tree(&[("sched/sched_switch", SWITCH), ("sched/sched_wakeup", WAKEUP)]);
+        let said = [
+            r#"{"event":"sched:sched_swich"}"#,
+            r#"{"event":"sched:sched_switch","key":"next_pd"}"#,
+            r#"{"event":"sched:sched_switch","value":"prev_comm"}"#,
+            r#"{"begin":"sched:sched_wakeup","end":"sched:sched_switch","by":"pid"}"#,
+            r#"{"begin":{"event":"sched:sched_wakeup","by":["pid","target_cpu"]},"end":{"event":"sched:sched_switch","by":"next_pid"}}"#,
+            r#"{"event":"sched:sched_wakeup","filter":"pid > x"}"#,
+            r#"{"event":"sched:sched_wakeup","of":"workload"}"#,
+        ];
+        let said = said.map(|text| resolve(&root, text).unwrap_err());
+        insta::assert_snapshot!(said.join("\n"));
+    }
+}
