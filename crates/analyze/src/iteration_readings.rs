@@ -97,9 +97,12 @@ impl<'a> IterationReadings<'a> {
         let keys: BTreeSet<&String> =
             self.ticks.keys().chain(at_edges.into_iter().flat_map(BTreeMap::keys)).collect();
         let keys = keys.into_iter().chain(self.numbers.iter().map(|(key, _)| key)).collect::<BTreeSet<_>>();
-        let is_whole = |edges: &BTreeMap<IterationEdge, usize>| edges.len() == 2;
-        let tells =
-            !self.numbers.is_empty() && at_edges.is_some_and(|at_edges| at_edges.values().any(is_whole));
+        // When its edges were read, by a row that is at both.
+        let stamp = |row: &usize| Some(self.edges?.stamps.get(*row)?.at);
+        let spans = at_edges.into_iter().flat_map(BTreeMap::values).find_map(|edges| {
+            Some((stamp(edges.get(&IterationEdge::Begin)?)?, stamp(edges.get(&IterationEdge::End)?)?))
+        });
+        let spans = spans.filter(|_| !self.numbers.is_empty());
         let row = |key: &'_ String| {
             let ticks = self.ticks.get(key).map_or(&[][..], Vec::as_slice);
             let ticks = rows_within(ticks, self.series, (iteration.start, iteration.end));
@@ -110,7 +113,6 @@ impl<'a> IterationReadings<'a> {
         keys.into_iter()
             .map(|key| {
                 let (ticks, edges) = row(key);
-                let spans = tells.then_some((iteration.start, iteration.end));
                 KeyReadings { of: self, key, ticks, edges, spans }
             })
             .collect()
@@ -130,7 +132,7 @@ pub(crate) struct KeyReadings<'r, 'a> {
     pub(crate) key: &'r str,
     ticks: &'r [usize],
     edges: [Option<usize>; 2],
-    /// Of a monitor that tells of each iteration by itself: when it began and ended.
+    /// Of a monitor that tells of each iteration by itself: when its edges were read.
     spans: Option<(Nanos, Nanos)>,
 }
 

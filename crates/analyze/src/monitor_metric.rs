@@ -480,6 +480,39 @@ mod tests {
         assert_eq!(found.left_out, 0);
     }
 
+    /// Of events, a row is there from when its key first came; what is said at an end is of the whole iteration.
+    #[test]
+    fn events_tell_of_each_iteration_by_itself() {
+        let record = fixtures::run_builder::RunBuilder::new("01JD")
+            .with(|lab| lab.iterations = 2)
+            .build_run(|_| Some(1.0));
+        let mut edges = make_edges([0, 30, 30, 60, 60, 90]);
+        edges.schema.monitor = "events.guest1".into();
+        let cells = |row: &EdgeStamp, device: &str, reads: i64, queue: Option<i64>| -> (EdgeStamp, CellRow) {
+            let queue = queue.map_or(TableCell::Missing, TableCell::Int);
+            (*row, vec![TableCell::Text(device.into()), TableCell::Int(reads), queue])
+        };
+        let [begin, end, next_begin, next_end] = [0, 1, 2, 3].map(|row| edges.stamps[row]);
+        let rows = [
+            cells(&begin, "all", 0, None),
+            cells(&end, "all", 30, Some(7)),
+            cells(&next_begin, "all", 31, None),
+            cells(&next_end, "all", 36, Some(9)),
+            cells(&next_end, "sda", 5, Some(3)),
+        ];
+        let edges = EdgeReadings::from_rows(edges.schema, &rows);
+        let mut series = make_series(0);
+        series.schema.monitor = "events.guest1".into();
+        let found = summarise_monitor(&record, &series, Some(&edges));
+        let of = |name: &str| -> Vec<f64> {
+            found.record.samples.iter().filter(|s| s.metric == name).map(|s| s.value).collect()
+        };
+        assert_eq!(of("reads device=all"), [30.0, 5.0]);
+        assert_eq!(of("reads device=sda"), [0.0, 5.0], "it had not come before");
+        assert_eq!((of("queue device=all"), of("queue device=sda")), (vec![7.0, 9.0], vec![3.0]));
+        assert_eq!(found.record.samples[0].unit, Unit::new("requests"));
+    }
+
     /// A counter that was reset in between may be larger at the end than at the beginning.
     #[test]
     fn a_counter_that_was_reset_between_edges_has_no_rate() {

@@ -71,12 +71,6 @@ const WAYS: &[CountingWay] = &[
         counted: Counted::By(&["perf", "stat", "-a", "-e", "raw_syscalls:sys_enter", "--", "sleep", "60"]),
     },
     CountingWay {
-        name: "perf trace -s -a",
-        events: 2,
-        limit: None,
-        counted: Counted::By(&["perf", "trace", "-s", "-a", "--", "sleep", "60"]),
-    },
-    CountingWay {
         name: "bpftrace count",
         events: 1,
         limit: None,

@@ -113,6 +113,11 @@ impl KernelSymbols {
         self.text.get(begin as usize..end as usize).unwrap_or_default()
     }
 
+    /// The name of the function in which an address of this machine lies.
+    pub fn name_function(&self, address: u64) -> Option<&str> {
+        self.find_symbol(address).map(|symbol| self.symbol_name(symbol))
+    }
+
     /// The function at an address.
     pub(crate) fn find_symbol(&self, address: u64) -> Option<KernelSymbol> {
         let after = self.symbols.partition_point(|symbol| symbol.start <= address);

@@ -1,5 +1,7 @@
 //! A field of a tracepoint's record, as a BPF program loads it.
 
+use std::env::consts::ARCH;
+
 use perflab_formats::kernel::system_call::name_system_call;
 use perflab_model::study::FieldNames;
 
@@ -117,7 +119,7 @@ impl EventField {
             _ if self.meaning == FieldMeaning::Device => format!("{}:{}", first >> 20, first & 0xf_ffff),
             FieldSource::Signed => {
                 let name =
-                    name_system_call(first as i64).filter(|_| self.meaning == FieldMeaning::SystemCall);
+                    name_system_call(ARCH, first as i64).filter(|_| self.meaning == FieldMeaning::SystemCall);
                 name.map_or_else(|| (first as i64).to_string(), str::to_owned)
             }
             FieldSource::Unsigned if first > i64::MAX as u64 => format!("{first:#x}"),

@@ -1,6 +1,8 @@
 //! A filter of events as the kernel's own are written (`events/GROUP/NAME/filter`, Documentation/trace/events.rst), as steps that
 //! a BPF program takes: comparisons, each with the step that follows where it is met and where it is not.
 
+use std::env::consts::ARCH;
+
 use perflab_formats::kernel::system_call::number_system_call;
 
 use crate::events::event_field::{EventField, FieldMeaning, FieldSource};
@@ -66,7 +68,7 @@ pub(crate) fn compile_event_filter(
 /// A filter of `raw_syscalls` as the kernel itself takes it: it knows calls by their numbers alone.
 pub(crate) fn number_system_calls(filter: &str) -> String {
     let Ok(tokens) = split_tokens(filter) else { return filter.to_owned() };
-    let spell = |token: String| number_system_call(&token).map_or(token, |number| number.to_string());
+    let spell = |token: String| number_system_call(ARCH, &token).map_or(token, |number| number.to_string());
     tokens.into_iter().map(spell).collect::<Vec<_>>().join(" ")
 }
 
@@ -226,7 +228,7 @@ fn compare_number(
     value: &str,
 ) -> Result<FilterExpression, String> {
     let is_signed = field.source == FieldSource::Signed;
-    let call = || number_system_call(value).filter(|_| field.meaning == FieldMeaning::SystemCall);
+    let call = || number_system_call(ARCH, value).filter(|_| field.meaning == FieldMeaning::SystemCall);
     let number = parse_number(value).or_else(|| call().map(i128::from));
     let number = number.ok_or_else(|| format!("`{value}` is no number, as `{name}` is"))?;
     let number = match is_signed {
@@ -413,7 +415,8 @@ mod tests {
 
     #[test]
     fn the_kernel_gets_numbers_for_names_of_system_calls() {
-        let number = number_system_call("fsync").map_or("fsync".to_owned(), |number| number.to_string());
+        let number =
+            number_system_call(ARCH, "fsync").map_or("fsync".to_owned(), |number| number.to_string());
         assert_eq!(number_system_calls("id==fsync || id == -1"), format!("id == {number} || id == -1"));
     }
 

@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_model::study::{EventOwner, KeptOfEvents};
+
 use perflab_model::{CellRow, ColumnSpec, IterationEdge, SeriesSchema, TableCell};
+use perflab_stacks::KernelSymbols;
 
 use crate::error::ObserveError;
 use crate::events::event_field::FieldMeaning;
-use crate::events::kernel_symbols::KernelSymbols;
 use crate::events::loaded_event::{EventReading, EventTally};
 use crate::events::run_events::{OpenEvent, RunTracepoints};
 use crate::monitor::context::{Monitor, MonitorContext};
@@ -29,7 +30,7 @@ struct EventsMonitor {
     columns: Vec<EventColumns>,
     has_keys: bool,
     /// Where a key is an address of code.
-    symbols: KernelSymbols,
+    symbols: Option<KernelSymbols>,
     /// Since when quantiles are: the last edge, or the last reading on a clock.
     base: Vec<EventReading>,
 }
@@ -162,7 +163,9 @@ pub(crate) fn open_events(opening: &MonitorContext<'_>) -> Result<Box<dyn Monito
     let keys = has_keys.then(|| ColumnSpec::key("key"));
     let has_code =
         opening.events.with_events(|events| events.iter().any(|event| event.has_key_of(FieldMeaning::Code)));
-    let symbols = if has_code { KernelSymbols::read(opening.root) } else { KernelSymbols::default() };
+    let text = has_code.then(|| opening.root.read("/proc/kallsyms").ok()).flatten();
+    // Where it does not say where functions are, addresses stay as they are.
+    let symbols = text.and_then(|text| KernelSymbols::parse(text).ok());
     Ok(Box::new(EventsMonitor {
         root: opening.root.clone(),
         schema: opening.schema_with_columns(keys.into_iter().chain(specs).collect()),
@@ -180,7 +183,7 @@ impl EventsMonitor {
         let mut readings = read.map_err(|reason| ObserveError::Uncounted { reason })?;
         for (columns, reading) in self.columns.iter().zip(&mut readings) {
             if columns.has_names {
-                name_keys(&self.root, &self.symbols, reading);
+                name_keys(&self.root, self.symbols.as_ref(), reading);
             }
         }
         let sum_keys = |reading: &EventReading| {
@@ -216,13 +219,14 @@ impl EventsMonitor {
 
 /// Names disks and functions of the kernel as the machine does, where their numbers stand: `254:0` is `vda`. What then has one
 /// name is one.
-fn name_keys(root: &Root, symbols: &KernelSymbols, reading: &mut EventReading) {
+fn name_keys(root: &Root, symbols: Option<&KernelSymbols>, reading: &mut EventReading) {
     let tallies = std::mem::take(&mut reading.by_key);
     let mut names: BTreeMap<String, EventTally> = BTreeMap::new();
     for (key, tally) in tallies {
         let named = key.split(',').map(|part| {
             if let Some(digits) = part.strip_prefix("0x") {
-                let function = u64::from_str_radix(digits, 16).ok().and_then(|address| symbols.find(address));
+                let function =
+                    u64::from_str_radix(digits, 16).ok().and_then(|address| symbols?.name_function(address));
                 return function.unwrap_or(part).to_owned();
             }
             let link = part.contains(':').then(|| root.path(&format!("/sys/dev/block/{part}")).read_link());

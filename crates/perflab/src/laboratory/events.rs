@@ -61,10 +61,18 @@ fn show_event(context: &App, name: &str) -> Result<Exit, Failure> {
         context.note(format!("{name}: {}", recipe.about));
     }
     context.note(format!("here: {here}"));
-    let events = BTreeMap::from([("events", BTreeMap::from([(name, spec)]))]);
     // Texts, numbers and lists of them: there is nothing in it that TOML lacks.
-    let document = toml::to_string(&events).unwrap_or_default();
-    context.print_text(document.trim_end())?;
+    let document =
+        toml::to_string(&BTreeMap::from([("events", BTreeMap::from([(name, spec)]))])).unwrap_or_default();
+    if context.format == OutputFormat::Table {
+        context.print_text(document.trim_end())?;
+        return Ok(Exit::Fine);
+    }
+    let mut grid = Grid::new([GridColumn::left("study")]);
+    for line in document.lines().filter(|line| !line.is_empty()) {
+        grid.add_row([GridCell::from(line)]);
+    }
+    context.print_grid(&grid)?;
     Ok(Exit::Fine)
 }
 

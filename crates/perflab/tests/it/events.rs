@@ -46,14 +46,12 @@ fn system_calls_of_the_workload_are_counted_to_the_last_one_by_key_and_by_value(
     let laboratory = Sandbox::new();
     let study = laboratory.write_study(
         "s.toml",
-        &format!(
-            "run = {{ iterations = 3, warmup = 0 }}\n\
-             [workload.w]\ncommand = [\"dd\", \"if=/dev/zero\", \"of=/dev/null\", \"bs=512\", \"count=4321\", \"status=none\"]\n\
-             [events.writes]\nevent = \"raw_syscalls:sys_exit\"\nfilter = \"id == write\"\nvalue = \"ret\"\nunit = \"bytes\"\n\
-             of = \"workload\"\n\
-             [events.calls]\nevent = \"raw_syscalls:sys_enter\"\nkey = \"id\"\nof = \"workload\"\n\
-             [events.few]\nevent = \"raw_syscalls:sys_enter\"\nkey = \"id\"\nkeys = 1\nof = \"workload\"\n"
-        ),
+        "run = { iterations = 3, warmup = 0 }\n\
+         [workload.w]\ncommand = [\"dd\", \"if=/dev/zero\", \"of=/dev/null\", \"bs=512\", \"count=4321\", \"status=none\"]\n\
+         [events.writes]\nevent = \"raw_syscalls:sys_exit\"\nfilter = \"id == write\"\nvalue = \"ret\"\nunit = \"bytes\"\n\
+         of = \"workload\"\n\
+         [events.calls]\nevent = \"raw_syscalls:sys_enter\"\nkey = \"id\"\nof = \"workload\"\n\
+         [events.few]\nevent = \"raw_syscalls:sys_enter\"\nkey = \"id\"\nkeys = 1\nof = \"workload\"\n",
     );
     let ended = laboratory.run_successfully(&["run", &study, "--no-report"]);
     assert!(!ended.err.contains("events `"), "{}", ended.err);
@@ -85,13 +83,11 @@ fn pairs_have_the_time_between_their_ends_and_only_those_of_the_workload() {
     let laboratory = Sandbox::new();
     let study = laboratory.write_study(
         "s.toml",
-        &format!(
-            "run = {{ iterations = 2, warmup = 0 }}\n\
-             [workload.w]\ncommand = [\"sh\", \"-c\", \"for i in 1 2 3 4 5 6 7; do sleep 0.02; done\"]\n\
-             [events.sleeps]\nbegin = {{ event = \"raw_syscalls:sys_enter\", filter = \"id == clock_nanosleep\" }}\n\
-             end = {{ event = \"raw_syscalls:sys_exit\", filter = \"id == clock_nanosleep\" }}\nof = \"workload\"\n\
-             [events.delay]\nrecipe = \"run-queue-delay\"\n"
-        ),
+        "run = { iterations = 2, warmup = 0 }\n\
+         [workload.w]\ncommand = [\"sh\", \"-c\", \"for i in 1 2 3 4 5 6 7; do sleep 0.02; done\"]\n\
+         [events.sleeps]\nbegin = { event = \"raw_syscalls:sys_enter\", filter = \"id == clock_nanosleep\" }\n\
+         end = { event = \"raw_syscalls:sys_exit\", filter = \"id == clock_nanosleep\" }\nof = \"workload\"\n\
+         [events.delay]\nrecipe = \"run-queue-delay\"\n",
     );
     laboratory.run_successfully(&["run", &study, "--no-report"]);
     assert_eq!(of_iterations(&laboratory, "sleeps.count", ""), [7.0; 2]);
@@ -168,13 +164,11 @@ fn without_bpf_perf_events_count_and_histograms_are_refused_by_name() {
     let laboratory = Sandbox::new();
     let study = laboratory.write_study(
         "s.toml",
-        &format!(
-            "run = {{ iterations = 2, warmup = 0 }}\n\
-             [workload.w]\ncommand = [\"dd\", \"if=/dev/zero\", \"of=/dev/null\", \"bs=512\", \"count=1234\", \"status=none\"]\n\
-             [events.writes]\nevent = \"raw_syscalls:sys_enter\"\nfilter = \"id == write\"\nof = \"workload\"\n\
-             [events.all]\nevent = \"raw_syscalls:sys_enter\"\n\
-             [events.latency]\nrecipe = \"system-call-latency\"\n"
-        ),
+        "run = { iterations = 2, warmup = 0 }\n\
+         [workload.w]\ncommand = [\"dd\", \"if=/dev/zero\", \"of=/dev/null\", \"bs=512\", \"count=1234\", \"status=none\"]\n\
+         [events.writes]\nevent = \"raw_syscalls:sys_enter\"\nfilter = \"id == write\"\nof = \"workload\"\n\
+         [events.all]\nevent = \"raw_syscalls:sys_enter\"\n\
+         [events.latency]\nrecipe = \"system-call-latency\"\n",
     );
     let perflab = laboratory.command(&["run", &study, "--no-report"]);
     let mut words = vec![perflab.get_program().to_owned()];
