@@ -168,7 +168,7 @@ fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str
         ComparisonDiagnostic::TooFew { .. } => ("too few values for an interval", "raise `iterations` in the study to 10 or more"),
         ComparisonDiagnostic::NotInterleaved { .. } => ("one side was measured after the other", "make the difference a factor of one study, so that perflab interleaves its levels, or repeat both sides in turns: drift of the machine looks like a change"),
         ComparisonDiagnostic::SequentialOrder { .. } => ("iterations were not in random order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change"),
-        ComparisonDiagnostic::Drift { .. } => ("values drift over the run", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order"),
+        ComparisonDiagnostic::Drift { .. } => ("values drift", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order"),
         ComparisonDiagnostic::Modes { .. } => ("values fall into two groups", "look at the dots in the report: one middle does not describe two groups; find what decides between them (placement, frequency, a background task)"),
         ComparisonDiagnostic::Outliers { .. } => ("some values lie far from the rest", "they are kept; the report shows what the monitors saw in those iterations"),
         ComparisonDiagnostic::DifferentEnvironment { .. } => ("the environment differs", "make sure that what differs is what you mean to compare"),

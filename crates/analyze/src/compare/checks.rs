@@ -1,9 +1,10 @@
 //! What is doubtful: in single samples (drift, two modes, outliers), in sides and runs (boots, order, gaps, failures),
 //! and against the noise card.
 //!
-//! Checks only warn and flag: nothing is removed, straightened or given another verdict. Boots are checked one by one,
-//! since steps between them are not drift.
+//! Checks only warn and flag: nothing is removed, straightened or given another verdict. Runs are checked one by one, since
+//! what one has of luck is no drift, no second mode and no outlier of the next.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::thread;
 
@@ -60,7 +61,7 @@ fn check_sample(
     runs: &[ComparedRun],
     margin: f64,
 ) -> Vec<ComparisonDiagnostic> {
-    let boots = cell.by_boot();
+    let groups = CheckedGroups::from_samples(cell);
     let mut found = Vec::new();
     if cell.not_numbers > 0 {
         found.push(ComparisonDiagnostic::NotNumbers { place: place(), values: cell.not_numbers });
@@ -76,35 +77,77 @@ fn check_sample(
         before: warm_up.period.before,
         steady: warm_up.period.steady,
     }));
-    for points in boots.values() {
+    for points in &groups.values {
         let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-        found.extend(drift_diagnostic(&values, boots.len(), place));
-        found.extend(modes_diagnostic(&values, boots.len(), margin, place));
-        found.extend(outliers_diagnostic(points, &values, boots.len(), place));
+        found.extend(drift_diagnostic(&values, groups.drift_tests(), place));
+        found.extend(modes_diagnostic(&values, groups.values.len(), margin, place));
+        found.extend(outliers_diagnostic(points, &values, groups.values.len(), place));
     }
+    found.extend(groups.medians.iter().filter_map(|of| drift_diagnostic(of, groups.drift_tests(), place)));
     found
 }
 
-/// With several boots, one of them drifts by chance more often.
+/// The values of a side by what shares its luck, each in order of time.
+struct CheckedGroups<'a> {
+    /// Those of one run in one boot; of a boot whose runs have one value each, those of the boot.
+    values: Vec<Cow<'a, [SamplePoint]>>,
+    /// The medians of the runs of one boot, where it has three or more: these drift only against the luck of runs.
+    medians: Vec<Vec<f64>>,
+}
+
+/// Fewest values that can drift.
+const FEWEST_TO_DRIFT: usize = 3;
+
+impl<'a> CheckedGroups<'a> {
+    fn from_samples(cell: &'a MetricSamples) -> Self {
+        let mut found = CheckedGroups { values: Vec::new(), medians: Vec::new() };
+        for points in cell.by_boot().into_values() {
+            let mut runs: BTreeMap<u32, Vec<SamplePoint>> = BTreeMap::new();
+            if points.chunk_by(|one, next| one.run == next.run).count() > 1 {
+                points.iter().for_each(|point| runs.entry(point.run).or_default().push(*point));
+            }
+            if runs.values().all(|run| run.len() == 1) {
+                found.values.push(points);
+                continue;
+            }
+            let mut runs: Vec<Vec<SamplePoint>> = runs.into_values().collect();
+            runs.sort_by_key(|run| run.first().map(|point| point.at));
+            let medians = runs.iter().filter_map(|run| {
+                median(&run.iter().map(|point| point.value).collect::<Vec<_>>()).ok()
+            });
+            found.medians.extend((runs.len() >= FEWEST_TO_DRIFT).then(|| medians.collect()));
+            found.values.extend(runs.into_iter().map(Cow::Owned));
+        }
+        found
+    }
+
+    /// So often drift is looked for.
+    fn drift_tests(&self) -> usize {
+        let long = self.values.iter().filter(|points| points.len() >= FEWEST_TO_DRIFT).count();
+        long + self.medians.len()
+    }
+}
+
+/// With several tests, one of them alarms by chance more often.
 fn drift_diagnostic(
     values: &[f64],
-    boots: usize,
+    tests: usize,
     place: &dyn Fn() -> DiagnosticLocation,
 ) -> Option<ComparisonDiagnostic> {
     let found = drift_correlation(values).ok()?;
-    let p = (found.p * boots as f64).min(1.0);
+    let p = (found.p * tests as f64).min(1.0);
     (p < FALSE_ALARM).then(|| ComparisonDiagnostic::Drift { place: place(), rho: found.rho, p })
 }
 
 /// Groups closer than the margin do not matter: steps of a coarse clock, for example.
 fn modes_diagnostic(
     values: &[f64],
-    boots: usize,
+    groups: usize,
     margin: f64,
     place: &dyn Fn() -> DiagnosticLocation,
 ) -> Option<ComparisonDiagnostic> {
     // Both sides of a row are looked at.
-    let modes = find_two_modes(values, 2 * boots).ok()??;
+    let modes = find_two_modes(values, 2 * groups).ok()??;
     let matters = modes.high - modes.low > margin * modes.low.abs();
     let high_share = modes.high_share;
     matters.then(|| ComparisonDiagnostic::Modes {
@@ -119,10 +162,10 @@ fn modes_diagnostic(
 fn outliers_diagnostic(
     points: &[SamplePoint],
     values: &[f64],
-    boots: usize,
+    groups: usize,
     place: &dyn Fn() -> DiagnosticLocation,
 ) -> Option<ComparisonDiagnostic> {
-    let found = find_outlying_values(values, FALSE_ALARM / boots as f64).ok()?;
+    let found = find_outlying_values(values, FALSE_ALARM / groups as f64).ok()?;
     // Next to the middle on a coarse scale is not far.
     let near = REACH * value_resolution(values).unwrap_or(0.0);
     let centre = median(values).ok()?;

@@ -170,7 +170,7 @@ pub enum ComparisonDiagnostic {
         /// The run's id.
         run: String,
     },
-    /// The values drift over the run.
+    /// The values drift over a run, or from run to run in one boot.
     Drift {
         /// Where.
         place: DiagnosticLocation,
@@ -382,7 +382,7 @@ pub enum RowFlag {
     UnknownBoot,
     /// too few values for an interval
     Few,
-    /// the values drift over the run
+    /// the values drift over a run, or from run to run in one boot
     Drift,
     /// the values have two modes
     Modes,
