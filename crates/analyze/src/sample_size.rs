@@ -76,6 +76,41 @@ pub struct UnplannedMetric {
     pub reason: String,
 }
 
+/// Iterations that one run or boot has at most in a plan that nobody asked to have more.
+pub(crate) const MOST_ITERATIONS: usize = 1_000;
+
+/// Iterations in each boot or run for the least time: as many as narrow the interval most for the time spent (`None` where boots
+/// or runs add nothing, so that only iterations do), but no more than as few repetitions need, which are whole numbers and never
+/// fewer than have an interval.
+pub(crate) fn cheapest_iterations<E>(
+    narrowest: Option<usize>,
+    needed_repetitions: impl Fn(usize) -> Result<Option<usize>, E>,
+) -> Result<usize, E> {
+    let most = narrowest.unwrap_or(MOST_ITERATIONS).clamp(1, MOST_ITERATIONS);
+    let Some(repetitions) = needed_repetitions(most)? else { return Ok(most) };
+    let (mut low, mut high) = (1, most);
+    while low < high {
+        let middle = low.midpoint(high);
+        if needed_repetitions(middle)?.is_some_and(|needed| needed <= repetitions) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(high)
+}
+
+impl SampleSizeOptions {
+    /// What repetitions are for.
+    pub(crate) fn power_goal(&self) -> PowerGoal {
+        match self.aim {
+            SampleSizeAim::Precision => PowerGoal::HalfWidth(self.size),
+            SampleSizeAim::Detect => PowerGoal::Detect(self.size),
+            SampleSizeAim::Decide => PowerGoal::Decide(self.size),
+        }
+    }
+}
+
 /// Values of one metric of one case, by boot and by run.
 struct BootSamples<'a> {
     unit: &'a Unit,
@@ -192,31 +227,40 @@ fn plan_metric(
         RepetitionLevel::Run => Some(values.div_ceil(observed.max(1))),
         _ => None,
     };
-    let iterations = requested.iterations.or(cheapest).unwrap_or(10).clamp(1, 1_000);
     // Within one run, levels are interleaved: pairs, with the noise of their differences.
-    let (pairing, unit, freedom) = if is_repeated {
-        (
-            SamplePairing::Independent,
-            noise.boot_median_sd(iterations),
-            noise.freedom(iterations, observed, values),
-        )
-    } else {
-        (SamplePairing::Paired, noise.within * std::f64::consts::SQRT_2, (values - 1) as f64)
+    let design = |iterations: usize| {
+        let (pairing, unit, freedom) = if is_repeated {
+            (
+                SamplePairing::Independent,
+                noise.boot_median_sd(iterations),
+                noise.freedom(iterations, observed, values),
+            )
+        } else {
+            (SamplePairing::Paired, noise.within * std::f64::consts::SQRT_2, (values - 1) as f64)
+        };
+        let rules = PowerRules {
+            pairing,
+            confidence: options.confidence,
+            noise_freedom: Some(freedom),
+            ranked_levels: true,
+            ..PowerRules::default()
+        };
+        (rules, unit)
     };
-    let rules = PowerRules {
-        pairing,
-        confidence: options.confidence,
-        noise_freedom: Some(freedom),
-        ranked_levels: true,
-        ..PowerRules::default()
+    let goal = requested.power_goal();
+    let needed_with = |iterations: usize| match design(iterations) {
+        (rules, unit) if unit > 0.0 => {
+            rules.needed_repetitions(unit, goal).map_err(|error| error.to_string())
+        }
+        _ => Ok(Some(4)),
     };
-    let goal = match requested.aim {
-        SampleSizeAim::Precision => PowerGoal::HalfWidth(requested.size),
-        SampleSizeAim::Detect => PowerGoal::Detect(requested.size),
-        SampleSizeAim::Decide => PowerGoal::Decide(requested.size),
+    let iterations = match (requested.iterations, level) {
+        (Some(iterations), _) => iterations.clamp(1, MOST_ITERATIONS),
+        (None, RepetitionLevel::Boot) => cheapest_iterations(cheapest, needed_with)?,
+        (None, _) => cheapest.unwrap_or(1).clamp(1, MOST_ITERATIONS),
     };
-    let needed =
-        if unit > 0.0 { rules.needed_repetitions(unit, goal).map_err(|e| e.to_string())? } else { Some(4) };
+    let (rules, unit) = design(iterations);
+    let needed = needed_with(iterations)?;
     let (iterations, repetitions) =
         if is_repeated { (iterations, needed) } else { (needed.unwrap_or(iterations), needed.map(|_| 1)) };
     let time = repetitions.zip(cost);

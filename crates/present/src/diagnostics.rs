@@ -310,7 +310,7 @@ pub(crate) fn flag_footnote(flag: RowFlag) -> &'static str {
         RowFlag::OneBoot => "one boot a side, and not the same: a change and the luck of a boot look alike",
         RowFlag::UnknownBoot => "nobody knows whether these imports are of one boot (--boots-differ says no)",
         RowFlag::Few => "too few values for an interval",
-        RowFlag::Drift => "the values drift over the run",
+        RowFlag::Drift => "the values drift",
         RowFlag::Modes => "the values fall into two groups",
         RowFlag::Outliers => "some values lie far from the rest (they are kept)",
         RowFlag::Failed => "some iterations failed",

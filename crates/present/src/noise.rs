@@ -2,9 +2,12 @@
 
 use perflab_analyze::design::{DesignKind, DesignProposal};
 use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
+use perflab_analyze::compare::noise_card::NoiseRow;
+use perflab_analyze::compare::noise_levels::{LevelNoise, NoiseLevels};
 use perflab_analyze::{NoiseCard, RepetitionLevel};
 
 use crate::grid::{Grid, GridCell, GridColumn};
+use perflab_model::Nanos;
 use perflab_model::quantity::{format_percent_change, format_share};
 
 /// A row a metric: what is seen where nothing changed.
@@ -12,7 +15,8 @@ use perflab_model::quantity::{format_percent_change, format_share};
 pub fn noise_card_grid(card: &NoiseCard) -> Grid {
     let left = ["case", "metric"].map(GridColumn::left);
     let right = ["n", "noise", "change a → b", "reaches", "finds", "alarms interleaved", "alarms in turn"];
-    let levels = ["σ boots", "σ runs", "σ blocks", "σ iterations", "autocorrelation", "drift an hour"];
+    let levels =
+        ["σ boots", "σ runs", "σ blocks", "σ iterations", "σ duet", "autocorrelation", "drift an hour"];
     let right = right.into_iter().chain(levels);
     let mut grid = Grid::new(left.into_iter().chain(right.map(GridColumn::right)));
     let percent = |value: f64| GridCell::with_text(format_share(value), value);
@@ -34,6 +38,7 @@ pub fn noise_card_grid(card: &NoiseCard) -> Grid {
             share(row.levels.and_then(|levels| levels.runs.sd)),
             share(row.levels.and_then(|levels| levels.blocks.sd)),
             share(row.levels.and_then(|levels| levels.iterations.sd)),
+            share(row.duet.map(|duet| duet.sd)),
             row.levels.map_or_else(GridCell::missing, |levels| {
                 GridCell::with_text(format!("{:.2}", levels.autocorrelation), levels.autocorrelation)
             }),
@@ -111,15 +116,67 @@ pub fn design_notes(card: &NoiseCard, proposals: &[DesignProposal], goal: &Sampl
     let missing: Vec<&str> = missing.iter().filter(|(kind, _)| !has(*kind)).map(|(_, name)| *name).collect();
     if !missing.is_empty() {
         notes.push(format!(
-            "no design by {}: their noise is not on the card yet (`perflab noise --runs 5`; again after a reboot)",
+            "no design by {}: their noise is not on the card yet (`perflab noise --runs 5`; again after a reboot). Iterations within \
+             one run come first",
             missing.join(" or ")
         ));
     }
+    notes.extend(levels_without_noise(card, proposals));
+    notes.push(match has(DesignKind::Duet) {
+        true => String::from(
+            "duet: as interleaved, with `order = \"duet\"`: both levels at one moment, each on half of the CPUs; it tells of half a \
+             machine"
+        ),
+        false => String::from(
+            "no duet: whether both levels should run at one moment, each on half of the CPUs, is not on the card yet \
+             (`perflab noise --duet`)"
+        ),
+    });
     notes.push(String::from(
         "interleaved: make the difference a factor of one study; the luck of its boot is on both sides, and the verdict holds for that boot"
     ));
+    notes.extend(more_machines(proposals));
     notes.extend(card.run_cost.map(|cost| format!("a run costs {cost} besides its iterations")));
     notes
+}
+
+/// Levels that seem to add nothing, and from how many that is known.
+fn levels_without_noise(card: &NoiseCard, proposals: &[DesignProposal]) -> Option<String> {
+    let is_proposed = |row: &&NoiseRow| {
+        let own = |one: &DesignProposal| (&one.subject, &one.metric) == (&row.subject, &row.metric);
+        proposals.iter().any(own)
+    };
+    let levels = || card.rows.iter().filter(is_proposed).filter_map(|row| row.levels);
+    let still = |level: fn(&NoiseLevels) -> LevelNoise| {
+        levels().map(|levels| level(&levels)).filter(|level| level.sd == Some(0.0)).map(|level| level.n).min()
+    };
+    let found = [(still(|levels| levels.runs), "runs"), (still(|levels| levels.boots), "boots")];
+    let named: Vec<String> =
+        found.into_iter().filter_map(|(n, name)| Some(format!("{name} (σ 0 over {} of them)", n?))).collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "{} add nothing that so few could show, which is not nothing: iterations within one run come first, and of such \
+             runs or boots as few as have an interval",
+            named.join(" and ")
+        )
+    })
+}
+
+/// Longer than this, more machines are worth a thought.
+const LONG: Nanos = Nanos(3_600_000_000_000);
+
+/// Fewest pairs that have an interval.
+const MACHINES: u64 = 6;
+
+/// What several machines would save of the longest of the cheapest designs.
+fn more_machines(proposals: &[DesignProposal]) -> Option<String> {
+    let cheapest = proposals.iter().filter(|one| one.cheapest).filter_map(|one| one.time);
+    let time = cheapest.max().filter(|time| *time > LONG)?;
+    let share = Nanos(time.0 / MACHINES);
+    Some(format!(
+        "{time} is long: {MACHINES} machines with both sides on each take {share} each (run the study on all of them, and name the runs \
+         together: machines are then pairs). How much the change differs from machine to machine is on no card, and shows then"
+    ))
 }
 
 fn goal_text(goal: &SampleSizeOptions) -> &'static str {
@@ -184,6 +241,13 @@ pub fn sample_size_notes(planned: &[SampleSizePlan], goal: &SampleSizeOptions) -
     if has(DesignKind::Runs) {
         notes.push(
             "runs: of each side in turns, within one boot; name runs of several boots to plan for those"
+                .into(),
+        );
+    }
+    if planned.iter().any(|one| one.between == Some(0.0)) {
+        notes.push(
+            "σ between 0: so few runs or boots show nothing that they add, which is not nothing; as few as have an interval are \
+             planned, and iterations within one run (`interleaved`) may do"
                 .into(),
         );
     }

@@ -78,6 +78,20 @@ pub struct NoiseRow {
     /// What each level adds, over all noise runs of this case on this machine; absent on cards of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<NoiseLevels>,
+    /// The same variant on both halves of the machine at one moment; absent where nobody measured that (`perflab noise --duet`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duet: Option<DuetPairs>,
+}
+
+/// What two executions at one moment, each on half of the CPUs, differ by where nothing differs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DuetPairs {
+    /// Pairs that were measured.
+    pub pairs: usize,
+    /// Root mean square of their relative differences: levels swap halves, so that unequal halves are noise, too.
+    pub sd: f64,
+    /// How long a pair takes, ns.
+    pub pair_time: Nanos,
 }
 
 impl NoiseCard {
@@ -215,6 +229,7 @@ fn measure_noise(
             Ok(mann_whitney(first, second)?.p)
         }))?,
         levels: None,
+        duet: None,
     })
 }
 

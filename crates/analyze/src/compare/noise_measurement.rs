@@ -8,8 +8,8 @@ use perflab_stats::{NestedComponents, SerialDependence, StatsError, median, thei
 
 use crate::compare::alignment::{CaseSelection, MetricSamples, SampleIndex};
 use crate::compare::between_runs::FARTHEST_RATIO;
-use crate::compare::comparison::SamplePoint;
-use crate::compare::noise_card::NoiseCard;
+use crate::compare::comparison::{Comparison, SamplePoint, VerdictRow};
+use crate::compare::noise_card::{DuetPairs, NoiseCard};
 use crate::compare::noise_levels::{NextRun, NoiseLevels};
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::run_differences::machine_differences;
@@ -19,13 +19,45 @@ impl NoiseCard {
     /// are levels of `factor`.
     #[must_use]
     pub fn with_levels(mut self, runs: &[RunRecord], factor: &str) -> Self {
-        let levels = measure_noise_levels(runs, factor);
+        let newest = runs.last();
+        // Pairs at one moment have other noise than iterations in turn, and half of the machine each.
+        let runs: Vec<RunRecord> = runs.iter().filter(|run| !run.manifest.plan.is_duet()).cloned().collect();
+        let levels = measure_noise_levels(&runs, factor);
         for row in &mut self.rows {
             row.levels = levels.get(&(row.subject.clone(), row.metric.clone())).copied();
         }
-        self.run_cost = runs.last().and_then(run_cost);
+        self.run_cost = newest.and_then(run_cost);
         self
     }
+
+    /// Adds what the pairs of a duet differ by, from the comparison of its two equal levels and that run.
+    #[must_use]
+    pub fn with_duet(mut self, comparison: &Comparison, run: &RunRecord) -> Self {
+        let durations = iteration_times(run);
+        for row in &mut self.rows {
+            let is_own =
+                |found: &&VerdictRow| (&found.subject, &found.metric) == (&row.subject, &row.metric);
+            let compared = comparison.rows.iter().find(is_own);
+            let pair_time = durations.get(&row.subject).copied().unwrap_or_default();
+            row.duet = compared.and_then(|compared| duet_pairs(compared, pair_time));
+        }
+        self
+    }
+}
+
+/// The pairs of a row, of positive values.
+fn duet_pairs(row: &VerdictRow, pair_time: Nanos) -> Option<DuetPairs> {
+    let (ours, theirs) = (row.baseline.as_ref()?, row.candidate.as_ref()?);
+    let theirs: HashMap<_, f64> =
+        theirs.values.iter().map(|point| (point.iteration_key(), point.value)).collect();
+    let difference = |point: &SamplePoint| {
+        let other = *theirs.get(&point.iteration_key())?;
+        (other > 0.0 && point.value > 0.0).then(|| (other / point.value).ln())
+    };
+    let differences: Vec<f64> = ours.values.iter().filter_map(difference).collect();
+    let squares: f64 = differences.iter().map(|difference| difference * difference).sum();
+    let pairs = differences.len();
+    (pairs > 0).then(|| DuetPairs { pairs, sd: (squares / pairs as f64).sqrt(), pair_time })
 }
 
 /// What a run took besides its iterations.

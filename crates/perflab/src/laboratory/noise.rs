@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use perflab_analyze::compare::noise_card::NoiseRow;
 use perflab_analyze::design::propose_designs;
 use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions};
 use perflab_analyze::{AnalysisOptions, ComparisonSide, NoiseCard, compare_levels, plan_sample_sizes};
 use perflab_conduct::RunPermissions;
 use perflab_formats::kernel::stat::{CpuTimes, parse_context_switches};
-use perflab_model::study::{Factor, FactorKind, FactorLevel};
+use perflab_model::study::{Factor, FactorKind, FactorLevel, SlotOrder};
 use perflab_model::{Manifest, Nanos, Ratio, RunRecord, RunStatus, Study};
 use perflab_present::noise::{
     design_grid, design_notes, noise_card_grid, noise_level_notes, sample_size_grid, sample_size_notes,
@@ -21,6 +22,7 @@ use crate::measure::run;
 use crate::output_path::replace_file;
 use crate::quantities::{parse_goal, parse_iterations};
 use crate::selection;
+use crate::study_source::find_study;
 use crate::verb::Verb;
 
 /// The factor whose levels are the same, and the label of such runs.
@@ -39,9 +41,15 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
     let stop = run::stop_on_interrupt()?;
     let before = ProcessorLoad::read(context);
     let mut newest = None;
+    let vary = |study: &mut Study| use_same_variant_twice(study, args.duet);
+    if args.duet {
+        let source = find_study(&args.study)?;
+        let mut study = source.parse_study()?;
+        vary(&mut study);
+        source.check_study(&study)?;
+    }
     for _ in 0..args.runs {
-        let (manifest, catalogue) =
-            run::prepare_manifest(context, &noise_run_args(args), use_same_variant_twice)?;
+        let (manifest, catalogue) = run::prepare_manifest(context, &noise_run_args(args), vary)?;
         let machine = run::local_machine(context, catalogue)?;
         let (status, directory) =
             run::execute_study(context, &machine, &manifest, &RunPermissions::default(), &stop)?;
@@ -60,6 +68,9 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
         .ok_or_else(|| UnexpectedError("the run is gone".into()))?;
     let (card, without) = NoiseCard::from_comparison(&comparison, manifest);
     let mut card = card.with_levels(&list_noise_runs(context, manifest)?, FACTOR);
+    if let Some(run) = side.runs.first().filter(|run| run.manifest.plan.is_duet()) {
+        card = card.with_duet(&comparison, run);
+    }
     if let Some(passed) = before.zip(ProcessorLoad::read(context)).map(|(before, now)| now.since(&before)) {
         (card.steal, card.context_switches) = (passed.steal(), passed.switches_per_second());
     }
@@ -145,12 +156,19 @@ fn noise_run_args(args: &NoiseArgs) -> run::RunArgs {
         seed: args.seed,
         iterations: Some(args.iterations),
         no_report: true,
+        no_monitors: args.duet,
         ..run::RunArgs::of_study(&args.study)
     }
 }
 
-/// The first level of every factor, under two labels that nothing reads.
-fn use_same_variant_twice(study: &mut Study) {
+/// The first level of every factor, under two labels that nothing reads; at one moment where that is asked for, when monitors of
+/// the whole machine would see both.
+fn use_same_variant_twice(study: &mut Study, at_once: bool) {
+    if at_once {
+        study.run.order = SlotOrder::Duet;
+        study.monitors.clear();
+        (study.profile, study.io) = (None, None);
+    }
     study.factor.values_mut().for_each(|factor| factor.levels.keep_first());
     let level = |name: &str| FactorLevel::from_scalar(name.into());
     let (kind, key) = (FactorKind::Environment, Some("PERFLAB_NOISE".into()));
@@ -187,16 +205,19 @@ pub fn read_noise_card(context: &App) -> Result<Option<NoiseCard>, Failure> {
     Ok(Some(card))
 }
 
-/// Keeps rows of other cases: several studies share one card.
+/// Keeps rows of other cases: several studies share one card. Of a case that was measured in turn and at once, it keeps both.
 fn keep_noise_card(context: &App, card: &NoiseCard) -> Result<(), Failure> {
     let path = noise_card_path(context);
     let mut card = card.clone();
     if let Some(old) = read_noise_card(context).unwrap_or_default().filter(|old| old.kernel == card.kernel) {
-        let is_new = |one: &perflab_analyze::compare::noise_card::NoiseRow| {
-            card.rows.iter().any(|row| row.subject == one.subject && row.metric == one.metric)
-        };
-        let kept: Vec<_> = old.rows.into_iter().filter(|row| !is_new(row)).collect();
-        card.rows.extend(kept);
+        for row in old.rows {
+            let is_own = |own: &&mut NoiseRow| own.subject == row.subject && own.metric == row.metric;
+            match card.rows.iter_mut().find(is_own) {
+                None => card.rows.push(row),
+                Some(own) if own.duet.is_some() => *own = NoiseRow { duet: own.duet, ..row },
+                Some(own) => own.duet = row.duet,
+            }
+        }
     }
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -328,6 +349,9 @@ pub struct NoiseArgs {
     /// Runs, one after the other: how much a run differs from the next
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
+    /// Measure both labels at one moment, each on half of the CPUs: whether `order = "duet"` pays
+    #[arg(long)]
+    pub duet: bool,
     /// Only this workload of the study
     #[arg(long, value_name = "WORKLOAD")]
     pub only: Option<String>,
@@ -352,5 +376,7 @@ often the rules would raise a false alarm. Later comparisons on this machine use
 so when it is old.
 
 Earlier noise runs of the same study on this machine count, too: several runs show how much a run
-adds (--runs 5), runs of several boots how much a boot does. `perflab plan --noise-card` proposes
-designs from it, and `compare` widens the interval of two single runs by it.";
+adds (--runs 5), runs of several boots how much a boot does. With --duet both labels run at one
+moment, on two halves of the machine: the card then knows what such pairs differ by. Halves on which
+a duet does not pay are refused with the figures. `perflab plan --noise-card` proposes designs from
+the card, and `compare` widens the interval of two single runs by it.";

@@ -85,3 +85,30 @@ fn halves_that_are_no_equals_are_refused_with_the_figures() {
     insta::assert_snapshot!(said.stable_err(), @"error: run.order: `steady value=10` against itself: two at once differ by 9.53 % (correlation 0.00; the first half is 9.53 % lower), two in turn by 0.00 %; leave `order` out: iterations in turn, in randomised blocks, tell more on this machine");
     assert_eq!(laboratory.run_json(&["list"]), serde_json::json!([]), "nothing was recorded");
 }
+
+/// What is printed is the time: the same on both halves, and another with each iteration.
+#[test]
+fn a_duet_of_one_variant_stands_on_the_noise_card_and_is_proposed() {
+    if perflab_workload::list_allowed_cpus().len() < 2 {
+        return;
+    }
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("clock", "", "sleep 0.05; date +%s%N | awk '{ print \"speed \" 1000 + substr($1, 9, 8) / 1e5 }'");
+    let study = laboratory.write_study("clock.toml", "run = { iterations = 8, warmup = 0 }\n[workload.clock]");
+    let plan = ["plan", "--noise-card", "--detect", "1%"];
+    let designs = || -> Vec<String> {
+        let proposed = laboratory.run_json(&plan);
+        proposed.as_array().unwrap().iter().map(|row| row["design"].as_str().unwrap().to_owned()).collect()
+    };
+    laboratory.run_successfully(&["noise", &study, "--iterations", "8", "--quiet"]);
+    assert_eq!(designs(), ["interleaved"]);
+    let card = laboratory.run_json(&["noise", &study, "--iterations", "8", "--duet", "--quiet"]);
+    assert!(card[0]["σ duet"].is_number() && card[0]["σ iterations"].is_number(), "{card}");
+    assert_eq!(designs(), ["interleaved", "duet"]);
+    // Another measurement in turn keeps what the halves showed.
+    laboratory.run_successfully(&["noise", &study, "--iterations", "8", "--quiet"]);
+    assert_eq!(designs(), ["interleaved", "duet"]);
+    // What a duet cannot do is refused before anything runs.
+    let targets = laboratory.write_study("t.toml", "[workload.clock]\n[target.here]\nkind = \"process\"");
+    assert_eq!(laboratory.run(&["noise", &targets, "--duet"]).code, Some(2));
+}
