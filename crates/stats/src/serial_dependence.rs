@@ -6,7 +6,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::descriptive::{mad, median, sd};
-use crate::error::{StatsError, check_at_least, finite_or_overflow};
+use crate::error::{StatsError, check_at_least, check_open_fraction, finite_or_overflow};
 use crate::interval::{ConfidenceInterval, tail_probability};
 use crate::student_t::{t_interval, t_quantile_above, t_tail_above};
 
@@ -177,6 +177,16 @@ impl SuccessiveDifferences {
         t_interval(difference, self.mean_square.sqrt(), self.freedom, confidence)
     }
 
+    /// The smallest change between two more values that is found with this power: (t₁₋α/₂ + t_power) √(mean square).
+    ///
+    /// # Errors
+    /// A confidence or a power outside (0, 1), an overflow.
+    pub fn detectable(&self, confidence: f64, power: f64) -> Result<f64, StatsError> {
+        let (tail, missed) = (tail_probability(confidence)?, check_open_fraction("power", 1.0 - power)?);
+        let quantiles = t_quantile_above(tail, self.freedom) + t_quantile_above(missed, self.freedom);
+        finite_or_overflow(quantiles * self.mean_square.sqrt())
+    }
+
     /// Two-sided p-value of "no change" behind such a difference; 0 without any noise, and 1 without a difference.
     #[must_use]
     pub fn p(&self, difference: f64) -> f64 {
@@ -223,6 +233,10 @@ mod tests {
         assert!((found.freedom - 32.0 / 11.0).abs() < 1e-12);
         let interval = found.interval(1.0, 0.95).unwrap();
         assert!(interval.low < -6.0 && interval.high > 8.0 && found.p(1.0) > 0.5);
+        // Known noise: (1.959964 + 0.841621) · 2.5.
+        let known = SuccessiveDifferences { freedom: 1e9, ..found };
+        assert!((known.detectable(0.95, 0.8).unwrap() - 7.003_962).abs() < 1e-5);
+        assert!(found.detectable(0.95, 0.8).unwrap() > 9.0 && found.detectable(0.95, 1.0).is_err());
     }
 
     #[test]

@@ -194,13 +194,13 @@ pub(crate) struct RunPair<'a> {
 }
 
 impl RunPair<'_> {
-    /// Widens what independent iterations would say by their dependence, and by what earlier runs showed.
+    /// Widens what independent iterations would say by their dependence, and by what earlier runs showed, which it gives, too.
     pub(crate) fn widen(
         &self,
         found: &mut ChangeEstimate,
         earlier: &EarlierRuns,
         confidences: [f64; 2],
-    ) -> Result<BetweenRuns, StatsError> {
+    ) -> Result<(BetweenRuns, Option<SuccessiveDifferences>), StatsError> {
         let scale = found.change.scale;
         let runs = [self.baseline, self.candidate].map(|side| values_on_scale(side, scale));
         let dependence = SerialDependence::from_runs(&[&runs[0], &runs[1]])?;
@@ -221,14 +221,15 @@ impl RunPair<'_> {
         if let Some(noise) = &noise {
             noise.extend_to_any_runs(found, value, confidences)?;
         }
-        Ok(BetweenRuns {
+        let between = BetweenRuns {
             in_turn: self.relation.in_turn,
             autocorrelation: dependence.autocorrelation,
             widened,
             earlier_pairs: noise.map_or(0, |noise| noise.pairs),
             from_card: noise.is_some_and(|noise| noise.from_card),
             drift: self.drift(&runs).map(|drift| scale.change_of_shift(drift)),
-        })
+        };
+        Ok((between, noise.map(|noise| noise.differences)))
     }
 
     /// What earlier runs of the study show, or else the card.

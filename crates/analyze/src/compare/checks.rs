@@ -13,7 +13,7 @@ use perflab_model::{RunRecord, RunStatus, describe_overwritten_settings};
 use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes, median, value_resolution};
 
 use crate::compare::alignment::{AlignedSide, CaseIterations, MetricSamples, SampleIndex};
-use crate::compare::comparison::{ComparedRun, SamplePoint, SideSummary, Verdict};
+use crate::compare::comparison::{ComparedRun, SamplePoint, SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::exact_values::differing_range;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
@@ -326,8 +326,11 @@ fn failure_diagnostics(index: &SampleIndex, table: &AlignedSide) -> Vec<Comparis
 fn one_sided_diagnostics(baseline: &str, drafts: &[RowEstimate]) -> Vec<ComparisonDiagnostic> {
     let mut found: IndexMap<(&str, &str, bool), Vec<String>> = IndexMap::new();
     let rows = drafts.iter().map(|draft| &draft.row);
-    // What failed is not missing: its own warning says so.
-    for row in rows.filter(|row| row.flags.contains(&RowFlag::OneSided) && row.basis.is_values()) {
+    // What failed, or is there in another unit, is not missing: its own warning says so.
+    let is_missing = |row: &&VerdictRow| {
+        row.flags.contains(&RowFlag::OneSided) && row.basis.is_values() && row.withheld.is_none()
+    };
+    for row in rows.filter(is_missing) {
         let key = (row.subject.as_str(), row.candidate_name.as_str(), row.baseline.is_some());
         found.entry(key).or_default().push(row.metric.clone());
     }

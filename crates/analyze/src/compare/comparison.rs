@@ -12,7 +12,7 @@ use perflab_stats::{EventCount, rarest_visible_share};
 use serde::{Serialize, Serializer};
 
 use crate::compare::change::{
-    BetweenRuns, ChangeScale, EstimationMethod, LayoutEffect, MetricChange, PooledNoise,
+    BetweenRuns, ChangeInterval, ChangeScale, EstimationMethod, LayoutEffect, MetricChange, PooledNoise,
 };
 use crate::compare::compared_part::PartComparison;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
@@ -175,14 +175,15 @@ pub struct VerdictRow {
     /// What the verdict stands on.
     #[serde(skip_serializing_if = "VerdictBasis::is_values")]
     pub basis: VerdictBasis,
-    /// Where the row is the same although its interval excludes "no change": whether q agrees that there is one.
+    /// Where the row, or its middle, is the same although its interval excludes "no change": whether q agrees that there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub small_change: Option<SmallChange>,
     /// The smallest margin at which the row would be the same: no change is larger, at the confidence of "same". Relative, as
-    /// [`margin`](VerdictRow::margin); absent without an interval of the change, or for a baseline of zero.
+    /// [`margin`](VerdictRow::margin); of the difference between two single runs where the interval is. Absent without an interval,
+    /// or for a baseline of zero.
     pub no_larger_than: Option<f64>,
-    /// The smallest relative change that as many repetitions find in 80 % of experiments, this row being the only one; absent
-    /// where nothing is known of the noise from one run to another.
+    /// The smallest relative change that as many repetitions find in 80 % of experiments, this row being the only one; of the
+    /// difference between two single runs where the interval is. Absent where nothing is known of the noise.
     pub detectable: Option<f64>,
     /// What its interval allows for where a side has one run, and the sides were not interleaved.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -406,11 +407,28 @@ impl VerdictRow {
             || self.flags.contains(&RowFlag::Changed)
     }
 
-    /// Whether the row is the same although its interval excludes "no change": there is one, and it is smaller than the margin.
+    /// Whether the row, or the middle of its values, is the same although its interval excludes "no change": there is one, and it
+    /// is smaller than the margin.
     #[must_use]
     pub fn is_small_change(&self) -> bool {
-        let is_same = matches!(self.verdict, Verdict::Same | Verdict::SameHere) && self.basis.is_values();
-        is_same && self.change.is_some_and(|change| change.excludes_none())
+        self.is_same_in_the_middle() && self.change.is_some_and(|change| change.excludes_none())
+    }
+
+    /// Whether the middle of the values is the same, whatever the verdict stands on.
+    #[must_use]
+    pub fn is_same_in_the_middle(&self) -> bool {
+        match self.middle {
+            Some(middle) => matches!(middle, Verdict::Same | Verdict::SameHere),
+            None => matches!(self.verdict, Verdict::Same | Verdict::SameHere) && self.basis.is_values(),
+        }
+    }
+
+    /// The interval that the row is the same by, where the one beside it leaves the margin and so does not show it.
+    #[must_use]
+    pub fn interval_of_same(&self) -> Option<ChangeInterval> {
+        let (interval, narrow) = (self.change?.interval?, self.change?.narrow?);
+        let reach = self.relative(interval.low)?.abs().max(self.relative(interval.high)?.abs());
+        (self.is_same_in_the_middle() && reach >= self.margin).then_some(narrow)
     }
 
     /// Says whether there is a change smaller than the margin. `is_significant` judges a q.

@@ -8,7 +8,7 @@ use std::thread;
 
 use perflab_model::Direction;
 use perflab_model::study::StoppingRule;
-use perflab_stats::{StatsError, median};
+use perflab_stats::{StatsError, SuccessiveDifferences, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
 use crate::compare::between_runs::{EarlierRuns, RunPair, UnitNoiseQuery};
@@ -38,6 +38,8 @@ pub(crate) struct RowEstimate {
     pub(crate) row: VerdictRow,
     /// Standard deviation of the estimate's noise; see [`ChangeEstimate`](crate::compare::change::ChangeEstimate).
     pub(crate) sd: Option<f64>,
+    /// How much any two runs differ, where earlier ones say so of a row with one run a side.
+    pub(crate) run_noise: Option<SuccessiveDifferences>,
     /// The sides come from different boots, which do not repeat on both.
     pub(crate) one_boot: bool,
     /// Of some of several runs nobody knows whether they are of one boot.
@@ -162,6 +164,7 @@ impl RowPosition<'_> {
         let mut draft = RowEstimate {
             row: self.build_row(any, index, context.options)?,
             sd: None,
+            run_noise: None,
             one_boot: false,
             unknown_boot: false,
             constant: false,
@@ -183,10 +186,12 @@ impl RowPosition<'_> {
             (None, None) => draft.row.basis = VerdictBasis::MissingValues,
             _ => {
                 draft.row.flags.push(RowFlag::OneSided);
-                draft.row.withheld = self.other_unit(index);
+                draft.row.withheld = self.unit_difference(index);
             }
         }
-        let reason = draft.contradiction.clone().or_else(|| draft.row.withheld.clone());
+        // Of two rows with one metric in two units, the baseline's says so.
+        let of_units = draft.row.withheld.clone().filter(|_| self.baseline.1.is_some());
+        let reason = draft.contradiction.clone().or(of_units);
         warnings.extend(
             reason
                 .map(|reason| ComparisonDiagnostic::NotJudged { place: self.diagnostic_location(), reason }),
@@ -258,18 +263,24 @@ impl RowPosition<'_> {
         several.then(|| format!("what is better differs between the runs: {text}"))
     }
 
-    /// The unit in which the other side has the metric, where it has it in another.
-    fn other_unit(&self, index: &SampleIndex) -> Option<String> {
-        let other = if self.baseline.1.is_some() { self.candidate.0 } else { self.baseline.0 };
+    /// In which unit each side has the metric, where the other has it in another.
+    fn unit_difference(&self, index: &SampleIndex) -> Option<String> {
+        let is_ours = self.baseline.1.is_some();
+        let (own, other) =
+            if is_ours { (self.baseline.0, self.candidate.0) } else { (self.candidate.0, self.baseline.0) };
         let units = index.metrics.iter().enumerate().filter(|(number, metric)| {
             metric.name == self.metric.name
                 && metric.unit != self.metric.unit
                 && find_metric_samples(other, (self.subject, *number)).is_some()
         });
         let names: Vec<&str> = units.map(|(_, metric)| metric.unit.0.as_str()).collect();
-        (!names.is_empty()).then(|| {
-            format!("the unit differs: {} in {}, {} here", names.join(", "), other.name, self.metric.unit)
-        })
+        if names.is_empty() {
+            return None;
+        }
+        let own = format!("{} in {}", self.metric.unit, own.name);
+        let other = format!("{} in {}", names.join(" and "), other.name);
+        let (first, second) = if is_ours { (own, other) } else { (other, own) };
+        Some(format!("its unit is {first}, but {second}"))
     }
 
     fn summarise_side(
@@ -379,7 +390,8 @@ impl RowPosition<'_> {
                 level: units.level,
                 compared: [units.baseline.len(), units.candidate.len()],
             };
-            draft.row.between_runs = Some(pair.widen(&mut found, context.earlier, confidences)?);
+            let (between, noise) = pair.widen(&mut found, context.earlier, confidences)?;
+            (draft.row.between_runs, draft.run_noise) = (Some(between), noise);
         }
         draft.row.method = Some(method);
         draft.row.layout = compare_layouts(baseline, candidate, found.change, index)?;

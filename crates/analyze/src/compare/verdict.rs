@@ -17,8 +17,8 @@ use crate::compare::row_estimate::RowEstimate;
 /// Sets the verdict of a row whose q is known, and what would decide it.
 fn set_verdict(draft: &mut RowEstimate, planner: &mut PowerPlanner, options: &AnalysisOptions) {
     let Some(margin) = draft.margin_on_scale() else { return };
-    // A range between two single runs bounds no change.
-    if draft.row.change.is_some_and(|change| change.covers == IntervalMeaning::Change) {
+    // A range between two single runs bounds the difference between these, as the row says.
+    if draft.row.change.is_some_and(|change| change.covers != IntervalMeaning::Unbounded) {
         draft.row.set_no_larger_than();
         draft.row.detectable = planner.detectable_change(draft);
     }
@@ -205,7 +205,8 @@ impl PowerPlanner {
             .reach
             .entry((method.paired, repetitions))
             .or_insert_with(|| rules.detectable_change(1.0, repetitions).ok());
-        let size = change.scale.change_of_shift(reach? * sd);
+        let of_runs = draft.run_noise.and_then(|noise| noise.detectable(self.confidence, rules.power).ok());
+        let size = change.scale.change_of_shift((reach? * sd).max(of_runs.unwrap_or(0.0)));
         draft.row.relative(size).filter(|size| size.is_finite())
     }
 

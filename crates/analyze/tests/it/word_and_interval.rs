@@ -201,10 +201,15 @@ fn check_row(row: &VerdictRow, options: &AnalysisOptions, alone: bool) -> Result
     if inside && !matches!(middle, "same" | "same here") {
         return Err("inside the margin and not the same");
     }
-    if row.is_small_change()
-        != (matches!(row.verdict, Verdict::Same | Verdict::SameHere) && row.basis.is_values() && excludes)
-    {
+    if row.is_small_change() != (matches!(middle, "same" | "same here") && word != "withheld" && excludes) {
         return Err("same, but there");
+    }
+    if row.interval_of_same().is_some() && !inside {
+        return Err("same by an interval that leaves the margin");
+    }
+    let has_range = change.narrow.is_some() && row.relative_change().is_some();
+    if has_range != row.no_larger_than.is_some() && row.method.is_some() {
+        return Err("a range without the smallest margin that would hold");
     }
     check_small_change(row, alpha)?;
     if is_changed_word && row.basis.is_values() {

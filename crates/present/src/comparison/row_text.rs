@@ -103,10 +103,12 @@ pub fn format_change(change: MetricChange, unit: &str) -> String {
     row_change_text(change, &UnitScale::fitting(unit, largest))
 }
 
-/// How large a change may still be, where none was found.
+/// How large a change may still be, where none was found; in round brackets where it is the difference between two single runs.
 pub(crate) fn no_larger_than_text(row: &VerdictRow) -> Option<String> {
     let found = ["better", "worse", "changed", "differs"].contains(&row.verdict_word());
-    row.no_larger_than.filter(|_| !found).map(format_size)
+    let size = row.no_larger_than.filter(|_| !found).map(format_size)?;
+    let is_of_two_runs = row.change.is_some_and(|change| change.covers == IntervalMeaning::TheseRuns);
+    Some(if is_of_two_runs { format!("({size})") } else { size })
 }
 
 /// `1.4 %`: a size without a sign.
@@ -124,16 +126,44 @@ pub(crate) fn verdict_words(row: &VerdictRow) -> String {
     let word = row.verdict_word();
     if let Some(middle) = row.middle.filter(|_| row.withheld.is_none()) {
         let middle = if middle == Verdict::SameHere { Verdict::Same } else { middle };
-        return format!("{} middle, {}", middle.word(), part_words(row));
+        return format!("{} middle{}, {}", middle.word(), same_words(row), part_words(row));
     }
-    if let Some(small) = row.small_change.filter(|_| word == row.verdict.word()) {
+    if row.is_same_in_the_middle() && word == row.verdict.word() {
+        return format!("{word}{}", same_words(row));
+    }
+    format!("{word}{}", failure_words(row.basis, row.verdict))
+}
+
+/// ` (smaller than 3 %, but there; 90 % [-2.9, -0.4])`: what is to be added to "same" beside an interval that excludes "no change",
+/// or leaves the margin, so that the interval which decides is shown.
+fn same_words(row: &VerdictRow) -> String {
+    let there = row.small_change.map(|small| {
         let there = match small {
             SmallChange::There => "but there",
             SmallChange::PerhapsThere => "perhaps there",
         };
-        return format!("{word} (smaller than {}, {there})", format_size(row.margin));
-    }
-    format!("{word}{}", failure_words(row.basis, row.verdict))
+        format!("smaller than {}, {there}", format_size(row.margin))
+    });
+    let parts: Vec<String> = there.into_iter().chain(narrow_text(row)).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
+}
+
+/// `90 % [-2.9, -0.4]`: the interval by which a row is the same, at the level that it really has.
+fn narrow_text(row: &VerdictRow) -> Option<String> {
+    let (change, narrow) = (row.change?, row.interval_of_same()?);
+    let unit = row_unit(row);
+    let scale = match change.scale {
+        ChangeScale::Ratio => 100.0,
+        ChangeScale::Absolute => 1.0 / unit.divisor,
+    };
+    let decimals = decimals_for_width((narrow.high - narrow.low) / 2.0 * scale);
+    let text = |value: f64| format_signed(value * scale, decimals);
+    let (low, high) = (text(narrow.low), text(narrow.high));
+    let level = (narrow.level * 100.0).floor();
+    Some(match change.covers {
+        IntervalMeaning::Change => format!("{level} % [{low}, {high}]"),
+        _ => format!("{level} % ({low} to {high})"),
+    })
 }
 
 /// What failures have to do with a verdict; empty where nothing.

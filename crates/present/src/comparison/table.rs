@@ -253,6 +253,8 @@ const FIELDS: &[CsvField] = &[
     ("deciding_q", |_, row| optional_text(row.deciding_q())),
     ("small_change", |_, row| optional_text(row.small_change.map(|small| small.word()))),
     ("study", |of, _| study_titles(of)),
+    ("same_low", |_, row| optional_text(row.change.and_then(|change| change.narrow).map(|interval| interval.low))),
+    ("same_high", |_, row| optional_text(row.change.and_then(|change| change.narrow).map(|interval| interval.high))),
 ];
 
 /// The studies of the runs, each once.
