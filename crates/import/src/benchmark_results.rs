@@ -2,7 +2,7 @@
 //!
 //! Repetitions of other tools map to the model like this: an *iteration* is one execution of a benchmark, however many
 //! values it gave; a *boot* is whatever was repeated around executions (a whole configuration, a reboot). Values that
-//! are not numbers are refused.
+//! are not numbers are left out, counted and told.
 
 use std::collections::{HashMap, HashSet};
 
@@ -64,6 +64,8 @@ pub(crate) struct BenchmarkResults {
     /// Why executions failed.
     failures: HashMap<u32, String>,
     samples: Vec<ImportedValue>,
+    /// Values that are no numbers, of each metric.
+    not_numbers: IndexMap<u32, u64>,
 }
 
 impl BenchmarkResults {
@@ -187,9 +189,11 @@ impl BenchmarkResults {
         value: f64,
         span: Option<TimeRange>,
     ) {
+        let (execution, metric) = (execution.0, metric.0);
         if value.is_finite() {
-            let (execution, metric) = (execution.0, metric.0);
             self.samples.push(ImportedValue { execution, metric, value, span: span.map(Box::new) });
+        } else {
+            *self.not_numbers.entry(metric).or_default() += 1;
         }
     }
 
@@ -234,6 +238,7 @@ impl BenchmarkResults {
         whole: TimeRange,
     ) -> impl Iterator<Item = RunEvent> {
         self.samples.sort_by_key(|sample| sample.execution);
+        let left_out = self.left_out_warning();
         let BenchmarkResults { executions, spans, mut failures, samples, metrics, .. } = self;
         let metrics: Vec<(SharedStr, Metric)> =
             metrics.into_iter().map(|metric| (SharedStr::from(&metric.name), metric)).collect();
@@ -258,7 +263,20 @@ impl BenchmarkResults {
             let failed = failures.remove(&slot).map(|reason| Outcome::Failed { reason });
             Some(RunEventKind::IterationEnded { slot, outcome: failed.unwrap_or(Outcome::Ok), start, end })
         };
-        std::iter::from_fn(move || next().map(|what| RunEvent::new(at, what)))
+        std::iter::from_fn(move || next()).chain(left_out).map(move |what| RunEvent::new(at, what))
+    }
+
+    /// Says how many values were left out, and of what.
+    fn left_out_warning(&self) -> Option<RunEventKind> {
+        let count = |(metric, count): (&u32, &u64)| {
+            let metric = self.metrics.get_index(*metric as usize).map_or("", |metric| &metric.name);
+            format!("{count} of {metric}")
+        };
+        let counts: Vec<String> = self.not_numbers.iter().map(count).collect();
+        (!counts.is_empty()).then(|| RunEventKind::Warning {
+            message: format!("values that are no numbers were left out: {}", counts.join(", ")),
+            advice: "look at the file: the other tool wrote them so".into(),
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use perflab_settings::TemporaryFolder;
 
 use crate::app::App;
 use crate::failure::{Failure, FailureContext as _, UsageError};
+use crate::keep::exchange::warn_of_import;
 use crate::keep::imported_runs::record_imports;
 
 /// Names of runs, where those that were files are the folders of runs made of them.
@@ -39,7 +40,7 @@ impl NamedRuns {
             .context("cannot make a folder for the runs that the files become")?;
         let temporary = Archive::open(folder.path())?;
         let selector = |(name, is_file): (&String, bool)| match is_file {
-            true => import_file(&temporary, name),
+            true => import_file(context, &temporary, name),
             false => Ok(name.clone()),
         };
         let selectors = names.iter().zip(files).map(selector).collect::<Result<_, _>>()?;
@@ -52,8 +53,8 @@ fn is_foreign_file(path: &Path) -> bool {
     path.exists() && !path.join("run.json").exists() && !perflab_archive::is_portable_run(path)
 }
 
-/// Makes a run of a file; gives its folder.
-fn import_file(archive: &Archive, name: &str) -> Result<String, Failure> {
+/// Makes a run of a file, and says what of it could not be used; gives its folder.
+fn import_file(context: &App, archive: &Archive, name: &str) -> Result<String, Failure> {
     let path = Path::new(name);
     perflab_files::refuse_endless(path).map_err(|error| {
         UsageError::new(format!("{name}: {error}"), "write what it gives to a file, and compare that")
@@ -70,5 +71,9 @@ fn import_file(archive: &Archive, name: &str) -> Result<String, Failure> {
     let imported = imported.ok_or_else(|| {
         UsageError::new(format!("there is nothing in {name} to compare"), "see `perflab import --help`")
     })??;
+    for report in imported.file_reports.iter().filter(|report| report.rows_unusable > 0) {
+        stderr_line!("warning: {name}: {}", report.format_counts());
+    }
+    warn_of_import(context, &imported);
     Ok(imported.run.path().display().to_string())
 }

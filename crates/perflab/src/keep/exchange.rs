@@ -219,7 +219,8 @@ fn imports_grid(all: &[ImportOutcome]) -> Grid {
     grid
 }
 
-fn warn_of_import(context: &App, imported: &ImportOutcome) {
+/// Says on stderr what of the files could not be used, and why.
+pub fn warn_of_import(context: &App, imported: &ImportOutcome) {
     for warning in &imported.warnings {
         stderr_line!("warning: {}; {}", warning.message, warning.advice);
     }

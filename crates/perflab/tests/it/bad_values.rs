@@ -123,6 +123,26 @@ fn what_is_no_number_is_left_out_by_name() {
     assert_ne!(output.code, Some(0), "{}", output.err);
 }
 
+/// Files that are compared without an import say what of them was left out, as the import does.
+#[test]
+fn what_is_no_number_in_a_file_that_is_compared_is_counted_and_told() {
+    let laboratory = Sandbox::new();
+    let good = ["10", "10.1", "10.05", "10.02", "10.08", "10.01"];
+    let broken = [&good[..], &["NaN", "+Inf", "-Inf", "1e999"]].concat();
+    let paths: Vec<String> = [("a.txt", &good[..]), ("b.txt", &broken)]
+        .map(|(name, values)| {
+            let path = laboratory.path(name);
+            fs::write(&path, lines_of(values, "ns/op")).unwrap();
+            path.to_str().unwrap().to_owned()
+        })
+        .into();
+    let said = laboratory.run(&["compare", &paths[0], &paths[1], "--format", "json"]);
+    let told = |path: &String| said.err.lines().filter(|line| line.contains(path.as_str())).count();
+    // Once with the counts, and each of the first lines with its reason.
+    assert_eq!((said.code, told(&paths[0]), told(&paths[1]) >= 4), (Some(0), 0, true), "{}", said.err);
+    assert!(said.err.contains("10 rows read, 6 used, 0 flagged, 4 unusable"), "{}", said.err);
+}
+
 #[test]
 fn another_unit_is_another_metric_and_says_so() {
     let both = |unit: &str| {
@@ -149,6 +169,14 @@ fn another_unit_is_another_metric_and_says_so() {
         assert!(has_flag(row, "one-sided") && row["withheld"].is_string(), "{row}");
         assert_eq!(row["verdict"], "unclear");
     }
+    // It is not told to be missing, and once which unit is where.
+    let about = |kind: &str| -> Vec<&Value> {
+        let all = json["warnings"].as_array().unwrap().iter();
+        all.filter(|one| one["kind"] == kind && one.to_string().contains("wait")).collect()
+    };
+    assert!(about("one-sided").is_empty(), "{json}");
+    let [found] = about("not-judged")[..] else { panic!("{json}") };
+    assert_eq!(found["reason"], "its unit is ms in a, but us in b", "{found}");
     let gated = laboratory.run(&["compare", "a", "b", "--across", "--fail-if", "missing"]);
     assert_eq!(gated.code, Some(0), "a metric that explains is not what decides: {}", gated.err);
 }
