@@ -42,12 +42,15 @@ export function scaled(value: number, unit: string): { factor: number; name: str
   return { factor: 1 / size, name: prefix + (prefix === "" || word === "" ? "" : NBSP) + word + per };
 }
 
+/** From here on digits before the point say nothing, and fill the page. */
+const HUGE = 1e15;
+
 /** Four digits that count, without zeros at the end. */
 export function digits(value: number): string {
   if (value === 0 || !Number.isFinite(value)) return value === 0 ? "0" : "–";
-  if (Math.abs(value) < 1e-4) {
-    const [number = "", exponent] = value.toExponential(3).split("e");
-    return `${trimmed(number)}e${exponent}`;
+  if (Math.abs(value) < 1e-4 || Math.abs(value) >= HUGE) {
+    const [number = "", exponent = "0"] = value.toExponential(3).split("e");
+    return `${trimmed(number)}e${exponent.replace("+", "")}`;
   }
   return trimmed(value.toFixed(Math.max(0, 3 - Math.floor(Math.log10(Math.abs(value))))));
 }
@@ -60,7 +63,7 @@ function trimmed(text: string): string {
 export function percent(fraction: number): string {
   const value = fraction * 100;
   const size = Math.abs(value);
-  const text = size.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
+  const text = size >= HUGE ? digits(size) : size.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
   const zero = /^[0.]+$/.test(text);
   return (zero ? "0" : (value < 0 ? "-" : "+") + trimmed(text)) + NBSP + "%";
 }

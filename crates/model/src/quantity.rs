@@ -480,13 +480,16 @@ pub fn format_quantity(value: f64, unit: &str) -> String {
     if scale.name.is_empty() { number } else { format!("{number}\u{a0}{}", scale.name) }
 }
 
-/// Four digits that count, without zeros at the end.
+/// From here on digits before the point say nothing, and fill the page.
+const HUGE: f64 = 1e15;
+
+/// Four digits that count, without zeros at the end; with an exponent where they are far from the point.
 #[must_use]
 pub fn format_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".into() } else { value.to_string() };
     }
-    if value.abs() < 1e-4 {
+    if value.abs() < 1e-4 || value.abs() >= HUGE {
         let text = format!("{value:.3e}");
         let (number, exponent) = text.split_once('e').unwrap_or((text.as_str(), "0"));
         return format!("{}e{exponent}", trim_zeros(number));
@@ -502,6 +505,9 @@ fn trim_zeros(number: &str) -> &str {
 /// `+2.1`: a signed number with so many decimals, without a negative zero.
 #[must_use]
 pub fn format_signed(value: f64, decimals: usize) -> String {
+    if value.abs() >= HUGE {
+        return format!("{}{}", if value > 0.0 { "+" } else { "" }, format_digits(value));
+    }
     let text = format!("{value:+.decimals$}");
     let is_zero = text.chars().all(|c| !c.is_ascii_digit() || c == '0');
     if is_zero { text.replace(['-', '+'], "") } else { text }
@@ -665,11 +671,19 @@ mod tests {
 
     #[test]
     fn four_digits_count() {
-        let cases =
-            [(0.012_345, "0.01235"), (9999.6, "10000"), (-3.0, "-3"), (1e-9, "1e-9"), (123_456.7, "123457")];
+        let cases = [
+            (0.012_345, "0.01235"),
+            (9999.6, "10000"),
+            (-3.0, "-3"),
+            (1e-9, "1e-9"),
+            (123_456.7, "123457"),
+            (1e308, "1e308"),
+            (-1.5e15, "-1.5e15"),
+        ];
         for (value, expected) in cases {
             assert_eq!(format_digits(value), expected);
         }
+        assert_eq!([1e308, -1e308].map(|value| format_signed(value, 1)), ["+1e308", "-1e308"]);
         assert_eq!((format_signed(-0.001, 1), format_signed(0.25, 1)), ("0.0".to_owned(), "+0.2".to_owned()));
         assert_eq!([0.0005, 0.5].map(format_probability), ["<0.001", "0.500"]);
     }
