@@ -8,7 +8,7 @@
 
 use perflab_model::Unit;
 use perflab_stats::{
-    StatsError, StepAlarm, StepMonitor, benjamini_hochberg, prediction_interval, prediction_p,
+    StatsError, StepAlarm, StepMonitor, benjamini_hochberg, median, prediction_interval, prediction_p,
 };
 use serde::Serialize;
 
@@ -79,19 +79,30 @@ pub struct GuardRow {
     /// What it means.
     pub verdict: Verdict,
     /// The step that alarms, if one does.
-    pub alarm: Option<GuardAlarm>,
+    pub alarm: Option<GuardStep>,
+    /// The step for the better on which the verdict stands, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub improvement: Option<GuardStep>,
 }
 
-/// A step for the worse.
+/// A step that was seen lately.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GuardAlarm {
-    /// The last run that was good.
+pub struct GuardStep {
+    /// The last run before it.
     pub last_good: String,
-    /// The first run that was not.
+    /// The first run after it.
     pub first_bad: String,
     /// The run with which it was seen.
     pub seen: String,
-    /// The size of the change for the worse, and its interval where it has one.
+    /// The level before it, since the step before that: the median.
+    pub before: f64,
+    /// The level since.
+    pub after: f64,
+    /// Runs that the level before it rests on.
+    pub runs: usize,
+    /// The evidence with which it was seen.
+    pub e_value: f64,
+    /// The size of the change, and its interval where it has one.
     pub change: MetricChange,
     /// What old and new said when they were measured once more, in turn; absent where nobody took that second look.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,6 +193,7 @@ fn guard_row(
         baseline: series.baselines.last().cloned(),
         verdict: Verdict::Unclear,
         alarm: None,
+        improvement: None,
     };
     if reference.len() >= FEWEST_HISTORY_RUNS {
         let of_days = one_run_a_day(series, start..before.len());
@@ -267,13 +279,21 @@ fn watch_series(
             break;
         }
         row.verdict = verdict;
-        row.alarm = (verdict == Verdict::Worse).then(|| GuardAlarm {
+        let step = GuardStep {
             last_good: id(alarm.step - 1),
             first_bad: id(alarm.step),
             seen: id(alarm.seen),
+            before: median(&before)?,
+            after: median(&after)?,
+            runs: alarm.step - start,
+            e_value: alarm.e_value,
             change,
             confirmation: None,
-        });
+        };
+        match verdict {
+            Verdict::Worse => row.alarm = Some(step),
+            _ => row.improvement = Some(step),
+        }
         break;
     }
     Ok(())
@@ -319,6 +339,14 @@ fn set_guard_verdict(row: &mut GuardRow, history: &MetricHistories, options: &An
     // A step decides what the newest run is, whatever the runs since say of it.
     if row.verdict == Verdict::Unclear && inside && !row.outside {
         row.verdict = Verdict::Same;
+    }
+}
+
+impl GuardRow {
+    /// The step on which the verdict stands, if it does.
+    #[must_use]
+    pub fn step(&self) -> Option<&GuardStep> {
+        self.alarm.as_ref().or(self.improvement.as_ref())
     }
 }
 

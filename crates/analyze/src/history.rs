@@ -626,8 +626,13 @@ mod tests {
         let alarm = row.alarm.as_ref().unwrap();
         assert_eq!((alarm.last_good.as_str(), alarm.first_bad.as_str()), ("01JD0014", "01JD0015"));
         assert!((alarm.change.value - 0.1).abs() < 0.02 && row.verdict == Verdict::Worse, "{row:?}");
+        // Its figures are those of the step, whatever the newest run has.
+        assert!((alarm.before - 1.0).abs() < 0.02 && (alarm.after - 1.1).abs() < 0.02, "{alarm:?}");
+        assert!(alarm.runs == 15 && alarm.e_value >= 20.0 && row.step() == Some(alarm), "{alarm:?}");
         let better = judge_after_fifteen(&[0.9, 0.91, 0.89, 0.9, 0.91, 0.9]);
         assert!(better.alarms().is_empty() && better.rows[0].verdict == Verdict::Better, "{better:?}");
+        let improvement = better.rows[0].improvement.as_ref().unwrap();
+        assert!(improvement.after < 0.95 && better.rows[0].step() == Some(improvement), "{improvement:?}");
         for newest in [1.1, 0.9] {
             let once = judge_after_fifteen(&[newest]);
             assert!(once.alarms().is_empty() && once.outside().len() == 1, "{once:?}");

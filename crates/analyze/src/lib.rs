@@ -134,7 +134,7 @@ pub use fairness::{
     TargetFairness, average_over_targets, case_fairness, clock_bounds, median, start_skew, target_fairness,
 };
 pub use guard::{
-    FEWEST_HISTORY_RUNS, GuardAlarm, GuardConfirmation, GuardReport, GuardRow, check_newest_run,
+    FEWEST_HISTORY_RUNS, GuardStep, GuardConfirmation, GuardReport, GuardRow, check_newest_run,
 };
 pub use history::{MetricHistories, metric_histories};
 pub use interaction::{InteractionTable, estimate_interactions};

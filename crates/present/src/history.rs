@@ -115,9 +115,9 @@ pub fn history_runs_grid(history: &MetricHistories, series: &MetricHistory) -> G
     grid
 }
 
-/// Label and the beginning of the id that tells minutes apart.
+/// Label and the beginning of the id that tells it from others.
 fn history_run_name(run: &ComparedRun) -> String {
-    let short: String = run.id.chars().take(10).collect();
+    let short = &run.short;
     run.label.as_ref().map_or_else(|| short.clone(), |label| format!("{label} ({short})"))
 }
 
@@ -210,7 +210,8 @@ fn step_bands(series: &MetricHistory, ranges: &[(usize, usize)]) -> Vec<AxisBand
     after.map(span).collect()
 }
 
-/// One line a series; alarms first.
+/// One line a series; alarms first. A series with a step has its figures: the level since, the one before, the change from one to the
+/// other, the evidence with which it was seen and the runs before it. Others have those of the newest run.
 #[must_use]
 pub fn guard_grid(history: &MetricHistories, guard: &GuardReport) -> Grid {
     let left = ["case", "metric", "verdict"].map(GridColumn::left);
@@ -221,19 +222,25 @@ pub fn guard_grid(history: &MetricHistories, guard: &GuardReport) -> Grid {
     for row in rows {
         let unit = row.unit.0.as_str();
         let text = |value: f64| GridCell::quantity(value, unit).text().to_owned();
-        let expected = row.expected.map(|i| format!("{} … {}", text(i.low), text(i.high)));
+        let expected = match row.step() {
+            Some(step) => Some(text(step.before)),
+            None => row.expected.map(|i| format!("{} … {}", text(i.low), text(i.high))),
+        };
+        let change = row.step().map(|step| step.change).or(row.change);
+        let q = row.q.filter(|_| row.step().is_none());
+        let evidence = row.step().map(|step| step.e_value).or(row.e_value);
         grid.add_row([
             GridCell::from(row.subject.as_str()),
             GridCell::from(row.metric.as_str()),
             GridCell::from(alarm_word(row)),
-            GridCell::quantity(row.value, unit),
+            GridCell::quantity(row.step().map_or(row.value, |step| step.after), unit),
             GridCell::from(expected),
-            row.change.map_or_else(GridCell::missing, |change| {
+            change.map_or_else(GridCell::missing, |change| {
                 GridCell::with_text(step_change_text(change, unit), change.value)
             }),
-            row.q.map_or_else(GridCell::missing, |q| GridCell::with_text(format_probability(q), q)),
-            row.e_value.map_or_else(GridCell::missing, |e| GridCell::with_text(evidence_text(e), e)),
-            GridCell::from(row.runs),
+            q.map_or_else(GridCell::missing, |q| GridCell::with_text(format_probability(q), q)),
+            evidence.map_or_else(GridCell::missing, |e| GridCell::with_text(evidence_text(e), e)),
+            GridCell::from(row.step().map_or(row.runs, |step| step.runs)),
             GridCell::from(alarm_reason(history, row)),
         ]);
     }
@@ -271,20 +278,19 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
     {
         let again = look.change.map(|change| step_change_text(change, &row.unit.0));
         return Some(format!(
-            "a step of {} after {}; measured again in turn: {}{}",
-            step_change_text(alarm.change, &row.unit.0),
+            "a step after {}; measured again in turn: {}{}",
             run(&alarm.last_good),
             look.verdict.word(),
             again.map_or_else(String::new, |change| format!(", {change}")),
         ));
     }
-    if let Some(alarm) = &row.alarm {
+    if let Some(step) = row.step() {
+        let newest = GridCell::quantity(row.value, &row.unit.0).text().to_owned();
         return Some(format!(
-            "a step of {} after {}, first in {}, seen with {}",
-            step_change_text(alarm.change, &row.unit.0),
-            run(&alarm.last_good),
-            run(&alarm.first_bad),
-            run(&alarm.seen)
+            "a step after {}, first in {}, seen with {}; the newest run has {newest}",
+            run(&step.last_good),
+            run(&step.first_bad),
+            run(&step.seen)
         ));
     }
     let outside = row.outside.then(|| "out of its history; one run is no step: run it again".to_owned());

@@ -66,6 +66,9 @@ pub struct ComparedRun {
     pub side: String,
     /// ULID.
     pub id: String,
+    /// The beginning of it that tells it from others: the time of its making, unless whoever knows the archive puts in more.
+    #[serde(skip)]
+    pub short: String,
     /// The user's name for it.
     pub label: Option<String>,
     /// Its study's title.
@@ -88,6 +91,9 @@ pub struct ComparedRun {
     pub imported: bool,
 }
 
+/// Letters of a ULID that are its time.
+const TIME_LETTERS: usize = 10;
+
 impl ComparedRun {
     /// What an answer says of a run on `side`.
     pub(crate) fn from_record(run: &RunRecord, side: &str) -> Self {
@@ -95,6 +101,7 @@ impl ComparedRun {
         ComparedRun {
             side: side.into(),
             id: manifest.id.clone(),
+            short: manifest.id.chars().take(TIME_LETTERS).collect(),
             label: manifest.label.clone(),
             study: manifest.study.title.clone(),
             status: manifest.status,

@@ -32,7 +32,7 @@ use crate::verb::Verb;
 /// Metrics over runs.
 pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, false)?;
-    let mut found = metric_histories(&runs.records, &history_options(&args.of))?;
+    let mut found = runs.histories(&history_options(&args.of))?;
     found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
     print_history(context, &found)?;
     if let Some(series) = found.series.first() {
@@ -46,6 +46,21 @@ pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> 
 pub struct HistoryRuns {
     pub records: Vec<RunRecord>,
     newest: RunDir,
+    /// Of each id, as much as no other run of the archive begins with.
+    shorts: HashMap<String, String>,
+}
+
+impl HistoryRuns {
+    /// Their histories, in which runs have names that are theirs alone.
+    fn histories(&self, options: &AnalysisOptions) -> Result<MetricHistories, Failure> {
+        let mut found = metric_histories(&self.records, options)?;
+        for run in &mut found.runs {
+            if let Some(short) = self.shorts.get(&run.id) {
+                run.short.clone_from(short);
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Runs of each study that a history looks back on, unless all are asked for.
@@ -85,7 +100,8 @@ pub fn read_history_runs(
             .map_or("see `perflab list`".into(), |label| format!("no run has the label `{label}`"));
         return Err(UsageError::new("the archive has no such run", hint).into());
     };
-    Ok(HistoryRuns { newest: archive.open_run(newest), records })
+    let shorts = chosen.iter().map(|run| (run.id.clone(), run.short.clone())).collect();
+    Ok(HistoryRuns { newest: archive.open_run(newest), records, shorts })
 }
 
 /// Leaves one run of each content, the first: files that were imported twice were measured once.
@@ -201,7 +217,7 @@ pub fn write_history_report(
 pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, true)?;
     let options = history_options(&args.of);
-    let mut found = metric_histories(&runs.records, &options)?;
+    let mut found = runs.histories(&options)?;
     let archive = context.archive()?;
     found.begin_accepted_baselines(&archive.read_accepted_steps()?);
     let mut judged = check_newest_run(&found, &options)?;

@@ -29,6 +29,29 @@ fn a_step_is_named_with_its_runs_and_drawn() {
     assert!((change + 0.1).abs() < 0.005, "{step}");
 }
 
+/// Runs of one import share the time with which their ids begin.
+#[test]
+fn runs_of_one_import_have_names_of_their_own() {
+    let laboratory = Sandbox::new();
+    let paths: Vec<String> = (0..8)
+        .map(|number| {
+            let path = laboratory.path(&format!("{number}.txt"));
+            std::fs::write(&path, format!("BenchmarkX 1 {} ns/op\n", 1000 + number)).unwrap();
+            path.to_str().unwrap().to_owned()
+        })
+        .collect();
+    let import = ["import", "--kind", "go-bench", "--label", "nightly", "--quiet"];
+    let arguments: Vec<&str> = import.into_iter().chain(paths.iter().map(String::as_str)).collect();
+    laboratory.run_successfully(&arguments);
+    let said = laboratory.run_successfully(&["history"]);
+    let name = |line: &str| Some(line.split_once("nightly (")?.1.split_once(')')?.0.to_owned());
+    let names: std::collections::BTreeSet<String> = said.out.lines().filter_map(name).collect();
+    assert_eq!(names.len(), 8, "{}", said.out);
+    for name in names {
+        laboratory.run_successfully(&["show", &name]);
+    }
+}
+
 #[test]
 fn the_guard_ends_with_five_where_a_step_for_the_worse_stays() {
     let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002]);
@@ -50,6 +73,9 @@ fn the_guard_ends_with_five_where_a_step_for_the_worse_stays() {
     insta::assert_snapshot!("the_guard_ends_with_five_where_the_newest_run_is_worse_1", said.stable_out());
     insta::assert_snapshot!("the_guard_ends_with_five_where_the_newest_run_is_worse_2", said.stable_err());
     assert!(laboratory.path("guard.html").exists());
+    let step = &laboratory.run_json(&["guard"])["rows"][0]["alarm"];
+    let (before, after) = (step["before"].as_f64().unwrap(), step["after"].as_f64().unwrap());
+    assert!(before > 990.0 && after < 860.0 && step["runs"] == 6, "{step}");
     assert_ne!(verdicts(&["--margin", "20%"]), ["\"worse\""]);
 }
 
