@@ -258,7 +258,11 @@ impl RunPair<'_> {
         let change = &mut found.change;
         found.sd = found.sd.map(|sd| sd * widening);
         let Some(independent) = change.interval else { return Ok(()) };
-        let freedom = dependent_freedom(self.compared.into_iter().sum(), widening);
+        let Some(freedom) = dependent_freedom(self.compared.into_iter().sum(), widening) else {
+            leave_out_interval(found);
+            found.p = 1.0;
+            return Ok(());
+        };
         let dependent = DependentShift { shift: value, widening, freedom };
         let shift_of = |limit: f64| scale.shift_of_change(limit);
         let (low, high) = (shift_of(independent.low), shift_of(independent.high));
@@ -275,7 +279,7 @@ impl RunPair<'_> {
         let wide = widen(independent, confidence)?;
         let reach = (shift_of(wide.high) - value).max(value - shift_of(wide.low));
         if scale == ChangeScale::Ratio && reach > FARTHEST_RATIO.ln() {
-            (change.interval, change.narrow, change.covers) = (None, None, IntervalMeaning::Unbounded);
+            leave_out_interval(found);
             found.p = 1.0;
             return Ok(());
         }
@@ -308,6 +312,26 @@ impl RunPair<'_> {
         let longest = times.iter().filter_map(span).fold(0.0, f64::max);
         let apart = mean(&times[1]) - mean(&times[0]);
         (squares > 0.0 && apart.abs() <= FARTHEST_RUNS * longest).then(|| products / squares * apart)
+    }
+}
+
+/// Takes the intervals away: there is no bound that says anything.
+fn leave_out_interval(found: &mut ChangeEstimate) {
+    let change = &mut found.change;
+    (change.interval, change.narrow, change.covers) = (None, None, IntervalMeaning::Unbounded);
+}
+
+/// Takes away an interval that holds "no change" and reaches so far that it says nothing: two runs a side with large noise know
+/// their spread so badly that it may go to a million per cent. One that excludes "no change" says that much, and stays.
+pub(crate) fn leave_out_boundless_interval(found: &mut ChangeEstimate) {
+    let change = found.change;
+    let Some(interval) = change.interval.filter(|_| change.scale == ChangeScale::Ratio) else { return };
+    let shift = |limit: f64| change.scale.shift_of_change(limit);
+    let reach = (shift(interval.high) - shift(change.value)).max(shift(change.value) - shift(interval.low));
+    // Below -100 % there is nothing: a logarithm that cannot be taken reaches as far.
+    let is_boundless = reach.is_nan() || reach > FARTHEST_RATIO.ln();
+    if is_boundless && !change.excludes_none() {
+        leave_out_interval(found);
     }
 }
 

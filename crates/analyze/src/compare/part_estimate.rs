@@ -89,7 +89,10 @@ impl PartContext<'_> {
             (false, false) => mean_shift(&x, &y, scale)?,
         };
         let found = match self.between_runs {
-            Some(runs) => found.widened(runs.widened, dependent_freedom(x.len() + y.len(), runs.widened)),
+            Some(runs) => {
+                let freedom = dependent_freedom(x.len() + y.len(), runs.widened);
+                found.widened(runs.widened, freedom.ok_or(StatsError::NoSpread)?)
+            }
             None => found,
         };
         let [wide, narrow] = self.confidences.map(|confidence| self.interval_of(&found, confidence));

@@ -11,7 +11,7 @@ use perflab_model::study::StoppingRule;
 use perflab_stats::{StatsError, SuccessiveDifferences, median};
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
-use crate::compare::between_runs::{EarlierRuns, RunPair, UnitNoiseQuery};
+use crate::compare::between_runs::{EarlierRuns, RunPair, UnitNoiseQuery, leave_out_boundless_interval};
 use crate::compare::change::{ChangeEstimate, ChangeScale, RepetitionLevel, estimate_change};
 use crate::compare::comparison::{SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
@@ -393,6 +393,7 @@ impl RowPosition<'_> {
             let (between, noise) = pair.widen(&mut found, context.earlier, confidences)?;
             (draft.row.between_runs, draft.run_noise) = (Some(between), noise);
         }
+        leave_out_boundless_interval(&mut found);
         draft.row.method = Some(method);
         draft.row.layout = compare_layouts(baseline, candidate, found.change, index)?;
         self.fill_parts(draft, [baseline, candidate], (index, &units, &found), context)?;
