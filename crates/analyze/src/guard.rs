@@ -14,8 +14,10 @@ use serde::Serialize;
 
 use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange};
 use crate::compare::comparison::{Comparison, Verdict};
+use crate::compare::failures::FailureCount;
 use crate::compare::options::AnalysisOptions;
 use crate::error::AnalyzeError;
+use crate::guard_failures::GuardFailures;
 use crate::history::{self, AcceptedBaseline, MetricHistories, MetricHistory};
 use crate::method_description::MethodDescription;
 
@@ -37,6 +39,9 @@ pub struct GuardReport {
     pub rows: Vec<GuardRow>,
     /// Series that the run before had and the newest has not, as `case, metric`.
     pub lost: Vec<String>,
+    /// Cases of which iterations failed in the newest run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<GuardFailures>,
     /// How the numbers came about; who writes JSON adds them as sentences.
     #[serde(skip)]
     pub notes: Vec<MethodDescription>,
@@ -73,6 +78,9 @@ pub struct GuardRow {
     pub e_value: Option<f64>,
     /// Whether the newest value falls out of its history, which alone is no alarm.
     pub outside: bool,
+    /// Iterations of the case that failed in the newest run, where some did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailureCount>,
     /// The baseline that somebody began, where one was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<AcceptedBaseline>,
@@ -154,7 +162,7 @@ pub fn check_newest_run(
         history.series.iter().filter(had).map(|series| format!("{}, {}", series.subject, series.metric));
     let lost: Vec<String> = lost.collect();
     let rule = MethodDescription::GuardRule { confidence: options.confidence, recent_runs: RECENT_STEP_RUNS };
-    Ok(GuardReport { run: newest.id.clone(), rows, lost, notes: vec![rule] })
+    Ok(GuardReport { run: newest.id.clone(), rows, lost, failures: Vec::new(), notes: vec![rule] })
 }
 
 /// Everything but q and what follows from it.
@@ -190,6 +198,7 @@ fn guard_row(
         q: None,
         e_value: None,
         outside: false,
+        failed: None,
         baseline: series.baselines.last().cloned(),
         verdict: Verdict::Unclear,
         alarm: None,
@@ -391,6 +400,26 @@ impl GuardReport {
     fn deciding_rows(&self) -> impl Iterator<Item = &GuardRow> {
         let has_primary = self.rows.iter().any(|row| row.primary);
         self.rows.iter().filter(move |row| row.primary || !has_primary)
+    }
+
+    /// Puts in how often iterations failed: what only those say that ended well is then left open.
+    #[must_use]
+    pub fn with_failures(mut self, failures: Vec<GuardFailures>) -> Self {
+        for row in &mut self.rows {
+            let own = failures.iter().find(|found| found.subject == row.subject);
+            row.failed = own.map(|found| found.newest);
+            if row.failed.is_some() && matches!(row.verdict, Verdict::Same | Verdict::Better) {
+                row.verdict = Verdict::Unclear;
+            }
+        }
+        self.failures = failures;
+        self
+    }
+
+    /// The cases that fail more than chance explains.
+    #[must_use]
+    pub fn failing(&self) -> Vec<&GuardFailures> {
+        self.failures.iter().filter(|found| found.verdict == Verdict::Worse).collect()
     }
 
     /// Puts in what old and new said when they were measured once more, in turn, in this run. It is the word on each row that

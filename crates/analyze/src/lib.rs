@@ -23,6 +23,7 @@
 //! | [`stopping_rule`] | are the samples so far precise enough? |
 //! | [`history`] | how did a metric move over the runs of an archive, and where did it step? |
 //! | `guard` | does the newest run fall out of its history? ([`check_newest_run`]) |
+//! | `guard_failures` | do more of its iterations fail than before? ([`judge_newest_failures`]) |
 //! | [`fairness`] | how evenly were targets served, and how far apart did they start? |
 //! | [`flame`] | which functions took the time, and which changed? |
 //! | [`operations`] | which operations of a program were slow, and why? |
@@ -71,6 +72,7 @@ mod factorial_effect;
 pub mod fairness;
 pub mod flame;
 mod guard;
+mod guard_failures;
 pub mod history;
 pub mod interaction;
 mod interaction_failures;
@@ -134,8 +136,9 @@ pub use fairness::{
     TargetFairness, average_over_targets, case_fairness, clock_bounds, median, start_skew, target_fairness,
 };
 pub use guard::{
-    FEWEST_HISTORY_RUNS, GuardStep, GuardConfirmation, GuardReport, GuardRow, check_newest_run,
+    FEWEST_HISTORY_RUNS, GuardConfirmation, GuardReport, GuardRow, GuardStep, check_newest_run,
 };
+pub use guard_failures::{FailureRecords, GuardFailures, judge_newest_failures};
 pub use history::{MetricHistories, metric_histories};
 pub use interaction::{InteractionTable, estimate_interactions};
 pub use io_coverage::{

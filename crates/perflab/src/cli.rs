@@ -108,8 +108,8 @@ A run is named by the shortest unique beginning of its id, by its label, by @lat
 the one before), or by the path of an exported file.
 
 Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the environment refuses, 4 a workload failed or the
-run was stopped, 5 a regression was found (--fail-if, guard), 6 settings are not what they were,
-7 nothing could be judged (guard, noise, --fail-if).";
+run was stopped, 5 a regression was found (--fail-if, --fail-on-differs, guard), 6 settings are not
+what they were, 7 nothing could be judged (guard, noise, --fail-if).";
 
 /// Global options that mean nothing to some verbs, whose help leaves them out; they are accepted everywhere. A verb stands
 /// for those below it.

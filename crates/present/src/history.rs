@@ -293,11 +293,12 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
             run(&step.seen)
         ));
     }
+    let failed = row.failed.map(|count| format!("{} of {} iterations failed", count.failed, count.of));
     let outside = row.outside.then(|| "out of its history; one run is no step: run it again".to_owned());
     let baseline = row.baseline.as_ref();
     let baseline =
         baseline.map(|baseline| format!("since {}, {}", run(&baseline.run), accepted_text(baseline)));
-    let parts: Vec<String> = outside.into_iter().chain(baseline).collect();
+    let parts: Vec<String> = failed.into_iter().chain(outside).chain(baseline).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use perflab_analyze::{
-    AnalysisOptions, FEWEST_HISTORY_RUNS, GuardReport, GuardRow, MetricHistories, check_newest_run,
-    metric_histories,
+    AnalysisOptions, FEWEST_HISTORY_RUNS, FailureRecords, GuardFailures, GuardReport, GuardRow,
+    MetricHistories, Verdict, check_newest_run, judge_newest_failures, metric_histories,
 };
 use perflab_archive::{Archive, ArchiveEntry, RunDir, RunSummary};
 use perflab_model::Ratio;
@@ -27,6 +27,7 @@ use crate::output_path::OutputPath;
 use crate::quantities::parse_margin;
 use crate::see::confirmation::{CONFIRMATION, ConfirmedSides, confirm_alarms};
 use crate::see::report;
+use crate::selection;
 use crate::verb::Verb;
 
 /// Metrics over runs.
@@ -230,6 +231,7 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     if args.confirm && !judged.alarms().is_empty() {
         confirm_alarms(context, &runs.newest, &mut judged, (&args.confirmation(), &options))?;
     }
+    judged = judged.with_failures(newest_failures(context, &runs, &options)?);
     if context.format == OutputFormat::Json {
         context.print_json(&ResultWithNotes::new(&judged, &judged.notes))?;
     } else {
@@ -240,6 +242,10 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
         stderr_line!("warning: measured earlier, but not in the newest run: {}", judged.lost.join("; "));
     }
     write_history_report(context, &args.of, &runs, &found)?;
+    for found in &judged.failures {
+        stderr_line!("perflab: {}: {}", found.subject, failures_text(found));
+    }
+    let failing = judged.failing().len();
     let alarms = judged.alarms().len();
     if alarms > 0 && args.confirm {
         stderr_line!("perflab: {alarms} got worse, and are worse again, measured in turn with the old");
@@ -262,7 +268,7 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
             judged.run
         );
     }
-    if alarms == 0 && judged.is_empty() && args.accept.is_none() {
+    if alarms + failing == 0 && judged.is_empty() && args.accept.is_none() {
         stderr_line!(
             "perflab: nothing was judged in run {}: {}",
             judged.run,
@@ -271,12 +277,51 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     }
     // For git a commit is good or bad; a run that fell out of its history is neither.
     let is_undecided = open > 0 || outside > 0 && args.caller.is_some();
-    Ok(match alarms {
+    Ok(match alarms + failing {
         0 if is_undecided => Exit::NothingJudged,
         0 if judged.is_empty() && args.accept.is_none() => Exit::NothingJudged,
         0 => Exit::Fine,
         _ => Exit::Regression,
     })
+}
+
+/// How often iterations failed in the newest run, beside those before it. Only runs that say so of themselves have such.
+fn newest_failures(
+    context: &App,
+    runs: &HistoryRuns,
+    options: &AnalysisOptions,
+) -> Result<Vec<GuardFailures>, Failure> {
+    let has_failed = |record: &&RunRecord| record.manifest.status != RunStatus::Finished;
+    if runs.records.last().as_ref().is_none_or(|newest| !has_failed(newest)) {
+        return Ok(Vec::new());
+    }
+    let archive = context.archive()?;
+    let study = runs.records.last().map(|newest| newest.manifest.study.title.as_str());
+    let is_own = |record: &&RunRecord| Some(record.manifest.study.title.as_str()) == study;
+    let latest = runs.records.iter().rev().filter(is_own).take(MOST_FAILURE_RUNS);
+    let mut records: Vec<RunRecord> = latest.cloned().collect();
+    records.reverse();
+    let mut failed = Vec::new();
+    for record in records.iter().filter(has_failed) {
+        failed.push(selection::select_run(&archive, &record.manifest.id)?.read_failed_record()?);
+    }
+    Ok(judge_newest_failures(FailureRecords { runs: &records, failed: &failed }, options)?)
+}
+
+/// On so many runs the share of iterations that fail rests at most.
+const MOST_FAILURE_RUNS: usize = 200;
+
+/// `5 of 10 iterations failed, 0 of 200 in 20 runs before: more than chance explains`
+fn failures_text(found: &GuardFailures) -> String {
+    let GuardFailures { newest, earlier, runs, .. } = found;
+    let meaning = match found.verdict {
+        Verdict::Worse => "more than chance explains",
+        _ => "what is judged are the others",
+    };
+    format!(
+        "{} of {} iterations failed, {} of {} in {runs} runs before: {meaning}",
+        newest.failed, newest.of, earlier.failed, earlier.of
+    )
 }
 
 /// The alarms of the newest run, to be accepted with a note.
@@ -459,7 +504,8 @@ impl Verb for GuardArgs {
 
 const GUARD: &str = "\
 Goes through the history run by run and exits with 5 if a metric got worse: a step for the worse,
-beyond the margin, was seen with one of the last ten runs. A series without a step alarms in its
+beyond the margin, was seen with one of the last ten runs; or if more iterations of a case fail in
+the newest run than chance explains after those before it. A series without a step alarms in its
 whole life with a chance of at most 5 %, however often you ask, so a small step takes some runs: one
 of two standard deviations about ten after twenty runs of history. A single run outside the
 prediction interval is shown as `outside` and is no alarm: run it again. If no metric that decides

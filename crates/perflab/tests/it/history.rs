@@ -79,6 +79,42 @@ fn the_guard_ends_with_five_where_a_step_for_the_worse_stays() {
     assert_ne!(verdicts(&["--margin", "20%"]), ["\"worse\""]);
 }
 
+/// Nothing is said of what failed by those that ended well.
+#[test]
+fn the_guard_ends_with_five_where_the_newest_run_fails_more() {
+    let laboratory = Sandbox::new();
+    let file = |name: &str| laboratory.path(name).to_str().unwrap().to_owned();
+    let (count, fails) = (file("count"), file("fails"));
+    std::fs::write(&count, "0").unwrap();
+    // The script stays, or it would be another case.
+    let script = format!(
+        "n=$(cat {count}); echo $((n + 1)) > {count}; test $((n % 8)) -ge $(cat {fails}) && echo speed $((1000 + n % 3))"
+    );
+    laboratory.write_workload("shaky", "", &script);
+    let study =
+        laboratory.write_study("s.toml", "run = { iterations = 8, warmup = 0 }\n[workload.shaky]");
+    let run = |failing: u32| {
+        std::fs::write(&fails, failing.to_string()).unwrap();
+        laboratory.run(&["run", &study, "--label", "nightly", "--no-report"]).code
+    };
+    for _ in 0..8 {
+        assert_eq!(run(0), Some(0));
+    }
+    assert_eq!(laboratory.run(&["guard"]).code, Some(0));
+    assert_eq!(run(1), Some(4));
+    let once = laboratory.run_json(&["guard"]);
+    assert_eq!(once["failures"][0]["newest"], serde_json::json!({ "failed": 1, "of": 8 }), "{once}");
+    assert_eq!((&once["failures"][0]["verdict"], &once["rows"][0]["verdict"]), (&"unclear".into(), &"unclear".into()));
+    assert_eq!(laboratory.run(&["guard"]).code, Some(0));
+    assert_eq!(run(6), Some(4));
+    let said = laboratory.run(&["guard"]);
+    assert_eq!(said.code, Some(5), "{}", said.err);
+    assert!(said.err.contains("6 of 8 iterations failed, 1 of 72 in 9 runs before"), "{}", said.err);
+    // Where none ends well, there is no value, and still a word.
+    assert_eq!(run(8), Some(4));
+    assert_eq!(laboratory.run(&["guard"]).code, Some(5));
+}
+
 #[test]
 fn an_alarm_is_accepted_with_a_note_that_the_archive_keeps() {
     let laboratory =
