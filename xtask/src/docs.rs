@@ -13,6 +13,7 @@ const PAGES: &[(&str, &str, &[&str])] = &[
     ("facts.md", "Facts", &["reference", "--facts", "--format", "markdown"]),
     ("study.schema.json", "", &["study", "schema"]),
     ("export.schema.json", "", &["export", "--schema"]),
+    ("compare.schema.json", "", &["compare", "--schema"]),
     ("commands.md", "", &["reference"]),
 ];
 

@@ -1,10 +1,11 @@
 //! What was printed by kernels, on every side of a comparison.
 
 use perflab_formats::kernel::kernel_log::KernelTrouble;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How often something was printed on a side.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KernelLogCount {
     /// measured iterations in which it was
     pub iterations: usize,
@@ -22,9 +23,10 @@ impl KernelLogCount {
 }
 
 /// A line, or a kind of trouble, on every side.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KernelLogRow {
     /// what is wrong, where the line says so
+    #[schemars(with = "Option<String>")]
     pub trouble: Option<KernelTrouble>,
     /// the lowest level at which it was printed: 0 (the system is unusable) to 7 (debug); none for consoles
     pub level: Option<u8>,
@@ -53,7 +55,7 @@ impl KernelLogRow {
 }
 
 /// The kernel's log of all sides.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KernelLogComparison {
     /// the baseline first
     pub sides: Vec<String>,

@@ -2,6 +2,7 @@
 //! series, which are read one at a time.
 
 use indexmap::IndexMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact_document::MachineDocument;
@@ -21,7 +22,7 @@ use crate::trigger::TriggerRecord;
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
     /// still going, or its process was killed: readers distinguish the two by the lock

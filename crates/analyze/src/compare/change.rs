@@ -5,10 +5,11 @@ use perflab_stats::{
     pooled_t, sd, welch,
 };
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A change from baseline to candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct MetricChange {
     /// Whether the numbers are fractions of the baseline or in the row's unit.
     pub scale: ChangeScale,
@@ -24,7 +25,7 @@ pub struct MetricChange {
 }
 
 /// What an interval is of, those that say less behind those that say more.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IntervalMeaning {
     /// the change
@@ -65,7 +66,7 @@ impl MetricChange {
 }
 
 /// What the interval of a row with one run a side allows for, or with levels that were measured one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct BetweenRuns {
     /// How much an iteration resembles the one before it: lag-one autocorrelation within both runs.
     pub autocorrelation: f64,
@@ -85,7 +86,7 @@ pub struct BetweenRuns {
 }
 
 /// What earlier runs add to the spread of two or three boots or runs a side.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct PooledNoise {
     /// Pairs of earlier runs that say how much a boot or a run differs from the next.
     pub pairs: usize,
@@ -97,7 +98,7 @@ pub struct PooledNoise {
 }
 
 /// What layouts do to a change.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct LayoutEffect {
     /// Layouts that both sides were measured under.
     pub layouts: usize,
@@ -113,7 +114,7 @@ pub struct LayoutEffect {
 }
 
 /// The unit of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeScale {
     /// candidate / baseline - 1
@@ -149,7 +150,7 @@ impl ChangeScale {
 }
 
 /// A confidence interval of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ChangeInterval {
     /// Lower limit.
     pub low: f64,
@@ -161,7 +162,7 @@ pub struct ChangeInterval {
 }
 
 /// The repetition level that was compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RepetitionLevel {
     /// medians of boots
@@ -213,7 +214,7 @@ impl ShiftEstimator {
 }
 
 /// How a change was estimated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct EstimationMethod {
     /// What was compared.

@@ -1,11 +1,12 @@
 //! The parts of a distribution that a row compares beside its middle.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compare::change::MetricChange;
 
 /// A part of the distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ComparedPart {
     /// the mean, for which values far beyond the rest count as the fence: how many there are is the tail's question
@@ -46,7 +47,7 @@ impl ComparedPart {
 }
 
 /// A part of both distributions.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct PartComparison {
     /// Which.
     pub part: ComparedPart,

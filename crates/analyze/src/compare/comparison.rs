@@ -2,6 +2,7 @@
 //!
 //! What is not known is absent, never a made-up number.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use indexmap::IndexMap;
 use perflab_model::study::StoppingRule;
 use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit, fact_table};
 use perflab_stats::{EventCount, rarest_visible_share};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 
 use crate::compare::change::{
@@ -25,7 +27,7 @@ use crate::method_description::MethodDescription;
 pub const COMPARISON_FORMAT: u32 = 1;
 
 /// One side against the others, row by row.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// [`COMPARISON_FORMAT`].
     pub format: u32,
@@ -60,7 +62,7 @@ pub struct Comparison {
 }
 
 /// A run that takes part.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedRun {
     /// The side it is on; empty where the sides are levels of a factor.
     pub side: String,
@@ -116,7 +118,7 @@ impl ComparedRun {
 }
 
 /// One metric of one case: baseline against one candidate.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct VerdictRow {
     /// The case in one line, without what is compared: `sweep threads=2`.
     pub subject: String,
@@ -204,7 +206,7 @@ pub struct VerdictRow {
 }
 
 /// What one side measured of one metric in one case.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SideSummary {
     /// Median of all values, in the row's unit.
     pub median: f64,
@@ -219,7 +221,7 @@ pub struct SideSummary {
 }
 
 /// How many values of a side lie beyond the fence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TailCount {
     /// Values beyond it.
     pub beyond: usize,
@@ -242,7 +244,7 @@ impl TailCount {
 }
 
 /// The bad tails of both sides.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TailComparison {
     /// Values beyond it, on the bad side, are far from the rest of both sides, in the row's unit: the farther of both sides'
     /// outer fences (Tukey 1977), and farther than the margin.
@@ -288,6 +290,20 @@ impl Deref for SampleValues {
     }
 }
 
+impl JsonSchema for SampleValues {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        Vec::<SamplePoint>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Vec::<SamplePoint>::json_schema(generator)
+    }
+}
+
 impl Serialize for SampleValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
@@ -295,7 +311,7 @@ impl Serialize for SampleValues {
 }
 
 /// One measured value, and where it stands.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct SamplePoint {
     /// In the row's unit.
     pub value: f64,
@@ -317,7 +333,7 @@ impl SamplePoint {
 }
 
 /// What a change means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// a change the good way
@@ -335,7 +351,7 @@ pub enum Verdict {
 }
 
 /// A change that is smaller than the margin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SmallChange {
     /// the interval excludes "no change", and q does, too

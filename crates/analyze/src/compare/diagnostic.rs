@@ -4,12 +4,13 @@
 //! footnote, the details are in the diagnostic.
 
 use perflab_model::RunStatus;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compare::change::RepetitionLevel;
 
 /// Where in a comparison a finding stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiagnosticLocation {
     /// Name of the side.
     pub side: String,
@@ -20,7 +21,7 @@ pub struct DiagnosticLocation {
 }
 
 /// One finding.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ComparisonDiagnostic {
     /// A run did not reach its end.
@@ -367,7 +368,7 @@ pub enum NoiseCardDoubt {
 }
 
 /// Something to be careful about in a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowFlag {
     /// clearly different, but the metric has no direction

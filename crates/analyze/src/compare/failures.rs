@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use perflab_stats::{EventCount, StatsError, fisher_exact, welch};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compare::compared_part::ComparedPart;
 
 /// How often a case failed.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailureCount {
     /// Iterations that failed or ran out of time.
     pub failed: usize,
@@ -39,7 +40,7 @@ impl From<FailureCount> for EventCount {
 }
 
 /// How often a case failed on both sides.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct FailureComparison {
     /// In the baseline.
     pub baseline: FailureCount,
@@ -53,7 +54,7 @@ pub struct FailureComparison {
 }
 
 /// What a verdict stands on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictBasis {
     /// the values

@@ -16,12 +16,13 @@ use perflab_model::fact_table::{
 use perflab_model::study::FactorKind;
 use perflab_model::{Case, Fact, FactDocument, Facts, MachineDocument, Manifest, RunRecord, Scalar};
 use serde::Serialize;
+use schemars::JsonSchema;
 use serde_json::Value as Json;
 
 use crate::compare::side_values::{RunValues, SidePair, differing_keys};
 
 /// A fact that is not the same in all runs of both sides.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FactDifference {
     /// The fact's key.
     pub key: String,

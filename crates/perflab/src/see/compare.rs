@@ -20,6 +20,10 @@ use perflab_model::Ratio;
 
 /// Compares runs, or the levels of a factor within one.
 pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> {
+    if args.schema {
+        context.print_text(&serde_json::to_string_pretty(&comparison::comparison_schema())?)?;
+        return Ok(Exit::Fine);
+    }
     refuse_ineffective_options(args, context.format)?;
     let named = NamedRuns::resolve(context, &args.runs)?;
     let args = &with_named_runs(args, &named);
@@ -562,6 +566,9 @@ pub struct CompareArgs {
     /// Which rows come first; those of one case stay together
     #[arg(long, value_name = "ORDER", value_parser = app::named_parser::<RowOrder>())]
     pub sort: Option<RowOrder>,
+    /// Print the JSON Schema of `--format json`
+    #[arg(long, conflicts_with = "runs")]
+    pub schema: bool,
     /// The fact whose values are the sides
     #[arg(skip)]
     pub fact: Option<String>,

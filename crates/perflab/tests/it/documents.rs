@@ -1,9 +1,11 @@
 //! The book: every `perflab` command that it shows is run here, in order, page by page. The pages that a newcomer reads first
 //! take nothing for granted and are run in `newcomer`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use perflab_analyze::Verdict;
 
 use crate::laboratory::Sandbox;
 
@@ -158,6 +160,9 @@ fn the_reference_is_what_the_code_says() {
         laboratory.run_successfully(&["study", "schema"]).out.trim(),
         "run `cargo xtask docs`"
     );
+    let schema = fs::read_to_string(project_root().join("docs/reference/compare.schema.json")).unwrap();
+    let printed = laboratory.run_successfully(&["compare", "--schema"]).out;
+    assert_eq!(schema.trim(), printed.trim(), "run `cargo xtask docs`");
     let facts = fs::read_to_string(project_root().join("docs/reference/facts.md")).unwrap();
     let kinds = laboratory.run_successfully(&["reference", "--facts", "--format", "markdown"]).out;
     assert_eq!(facts.trim_start_matches("# Facts").trim(), kinds.trim(), "run `cargo xtask docs`");
@@ -203,4 +208,36 @@ fn the_reference_has_the_help_of_every_verb() {
     let laboratory = Sandbox::new();
     let page = fs::read_to_string(project_root().join("docs/reference/commands.md")).unwrap();
     assert_eq!(laboratory.run_successfully(&["reference"]).out, page, "run `cargo xtask docs`");
+}
+
+/// Every word of a verdict is in the schema of comparisons, in both tables of words, and in that of exit codes.
+#[test]
+fn words_of_verdicts_are_those_of_the_code() {
+    let read = |path: &str| fs::read_to_string(project_root().join(path)).unwrap();
+    let schema: serde_json::Value =
+        serde_json::from_str(&read("docs/reference/compare.schema.json")).unwrap();
+    let in_schema: BTreeSet<&str> = schema["$defs"]["Verdict"]["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["const"].as_str().unwrap())
+        .collect();
+    let in_json: Vec<String> =
+        Verdict::ALL.iter().map(|verdict| serde_json::to_value(verdict).unwrap().as_str().unwrap().to_owned()).collect();
+    assert_eq!(in_schema, in_json.iter().map(String::as_str).collect());
+    let words: BTreeSet<&str> = Verdict::ALL.iter().map(|verdict| verdict.word()).collect();
+    // A line of a table begins with the words that it explains.
+    let explained = |page: &str| -> BTreeSet<String> {
+        let cell = |line: &str| Some(line.strip_prefix("| ")?.split_once(" |")?.0.to_owned());
+        let cells = page.lines().filter_map(cell);
+        cells.flat_map(|cell| cell.split([',', ';']).map(|word| word.trim().to_owned()).collect::<Vec<_>>()).collect()
+    };
+    for page in ["docs/glossary.md", "docs/verdicts.md"] {
+        let explained = explained(&read(page));
+        let missing: Vec<&&str> = words.iter().filter(|word| !explained.contains(**word)).collect();
+        assert!(missing.is_empty(), "{page}: {missing:?}");
+    }
+    let page = read("docs/runs.md");
+    let codes = page.split("| word | exit code").nth(1).unwrap().split("\n\n").next().unwrap();
+    assert_eq!(explained(codes).into_iter().filter(|word| !word.starts_with('-')).collect::<BTreeSet<_>>(), words.iter().map(|word| (*word).to_owned()).collect());
 }

@@ -76,6 +76,7 @@ const VERBS: &[&str] = &[
     "prune --keep 1",
     "export first first.perflab",
     "export --schema",
+    "compare --schema",
     "--archive elsewhere import first.perflab",
     "import hyperfine.json",
     "study check two.toml",

@@ -2,27 +2,42 @@
 
 use perflab_analyze::slab::{CacheChange, SlabComparison};
 use perflab_analyze::{Comparison, ComparisonDiagnostic};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
 use crate::diagnostics::{are_runs_imported, diagnostic_advice, diagnostic_message, noise_card_doubts};
 use crate::method_text::describe_methods;
 
-/// A comparison for programs that do not have our texts.
-#[derive(Debug, Serialize)]
+/// The JSON Schema of a comparison as JSON.
+#[must_use]
+pub fn comparison_schema() -> serde_json::Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    generator.into_root_schema_for::<ComparisonDocument<'_>>().to_value()
+}
+
+/// What `perflab compare --format json` prints: a comparison with its warnings and methods as texts.
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ComparisonDocument<'a> {
     #[serde(flatten)]
     comparison: &'a Comparison,
+    /// What to be careful about.
     warnings: Vec<DiagnosticDocument<'a>>,
+    /// How the numbers came about.
     notes: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// A warning with its texts.
+#[derive(Debug, Serialize, JsonSchema)]
 struct DiagnosticDocument<'a> {
     #[serde(flatten)]
     diagnostic: &'a ComparisonDiagnostic,
+    /// Why a noise card may not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     doubts: Option<Vec<String>>,
+    /// What was found.
     message: String,
+    /// What to do about it.
     advice: &'static str,
 }
 

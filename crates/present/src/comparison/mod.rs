@@ -30,7 +30,7 @@ pub(crate) mod verdict_table;
 
 pub use crate::grid::{ColumnAlign, Grid, GridCell, GridColumn, GridError, OutputFormat};
 pub use benchstat::render_benchstat;
-pub use document::{ComparisonDocument, SlabComparisonDocument};
+pub use document::{ComparisonDocument, SlabComparisonDocument, comparison_schema};
 pub use grids::{render_gains, render_interactions, render_statistics};
 pub use lkp::render_lkp;
 pub use mail::{StudyComparison, StudyComparisons, short_lines, studies_mail};
