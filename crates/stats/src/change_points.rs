@@ -103,7 +103,7 @@ impl EDivisive {
         let of_range = |range: std::ops::Range<usize>| {
             let start = range.start;
             let found = best_candidate(series.get(range)?, self.shortest)?;
-            Some(StepCandidate { index: found.index + start, ..found })
+            Some(StepCandidate { index: found.index + start, end: found.end + start, ..found })
         };
         let found = segment_ranges(steps, series.len()).into_iter().filter_map(of_range);
         found.max_by(|a, b| a.distance.total_cmp(&b.distance)).filter(|best| best.distance > 0.0)
@@ -119,9 +119,9 @@ impl EDivisive {
         let mut null = match groups {
             None => SeriesNull::Values {
                 ranges: segment_ranges(steps, series.len()),
-                values: self.null_of(series, steps, found.index),
+                values: self.null_of(series, steps, found.cuts(steps, series.len())),
             },
-            Some(groups) => SeriesNull::Groups(self.grouped_null(series, steps, found.index, groups)),
+            Some(groups) => SeriesNull::Groups(self.grouped_null(series, steps, found, groups)),
         };
         let all = (self.permutations + 1) as f64;
         // Sums in another order differ in the last digits; equal arrangements must count as equal.
@@ -145,9 +145,9 @@ impl EDivisive {
         exponential_tail(&mut distances, far).map_or(counted, |tail| tail.clamp(1.0 / (all * all), counted))
     }
 
-    fn null_of(&self, series: &[f64], steps: &[usize], candidate: usize) -> DependentNull {
+    fn null_of(&self, series: &[f64], steps: &[usize], cuts: Vec<usize>) -> DependentNull {
         if self.autocorrelated {
-            DependentNull::from_series(series, steps, candidate)
+            DependentNull::from_series(series, steps, &cuts)
         } else {
             DependentNull::independent(series)
         }
@@ -157,9 +157,10 @@ impl EDivisive {
         &self,
         series: &[f64],
         steps: &[usize],
-        candidate: usize,
+        found: StepCandidate,
         groups: &SeriesGroups,
     ) -> GroupedNull {
+        let cuts = found.cuts(steps, series.len());
         let pieces = groups.cut_at(steps);
         let ranges: Vec<std::ops::Range<usize>> = pieces.ranges().collect();
         let means: Vec<f64> = ranges.iter().map(|range| segment_mean(&series[range.clone()])).collect();
@@ -170,12 +171,13 @@ impl EDivisive {
         let drawn = series.to_vec();
         if groups.count() < 2 * self.shortest {
             // The means stay where they are.
-            let values = self.null_of(&within, pieces.starts().get(1..).unwrap_or_default(), candidate);
+            let values = self.null_of(&within, pieces.starts().get(1..).unwrap_or_default(), cuts);
             return GroupedNull { level: GroupLevel::Fixed { values, means }, pieces: ranges, drawn };
         }
         let piece_of = |index: usize| ranges.partition_point(|range| range.start < index);
         let piece_steps: Vec<usize> = steps.iter().map(|step| piece_of(*step)).collect();
-        let of_means = self.null_of(&means, &piece_steps, piece_of(candidate).clamp(1, means.len() - 1));
+        let piece_cuts = cuts.iter().map(|cut| piece_of(*cut).clamp(1, means.len() - 1)).collect();
+        let of_means = self.null_of(&means, &piece_steps, piece_cuts);
         // Taking the mean out left a value of n with 1 - 1/n of its variance.
         for range in ranges.iter().filter(|range| range.len() > 1) {
             let n = range.len() as f64;
@@ -288,13 +290,13 @@ impl DependentNull {
         Self { correlation: 0.0, innovations: series.to_vec(), drawn: series.to_vec() }
     }
 
-    /// The lag-one correlation of what remains when the steps and the candidate are taken out, leaning upwards: by twice
+    /// The lag-one correlation of what remains when the steps and what was found beside them are taken out, leaning upwards: by twice
     /// its bias of (1 + 2ρ) / n for each mean that was taken out (Marriott and Pope, Biometrika 41, 1954; Kendall, the same
     /// volume), twice because the means were chosen where they fit best, and by 0.4 standard errors.
-    fn from_series(series: &[f64], steps: &[usize], candidate: usize) -> Self {
-        let mut cuts = steps.to_vec();
-        cuts.push(candidate);
+    fn from_series(series: &[f64], steps: &[usize], found: &[usize]) -> Self {
+        let mut cuts = [steps, found].concat();
         cuts.sort_unstable();
+        cuts.dedup();
         let segments = segment_ranges(&cuts, series.len());
         let mut residuals = series.to_vec();
         let (mut products, mut squares) = (0.0, 0.0);
@@ -367,8 +369,19 @@ fn describe_steps(series: &[f64], steps: &[(usize, f64)]) -> Vec<ChangePoint> {
 struct StepCandidate {
     /// First value after the step.
     index: usize,
+    /// First value beyond those after the step that it was found with: where these end before the range does, values may go back.
+    end: usize,
     /// Scaled energy distance, in the unit of the values.
     distance: f64,
+}
+
+impl StepCandidate {
+    /// Where values of another level begin if the candidate is a step: there, and where they go back before the range ends. A level
+    /// that came and went would otherwise pass for values that depend on one another.
+    fn cuts(&self, steps: &[usize], length: usize) -> Vec<usize> {
+        let is_inside = self.end < length && !steps.contains(&self.end);
+        std::iter::once(self.index).chain(is_inside.then_some(self.end)).collect()
+    }
 }
 
 /// The (τ, κ) that maximises Q = ab/(a+b) · E(x[..τ], x[τ..κ]), a = τ, b = κ - τ, both at least `shortest`, where
@@ -396,7 +409,7 @@ fn best_candidate(series: &[f64], shortest: usize) -> Option<StepCandidate> {
             let distance =
                 scaled_distance(tau as f64, (kappa - tau) as f64, cross, left_within, right_within);
             if kappa - tau >= shortest && best.is_none_or(|best| distance > best.distance) {
-                best = Some(StepCandidate { index: tau, distance });
+                best = Some(StepCandidate { index: tau, end: kappa, distance });
             }
         }
     }
@@ -527,7 +540,7 @@ mod tests {
     #[test]
     fn innovations_filtered_in_their_own_order_are_the_residuals() {
         let series = [1.0, 1.5, 1.8, 1.2, 0.7, 5.1, 5.9, 5.6, 4.8, 4.6];
-        let mut null = DependentNull::from_series(&series, &[], 5);
+        let mut null = DependentNull::from_series(&series, &[], &[5]);
         assert!(null.correlation > 0.5, "{null:?}");
         let stationary = (1.0 - null.correlation.powi(2)).sqrt();
         let mut before = None;

@@ -59,6 +59,24 @@ fn steps_of_independent_series_are_found_though_dependence_is_allowed() {
     assert!(found >= 0.9, "{found}");
 }
 
+/// A level that came and went, as a regression that was repaired, is no dependence of the values: it has two steps.
+#[test]
+fn a_level_that_came_and_went_is_found() {
+    let mut noise = NormalNoise::from_seed(8);
+    for (length, found_at_least) in [(5, 0.8), (10, 0.9), (20, 0.9)] {
+        let found = share_of_hits(60, || {
+            let mut series = noise.normals(60);
+            series.iter_mut().skip(25).take(length).for_each(|value| *value += 4.0);
+            let how = EDivisive { permutations: 99, shortest: 3, autocorrelated: true, ..EDivisive::default() };
+            let steps = how.find(&series).unwrap();
+            let near = |at: usize| steps.iter().any(|step| step.index.abs_diff(at) <= 1);
+            near(25) && near(25 + length)
+        });
+        eprintln!("{length} of 60 values at another level: {found}");
+        assert!(found >= found_at_least, "{length}: {found}");
+    }
+}
+
 #[test]
 fn a_step_is_found_where_it_is() {
     let mut noise = NormalNoise::from_seed(3);
