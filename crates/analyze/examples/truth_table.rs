@@ -307,24 +307,52 @@ fn print_flag_table(found: &BTreeMap<CellKey, CellCounts>, tries: usize) {
 }
 
 fn print_word_table(found: &BTreeMap<CellKey, CellCounts>) {
-    println!("**Words at the default margin** of 3 %, at 30 iterations, in % of experiments:\n");
-    println!(
-        "| shape | design | change | better | worse | same | unclear | differs | same here |\n|:--|:--|--:|--:|--:|--:|--:|--:|--:|"
-    );
+    println!("**Words at the default margin** of 3 %, at 5 / 10 / 30 / 100 iterations, in % of experiments:\n");
+    let words = Verdict::ALL.map(Verdict::word);
+    println!("| shape | design | change | {} |\n|:--|:--|--:{}|", words.join(" | "), "|--:".repeat(words.len()));
     for (shape, name) in SHAPES {
         for (design, design_name) in DESIGNS {
             for change in [0, 2, 4] {
-                let words = &found[&(shape, design, 30, change)].words;
-                let of = words.values().sum();
-                let shares = ["better", "worse", "same", "unclear", "differs", "same here"]
-                    .map(|word| percent_text(words.get(word).copied().unwrap_or(0), of));
+                let share = |word: &str| {
+                    let at = |n: u32| {
+                        let words = &found[&(shape, design, n, change)].words;
+                        percent_text(words.get(word).copied().unwrap_or(0), words.values().sum())
+                    };
+                    ITERATIONS.map(at).join(" / ")
+                };
                 println!(
                     "| {name} | {design_name} | {:.0} % | {} |",
                     100.0 * CHANGES[change],
-                    shares.join(" | ")
+                    words.map(share).join(" | ")
                 );
             }
         }
+    }
+}
+
+/// How often the interval excludes "no change" where there is one, a table for each number of iterations.
+fn print_power_tables(found: &BTreeMap<CellKey, CellCounts>, tries: usize) {
+    let [interleaved, _, several, boots, unequal, _] = DESIGNS;
+    for n in ITERATIONS {
+        println!(
+            "**Power** at {n} iterations: the interval excludes \"no change\" where the candidate is 1 / 2 / 3 / 5 % slower, in %; behind it benchstat's rule on the same values pooled:\n"
+        );
+        println!(
+            "| shape | {} | {} | {} | {} |\n|:--|:--|:--|:--|:--|",
+            interleaved.1, several.1, boots.1, unequal.1
+        );
+        for (shape, name) in SHAPES {
+            let cells = [interleaved, several, boots, unequal].map(|(design, _)| {
+                let at = |change: usize| &found[&(shape, design, n, change)];
+                let ours: Vec<String> =
+                    (1..5).map(|change| percent_text(at(change).excluding, power_tries(tries))).collect();
+                let theirs: Vec<String> =
+                    (1..5).map(|change| percent_text(at(change).peers[0], power_tries(tries))).collect();
+                format!("{} ({})", ours.join(" / "), theirs.join(" / "))
+            });
+            println!("| {name} | {} |", cells.join(" | "));
+        }
+        println!();
     }
 }
 
@@ -376,26 +404,7 @@ fn main() {
     let least = covered.iter().map(|(hit, of)| *hit as f64 / *of as f64).fold(1.0, f64::min);
     let (hits, of) = covered.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     println!("Worst cell {:.1} %, mean {} %.\n", 100.0 * least, percent_text(hits, of));
-    println!(
-        "**Power**: the interval excludes \"no change\" where the candidate is 1 / 2 / 3 / 5 % slower, in %, at 30 iterations; behind it benchstat's rule on the same values pooled:\n"
-    );
-    let [interleaved, _, several, boots, unequal, _] = DESIGNS;
-    println!(
-        "| shape | {} | {} | {} | {} |\n|:--|:--|:--|:--|:--|",
-        interleaved.1, several.1, boots.1, unequal.1
-    );
-    for (shape, name) in SHAPES {
-        let cells = [interleaved, several, boots, unequal].map(|(design, _)| {
-            let at = |change: usize| &found[&(shape, design, 30, change)];
-            let ours: Vec<String> =
-                (1..5).map(|change| percent_text(at(change).excluding, power_tries(tries))).collect();
-            let theirs: Vec<String> =
-                (1..5).map(|change| percent_text(at(change).peers[0], power_tries(tries))).collect();
-            format!("{} ({})", ours.join(" / "), theirs.join(" / "))
-        });
-        println!("| {name} | {} |", cells.join(" | "));
-    }
-    println!();
+    print_power_tables(&found, tries);
     print_table(
         "**Other tools' rules on the same data**, nothing changed: benchstat's, in % (Welch's, hyperfine's and MMTests' at 30 in brackets):",
         |key| {
