@@ -65,6 +65,31 @@ fn boots_of_unequal_size_keep_their_coverage_and_find_more() {
     assert!(coverage >= 89.7 && alarms <= 10.3 && found >= 42.0, "{coverage} {alarms} {found}");
 }
 
+/// Two or three boots of unequal size count alike: their medians, by Welch's t, which such noise makes careful rather than bold
+/// (Bakirov and Székely, "Student's t-test for Gaussian scale mixtures", 2006). Weighing them was tried: docs/decisions/random-effects.md.
+#[test]
+fn two_or_three_boots_of_unequal_size_keep_their_coverage() {
+    for boots in [2, 3] {
+        let mut noise = SplitMixNoise(boots);
+        let (mut covering, mut alarms) = (0, 0);
+        for _ in 0..4 * STUDIES {
+            let mut sizes = || (0..boots).map(|_| 2 + (11.0 * noise.uniform()) as u32).collect::<Vec<_>>();
+            let (ours, theirs) = (sizes(), sizes());
+            let old = run_of_boots("a", &ours, 1.0, &mut noise);
+            let new = run_of_boots("b", &theirs, 1.0, &mut noise);
+            let (row, _) = compare_pair(old, new);
+            let interval = row.change.unwrap().interval.unwrap();
+            covering += usize::from(interval.low <= 0.0 && 0.0 <= interval.high);
+            alarms += usize::from(matches!(row.verdict, Verdict::Better | Verdict::Worse));
+        }
+        let share = |count: usize| 100.0 * count as f64 / (4 * STUDIES) as f64;
+        let (coverage, alarms) = (share(covering), share(alarms));
+        eprintln!("{boots} boots: coverage {coverage:.1} %, {alarms:.1} % alarms");
+        // Three standard errors of a share of 5 % are 2.7 points.
+        assert!(coverage >= 92.3 && alarms <= 7.7, "{boots}: {coverage} {alarms}");
+    }
+}
+
 #[test]
 fn boots_of_about_equal_size_and_few_boots_are_compared_as_before() {
     let mut noise = SplitMixNoise(6);
