@@ -257,7 +257,7 @@ fn plan_metric(
     let iterations = match (requested.iterations, level) {
         (Some(iterations), _) => iterations.clamp(1, MOST_ITERATIONS),
         (None, RepetitionLevel::Boot) => cheapest_iterations(cheapest, needed_with)?,
-        (None, _) => cheapest.unwrap_or(1).clamp(1, MOST_ITERATIONS),
+        (None, _) => cheapest.unwrap_or(10).clamp(1, MOST_ITERATIONS),
     };
     let (rules, unit) = design(iterations);
     let needed = needed_with(iterations)?;
