@@ -675,6 +675,7 @@ fn a_change_within_the_machines_own_noise_is_flagged_and_an_old_card_is_told() {
         interleaved: None,
         in_turn: None,
         levels: None,
+        duet: None,
     };
     let card = |reach: f64, made: u64| NoiseCard {
         format: NOISE_CARD_FORMAT,
