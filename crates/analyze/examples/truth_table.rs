@@ -307,9 +307,15 @@ fn print_flag_table(found: &BTreeMap<CellKey, CellCounts>, tries: usize) {
 }
 
 fn print_word_table(found: &BTreeMap<CellKey, CellCounts>) {
-    println!("**Words at the default margin** of 3 %, at 5 / 10 / 30 / 100 iterations, in % of experiments:\n");
+    println!(
+        "**Words at the default margin** of 3 %, at 5 / 10 / 30 / 100 iterations, in % of experiments:\n"
+    );
     let words = Verdict::ALL.map(Verdict::word);
-    println!("| shape | design | change | {} |\n|:--|:--|--:{}|", words.join(" | "), "|--:".repeat(words.len()));
+    println!(
+        "| shape | design | change | {} |\n|:--|:--|--:{}|",
+        words.join(" | "),
+        "|--:".repeat(words.len())
+    );
     for (shape, name) in SHAPES {
         for (design, design_name) in DESIGNS {
             for change in [0, 2, 4] {

@@ -310,8 +310,10 @@ mod tests {
         assert!(interleaved.cheapest && interleaved.iterations < Some(100), "{found:?}");
         for one in [runs, boots] {
             assert_eq!(one.repetitions, Some(4), "{one:?}");
-            let (noise, fewer) = (TwoLevelNoise { between: 0.0, within: 0.0005_f64.sqrt() }, one.iterations.unwrap() - 1);
-            let needed = PowerRules::default().needed_repetitions(noise.boot_median_sd(fewer), PowerGoal::Detect(0.01));
+            let (noise, fewer) =
+                (TwoLevelNoise { between: 0.0, within: 0.0005_f64.sqrt() }, one.iterations.unwrap() - 1);
+            let needed = PowerRules::default()
+                .needed_repetitions(noise.boot_median_sd(fewer), PowerGoal::Detect(0.01));
             assert!(needed.unwrap() > Some(4) && !one.cheapest, "{one:?}");
         }
         // Hardly anything is not nothing.

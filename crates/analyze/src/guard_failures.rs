@@ -59,8 +59,7 @@ pub fn judge_newest_failures(
         if found.iter().any(|known| known.subject == subject) {
             continue;
         }
-        let earlier: Vec<FailureCount> =
-            before.iter().filter_map(|run| run.get(&subject)).copied().collect();
+        let earlier: Vec<FailureCount> = before.iter().filter_map(|run| run.get(&subject)).copied().collect();
         let judged = judge_case(*newest, &earlier, options);
         let judged = judged.map_err(|source| AnalyzeError::Statistic {
             subject: subject.clone(),
@@ -144,7 +143,10 @@ mod tests {
     fn a_case_that_fails_more_is_worse_and_one_that_always_did_is_not() {
         assert_eq!(judge(0, 0), []);
         let [found] = &judge(0, 5)[..] else { panic!() };
-        assert_eq!((found.newest, found.earlier), (FailureCount { failed: 5, of: 10 }, FailureCount { failed: 0, of: 200 }));
+        assert_eq!(
+            (found.newest, found.earlier),
+            (FailureCount { failed: 5, of: 10 }, FailureCount { failed: 0, of: 200 })
+        );
         assert_eq!((found.verdict, found.runs), (Verdict::Worse, 20));
         // C(10, 5) / C(210, 5), over 1 / (21 · 22).
         assert!((found.p / (252.0 / 3_244_032_792.0 * 462.0) - 1.0).abs() < 0.01, "{found:?}");

@@ -135,9 +135,7 @@ pub use error::AnalyzeError;
 pub use fairness::{
     TargetFairness, average_over_targets, case_fairness, clock_bounds, median, start_skew, target_fairness,
 };
-pub use guard::{
-    FEWEST_HISTORY_RUNS, GuardConfirmation, GuardReport, GuardRow, GuardStep, check_newest_run,
-};
+pub use guard::{FEWEST_HISTORY_RUNS, GuardConfirmation, GuardReport, GuardRow, GuardStep, check_newest_run};
 pub use guard_failures::{FailureRecords, GuardFailures, judge_newest_failures};
 pub use history::{MetricHistories, metric_histories};
 pub use interaction::{InteractionTable, estimate_interactions};

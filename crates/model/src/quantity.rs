@@ -18,7 +18,20 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Nanoseconds: a length of time, or a point on CLOCK_MONOTONIC of the target that recorded it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 

@@ -1,9 +1,9 @@
 //! The noise of a machine, and the repetitions that a precision costs, as tables.
 
-use perflab_analyze::design::{DesignKind, DesignProposal};
-use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
 use perflab_analyze::compare::noise_card::NoiseRow;
 use perflab_analyze::compare::noise_levels::{LevelNoise, NoiseLevels};
+use perflab_analyze::design::{DesignKind, DesignProposal};
+use perflab_analyze::sample_size::{SampleSizeAim, SampleSizeOptions, SampleSizePlan};
 use perflab_analyze::{NoiseCard, RepetitionLevel};
 
 use crate::grid::{Grid, GridCell, GridColumn};

@@ -112,9 +112,9 @@ impl<'a> CheckedGroups<'a> {
             }
             let mut runs: Vec<Vec<SamplePoint>> = runs.into_values().collect();
             runs.sort_by_key(|run| run.first().map(|point| point.at));
-            let medians = runs.iter().filter_map(|run| {
-                median(&run.iter().map(|point| point.value).collect::<Vec<_>>()).ok()
-            });
+            let medians = runs
+                .iter()
+                .filter_map(|run| median(&run.iter().map(|point| point.value).collect::<Vec<_>>()).ok());
             found.medians.extend((runs.len() >= FEWEST_TO_DRIFT).then(|| medians.collect()));
             found.values.extend(runs.into_iter().map(Cow::Owned));
         }

@@ -35,8 +35,7 @@ impl NoiseCard {
     pub fn with_duet(mut self, comparison: &Comparison, run: &RunRecord) -> Self {
         let durations = iteration_times(run);
         for row in &mut self.rows {
-            let is_own =
-                |found: &&VerdictRow| (&found.subject, &found.metric) == (&row.subject, &row.metric);
+            let is_own = |found: &&VerdictRow| (&found.subject, &found.metric) == (&row.subject, &row.metric);
             let compared = comparison.rows.iter().find(is_own);
             let pair_time = durations.get(&row.subject).copied().unwrap_or_default();
             row.duet = compared.and_then(|compared| duet_pairs(compared, pair_time));

@@ -15,8 +15,8 @@ use perflab_model::fact_table::{
 };
 use perflab_model::study::FactorKind;
 use perflab_model::{Case, Fact, FactDocument, Facts, MachineDocument, Manifest, RunRecord, Scalar};
-use serde::Serialize;
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::compare::side_values::{RunValues, SidePair, differing_keys};

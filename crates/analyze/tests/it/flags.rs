@@ -38,7 +38,12 @@ fn flags_of_levels(iterations: u32, spread: f64, noise: &mut SplitMixNoise) -> V
     compare_levels(&side, "nothing", &AnalysisOptions::default()).unwrap().rows.remove(0).flags
 }
 
-fn flags_of_sides(design: SideDesign, iterations: u32, spread: f64, noise: &mut SplitMixNoise) -> Vec<RowFlag> {
+fn flags_of_sides(
+    design: SideDesign,
+    iterations: u32,
+    spread: f64,
+    noise: &mut SplitMixNoise,
+) -> Vec<RowFlag> {
     let mut run = |name: &str, turn: u64| {
         let luck: Vec<f64> = (0..design.boots).map(|_| noise.lognormal_around(10.0, design.luck)).collect();
         let lab = RunBuilder::new(&format!("{name}{turn}")).with(|lab| {

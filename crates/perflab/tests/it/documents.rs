@@ -222,15 +222,19 @@ fn words_of_verdicts_are_those_of_the_code() {
         .iter()
         .map(|one| one["const"].as_str().unwrap())
         .collect();
-    let in_json: Vec<String> =
-        Verdict::ALL.iter().map(|verdict| serde_json::to_value(verdict).unwrap().as_str().unwrap().to_owned()).collect();
+    let in_json: Vec<String> = Verdict::ALL
+        .iter()
+        .map(|verdict| serde_json::to_value(verdict).unwrap().as_str().unwrap().to_owned())
+        .collect();
     assert_eq!(in_schema, in_json.iter().map(String::as_str).collect());
     let words: BTreeSet<&str> = Verdict::ALL.iter().map(|verdict| verdict.word()).collect();
     // A line of a table begins with the words that it explains.
     let explained = |page: &str| -> BTreeSet<String> {
         let cell = |line: &str| Some(line.strip_prefix("| ")?.split_once(" |")?.0.to_owned());
         let cells = page.lines().filter_map(cell);
-        cells.flat_map(|cell| cell.split([',', ';']).map(|word| word.trim().to_owned()).collect::<Vec<_>>()).collect()
+        cells
+            .flat_map(|cell| cell.split([',', ';']).map(|word| word.trim().to_owned()).collect::<Vec<_>>())
+            .collect()
     };
     for page in ["docs/glossary.md", "docs/verdicts.md"] {
         let explained = explained(&read(page));
@@ -239,5 +243,8 @@ fn words_of_verdicts_are_those_of_the_code() {
     }
     let page = read("docs/runs.md");
     let codes = page.split("| word | exit code").nth(1).unwrap().split("\n\n").next().unwrap();
-    assert_eq!(explained(codes).into_iter().filter(|word| !word.starts_with('-')).collect::<BTreeSet<_>>(), words.iter().map(|word| (*word).to_owned()).collect());
+    assert_eq!(
+        explained(codes).into_iter().filter(|word| !word.starts_with('-')).collect::<BTreeSet<_>>(),
+        words.iter().map(|word| (*word).to_owned()).collect()
+    );
 }

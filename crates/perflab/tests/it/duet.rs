@@ -93,8 +93,13 @@ fn a_duet_of_one_variant_stands_on_the_noise_card_and_is_proposed() {
         return;
     }
     let laboratory = Sandbox::new();
-    laboratory.write_workload("clock", "", "sleep 0.05; date +%s%N | awk '{ print \"speed \" 1000 + substr($1, 9, 8) / 1e5 }'");
-    let study = laboratory.write_study("clock.toml", "run = { iterations = 8, warmup = 0 }\n[workload.clock]");
+    laboratory.write_workload(
+        "clock",
+        "",
+        "sleep 0.05; date +%s%N | awk '{ print \"speed \" 1000 + substr($1, 9, 8) / 1e5 }'",
+    );
+    let study =
+        laboratory.write_study("clock.toml", "run = { iterations = 8, warmup = 0 }\n[workload.clock]");
     let plan = ["plan", "--noise-card", "--detect", "1%"];
     let designs = || -> Vec<String> {
         let proposed = laboratory.run_json(&plan);

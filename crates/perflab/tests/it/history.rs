@@ -91,8 +91,7 @@ fn the_guard_ends_with_five_where_the_newest_run_fails_more() {
         "n=$(cat {count}); echo $((n + 1)) > {count}; test $((n % 8)) -ge $(cat {fails}) && echo speed $((1000 + n % 3))"
     );
     laboratory.write_workload("shaky", "", &script);
-    let study =
-        laboratory.write_study("s.toml", "run = { iterations = 8, warmup = 0 }\n[workload.shaky]");
+    let study = laboratory.write_study("s.toml", "run = { iterations = 8, warmup = 0 }\n[workload.shaky]");
     let run = |failing: u32| {
         std::fs::write(&fails, failing.to_string()).unwrap();
         laboratory.run(&["run", &study, "--label", "nightly", "--no-report"]).code
@@ -104,7 +103,10 @@ fn the_guard_ends_with_five_where_the_newest_run_fails_more() {
     assert_eq!(run(1), Some(4));
     let once = laboratory.run_json(&["guard"]);
     assert_eq!(once["failures"][0]["newest"], serde_json::json!({ "failed": 1, "of": 8 }), "{once}");
-    assert_eq!((&once["failures"][0]["verdict"], &once["rows"][0]["verdict"]), (&"unclear".into(), &"unclear".into()));
+    assert_eq!(
+        (&once["failures"][0]["verdict"], &once["rows"][0]["verdict"]),
+        (&"unclear".into(), &"unclear".into())
+    );
     assert_eq!(laboratory.run(&["guard"]).code, Some(0));
     assert_eq!(run(6), Some(4));
     let said = laboratory.run(&["guard"]);

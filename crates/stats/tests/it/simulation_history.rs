@@ -67,7 +67,8 @@ fn a_level_that_came_and_went_is_found() {
         let found = share_of_hits(60, || {
             let mut series = noise.normals(60);
             series.iter_mut().skip(25).take(length).for_each(|value| *value += 4.0);
-            let how = EDivisive { permutations: 99, shortest: 3, autocorrelated: true, ..EDivisive::default() };
+            let how =
+                EDivisive { permutations: 99, shortest: 3, autocorrelated: true, ..EDivisive::default() };
             let steps = how.find(&series).unwrap();
             let near = |at: usize| steps.iter().any(|step| step.index.abs_diff(at) <= 1);
             near(25) && near(25 + length)
