@@ -240,6 +240,7 @@ mod tests {
     use super::*;
     use crate::compare::noise_card::DuetPairs;
     use crate::compare::noise_levels::LevelNoise;
+    use crate::sample_size::SampleSizeAim;
 
     fn levels(boots: Option<f64>, runs: Option<f64>) -> NoiseLevels {
         let level = |sd| LevelNoise { n: 10, sd };

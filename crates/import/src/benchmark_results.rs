@@ -246,7 +246,7 @@ impl BenchmarkResults {
         let mut samples = samples.into_iter().peekable();
         let since = move |(begin, end): TimeRange| (begin.since(anchor), end.since(anchor));
         let spans: Vec<TimeRange> = spans.into_iter().map(|span| span.map_or(whole, since)).collect();
-        let mut next = move || {
+        let next = move || {
             let (execution, slot) = executions.peek()?;
             let (slot, span) = (*slot, spans.get(execution.span as usize).copied().unwrap_or(whole));
             if let Some(sample) = samples.next_if(|sample| sample.execution == slot) {
@@ -263,7 +263,7 @@ impl BenchmarkResults {
             let failed = failures.remove(&slot).map(|reason| Outcome::Failed { reason });
             Some(RunEventKind::IterationEnded { slot, outcome: failed.unwrap_or(Outcome::Ok), start, end })
         };
-        std::iter::from_fn(move || next()).chain(left_out).map(move |what| RunEvent::new(at, what))
+        std::iter::from_fn(next).chain(left_out).map(move |what| RunEvent::new(at, what))
     }
 
     /// Says how many values were left out, and of what.

@@ -2,7 +2,7 @@
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
 use perflab_analyze::{
-    AnalysisOptions, Comparison, ComparisonSide, IntervalMeaning, RowFlag, SmallChange, Verdict, VerdictRow,
+    AnalysisOptions, Comparison, ComparisonSide, IntervalMeaning, RowFlag, SmallChange, VerdictRow,
     compare_levels, compare_sides,
 };
 use perflab_model::{Direction, RunRecord, fact_table};
