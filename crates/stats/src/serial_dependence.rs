@@ -78,13 +78,10 @@ impl SerialDependence {
     }
 }
 
-/// Degrees of freedom that so many dependent values of both sides are worth, two means being estimated. `None` where they are worth
-/// fewer than three independent ones: these say nothing of their own spread, so that no range has a bound.
+/// Degrees of freedom that so many dependent values of both sides are worth, two means being estimated; 1 at least.
 #[must_use]
-pub fn dependent_freedom(values: usize, widening: f64) -> Option<f64> {
-    let freedom = values as f64 / (widening * widening) - 2.0;
-    // Three values are worth three, whatever the rounding says.
-    (freedom > 1.0 - 1e-9).then(|| freedom.max(1.0))
+pub fn dependent_freedom(values: usize, widening: f64) -> f64 {
+    (values as f64 / (widening * widening) - 2.0).max(1.0)
 }
 
 /// The estimate of a shift whose interval is that of independent values, and what it says of dependent ones: the standard error is
@@ -253,7 +250,7 @@ mod tests {
                 high: interval.high - 4.0 + shift,
                 level: interval.level,
             };
-            let freedom = dependent_freedom(20, widening).unwrap();
+            let freedom = dependent_freedom(20, widening);
             DependentShift { shift, widening, freedom }.p(moved).unwrap()
         };
         assert!((at(2.0 * 2.353_363, 2.0) - 0.10).abs() < 1e-5);
@@ -261,9 +258,8 @@ mod tests {
         // Independent ones: 18 degrees of freedom, 2.100922 at 0.05.
         assert!((at(2.100_922, 1.0) - 0.05).abs() < 1e-5);
         assert_eq!(at(0.0, 2.0), 1.0);
-        assert_eq!((dependent_freedom(3, 1.0), dependent_freedom(20, 3.0)), (Some(1.0), None));
         // The limit is where p is one minus the level.
-        let freedom = dependent_freedom(20, 1.5).unwrap();
+        let freedom = dependent_freedom(20, 1.5);
         let shift = DependentShift { shift: 2.0, widening: 1.5, freedom };
         let reach = 1.959_963_985 * shift.factor(0.95, 0.95).unwrap();
         assert!((at(reach, 1.5) - 0.05).abs() < 1e-9);

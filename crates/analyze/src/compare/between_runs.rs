@@ -258,11 +258,7 @@ impl RunPair<'_> {
         let change = &mut found.change;
         found.sd = found.sd.map(|sd| sd * widening);
         let Some(independent) = change.interval else { return Ok(()) };
-        let Some(freedom) = dependent_freedom(self.compared.into_iter().sum(), widening) else {
-            leave_out_interval(found);
-            found.p = 1.0;
-            return Ok(());
-        };
+        let freedom = dependent_freedom(self.compared.into_iter().sum(), widening);
         let dependent = DependentShift { shift: value, widening, freedom };
         let shift_of = |limit: f64| scale.shift_of_change(limit);
         let (low, high) = (shift_of(independent.low), shift_of(independent.high));

@@ -450,8 +450,11 @@ impl VerdictRow {
     #[must_use]
     pub fn interval_of_same(&self) -> Option<ChangeInterval> {
         let (interval, narrow) = (self.change?.interval?, self.change?.narrow?);
-        let reach = self.relative(interval.low)?.abs().max(self.relative(interval.high)?.abs());
-        (self.is_same_in_the_middle() && reach >= self.margin).then_some(narrow)
+        let reach = |interval: ChangeInterval| {
+            Some(self.relative(interval.low)?.abs().max(self.relative(interval.high)?.abs()))
+        };
+        let is_shown = reach(interval)? < self.margin || reach(narrow)? >= self.margin;
+        (self.is_same_in_the_middle() && !is_shown).then_some(narrow)
     }
 
     /// Says whether there is a change smaller than the margin. `is_significant` judges a q.

@@ -89,10 +89,7 @@ impl PartContext<'_> {
             (false, false) => mean_shift(&x, &y, scale)?,
         };
         let found = match self.between_runs {
-            Some(runs) => {
-                let freedom = dependent_freedom(x.len() + y.len(), runs.widened);
-                found.widened(runs.widened, freedom.ok_or(StatsError::NoSpread)?)
-            }
+            Some(runs) => found.widened(runs.widened, dependent_freedom(x.len() + y.len(), runs.widened)),
             None => found,
         };
         let [wide, narrow] = self.confidences.map(|confidence| self.interval_of(&found, confidence));
