@@ -275,6 +275,11 @@ fn exponential_tail(distances: &mut [f64], far: f64) -> Option<f64> {
     (mean > 0.0 && far > threshold).then(|| share * (-(far - threshold) / mean).exp())
 }
 
+/// A second cut, where values may have gone back, is chosen to fit as the first is, and takes away more of the correlation than its
+/// mean: it counts as so many further means. Simulated for flat series of 30 to 100 values with correlations of 0 to 0.6: as few show a
+/// step as with one cut, and of levels that came for 5 of 60 values, four standard deviations away, 98 instead of 12 % are found.
+const WHERE_IT_WENT_BACK: f64 = 3.0;
+
 /// Values without further steps: the values shuffled, or the innovations of an AR(1) model
 /// shuffled and filtered back.
 #[derive(Debug)]
@@ -309,7 +314,8 @@ impl DependentNull {
         }
         let n = series.len() as f64;
         let raw = if squares > 0.0 { products / squares } else { 0.0 };
-        let bias = 2.0 * segments.len() as f64 * (1.0 + 2.0 * raw.max(0.0)) / n;
+        let chosen = segments.len() as f64 + WHERE_IT_WENT_BACK * found.len().saturating_sub(1) as f64;
+        let bias = 2.0 * chosen * (1.0 + 2.0 * raw.max(0.0)) / n;
         let correlation = (raw + bias + 0.4 / n.sqrt()).clamp(0.0, 0.9);
         if correlation == 0.0 || squares == 0.0 {
             return Self::independent(series);
