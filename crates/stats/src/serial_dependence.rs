@@ -233,9 +233,9 @@ mod tests {
         assert!((found.freedom - 32.0 / 11.0).abs() < 1e-12);
         let interval = found.interval(1.0, 0.95).unwrap();
         assert!(interval.low < -6.0 && interval.high > 8.0 && found.p(1.0) > 0.5);
-        // Known noise: (1.959964 + 0.841621) · 2.5.
-        let known = SuccessiveDifferences { freedom: 1e9, ..found };
-        assert!((known.detectable(0.95, 0.8).unwrap() - 7.003_962).abs() < 1e-5);
+        // Student's t with 10 degrees of freedom, of its table: 2.228139 and 0.879058.
+        let known = SuccessiveDifferences { freedom: 10.0, ..found };
+        assert!((known.detectable(0.95, 0.8).unwrap() - 3.107_197 * 2.5).abs() < 1e-4);
         assert!(found.detectable(0.95, 0.8).unwrap() > 9.0 && found.detectable(0.95, 1.0).is_err());
     }
 
