@@ -324,6 +324,13 @@ fn all_verdict_words() -> BTreeSet<String> {
             add(&VerdictRow { verdict, small_change: Some(small), ..base.clone() });
         }
     }
+    // What decides lies within the margin, and what stands beside it does not.
+    let mut change = base.change.unwrap();
+    let interval = |low: f64, high: f64, level: f64| Some(ChangeInterval { low, high, level });
+    (change.interval, change.narrow) = (interval(-0.033, 0.001, 0.95), interval(-0.029, -0.002, 0.9));
+    for verdict in [Verdict::Same, Verdict::SameHere] {
+        add(&VerdictRow { verdict, change: Some(change), ..base.clone() });
+    }
     for verdict in [Verdict::Worse, Verdict::Better] {
         add(&VerdictRow { verdict, basis: VerdictBasis::Failures, ..base.clone() });
     }
