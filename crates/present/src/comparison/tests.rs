@@ -3,7 +3,7 @@ use fixtures::run_builder::{RunBuilder, SplitMixNoise, explanatory_metric, prima
 use std::collections::BTreeSet;
 
 use perflab_analyze::{
-    AnalysisOptions, Comparison, ComparisonSide, RowFlag, SmallChange, Verdict, VerdictBasis, VerdictRow,
+    AnalysisOptions, ChangeInterval, Comparison, ComparisonSide, RowFlag, SmallChange, Verdict, VerdictBasis, VerdictRow,
     compare_levels, compare_sides, recap_comparison,
 };
 use perflab_model::fact_table;
