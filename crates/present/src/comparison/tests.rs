@@ -3,8 +3,8 @@ use fixtures::run_builder::{RunBuilder, SplitMixNoise, explanatory_metric, prima
 use std::collections::BTreeSet;
 
 use perflab_analyze::{
-    AnalysisOptions, ChangeInterval, Comparison, ComparisonSide, RowFlag, SmallChange, Verdict, VerdictBasis, VerdictRow,
-    compare_levels, compare_sides, recap_comparison,
+    AnalysisOptions, ChangeInterval, Comparison, ComparisonSide, RowFlag, SmallChange, Verdict, VerdictBasis,
+    VerdictRow, compare_levels, compare_sides, recap_comparison,
 };
 use perflab_model::fact_table;
 use perflab_model::{Direction, RunRecord};
