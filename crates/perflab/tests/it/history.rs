@@ -73,7 +73,9 @@ fn the_guard_ends_with_five_where_a_step_for_the_worse_stays() {
     insta::assert_snapshot!("the_guard_ends_with_five_where_the_newest_run_is_worse_1", said.stable_out());
     insta::assert_snapshot!("the_guard_ends_with_five_where_the_newest_run_is_worse_2", said.stable_err());
     assert!(laboratory.path("guard.html").exists());
-    let step = &laboratory.run_json(&["guard"])["rows"][0]["alarm"];
+    let json: serde_json::Value =
+        serde_json::from_str(&laboratory.run(&["guard", "--format", "json"]).out).unwrap();
+    let step = &json["rows"][0]["alarm"];
     let (before, after) = (step["before"].as_f64().unwrap(), step["after"].as_f64().unwrap());
     assert!(before > 990.0 && after < 860.0 && step["runs"] == 6, "{step}");
     assert_ne!(verdicts(&["--margin", "20%"]), ["\"worse\""]);
