@@ -10,8 +10,7 @@ use perflab_settings::TemporaryFolder;
 
 use crate::app::App;
 use crate::failure::{Failure, FailureContext as _, UsageError};
-use crate::keep::exchange::warn_of_import;
-use crate::keep::imported_runs::record_imports;
+use crate::keep::imported_runs::{record_imports, warn_of_import};
 
 /// Names of runs, where those that were files are the folders of runs made of them.
 #[derive(Debug)]

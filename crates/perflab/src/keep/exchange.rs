@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexMap;
 use perflab_archive::export::{Exporter, export_schema, write_export};
 use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{
@@ -22,16 +22,10 @@ use perflab_stats::median_with_interval;
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::trace_summary::note_trace_summaries;
-use crate::keep::imported_runs::{ImportOutcome, record_imports};
+use crate::keep::imported_runs::{ImportOutcome, LISTED, record_imports, warn_of_import};
 use crate::output_path::OutputPath;
 use crate::selection;
 use crate::verb::Verb;
-
-/// Files that are listed one by one; more are listed by folder.
-const LISTED: usize = 24;
-
-/// Lines of a file that are shown with what is wrong with them; all are counted.
-const SHOWN: usize = 5;
 
 /// What lies at a path that is to be imported.
 enum PathContent {
@@ -217,28 +211,6 @@ fn imports_grid(all: &[ImportOutcome]) -> Grid {
         ]);
     }
     grid
-}
-
-/// Says on stderr what of the files could not be used, and why.
-pub fn warn_of_import(context: &App, imported: &ImportOutcome) {
-    for warning in &imported.warnings {
-        stderr_line!("warning: {}; {}", warning.message, warning.advice);
-    }
-    for took in &imported.file_reports {
-        for remark in took.unusable.iter().chain(&took.flagged).take(SHOWN) {
-            let line = if remark.line > 0 { format!(":{}", remark.line) } else { String::new() };
-            stderr_line!("warning: {}{line}: {}", took.file.display(), remark.reason);
-        }
-    }
-    if imported.file_reports.len() <= LISTED {
-        // A file that became several series says each of its notes once.
-        let notes = imported
-            .file_reports
-            .iter()
-            .flat_map(|took| took.notes.iter().map(move |note| (took.file_name(), note)));
-        let notes: IndexSet<(String, &String)> = notes.collect();
-        notes.into_iter().for_each(|(name, note)| context.note(format!("{name}: {note}")));
-    }
 }
 
 /// What was taken of each file, or where they are many, of each folder.

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 
+use indexmap::IndexSet;
 use perflab_archive::{Archive, BulkRecorder, RunDir, new_run_id};
 use perflab_import::{FileReport, ImportOptions, ImportSource, Importer, open_import};
 use perflab_model::RunEventKind;
 use perflab_model::fact_table;
 use perflab_model::run::RunWarning;
 
+use crate::app::App;
 use crate::failure::{Failure, UnexpectedError, UsageError};
 
 /// A run that was made of other tools' files.
@@ -258,4 +260,32 @@ fn already_imported_error(path: &Path, twin: &str, label: Option<&str>) -> Usage
         path.display()
     );
     UsageError::new(what, "--again takes it once more")
+}
+
+/// Files that are listed one by one; more are listed by folder.
+pub const LISTED: usize = 24;
+
+/// Lines of a file that are shown with what is wrong with them; all are counted.
+const SHOWN: usize = 5;
+
+/// Says on stderr what of the files could not be used, and why.
+pub fn warn_of_import(context: &App, imported: &ImportOutcome) {
+    for warning in &imported.warnings {
+        stderr_line!("warning: {}; {}", warning.message, warning.advice);
+    }
+    for took in &imported.file_reports {
+        for remark in took.unusable.iter().chain(&took.flagged).take(SHOWN) {
+            let line = if remark.line > 0 { format!(":{}", remark.line) } else { String::new() };
+            stderr_line!("warning: {}{line}: {}", took.file.display(), remark.reason);
+        }
+    }
+    if imported.file_reports.len() <= LISTED {
+        // A file that became several series says each of its notes once.
+        let notes = imported
+            .file_reports
+            .iter()
+            .flat_map(|took| took.notes.iter().map(move |note| (took.file_name(), note)));
+        let notes: IndexSet<(String, &String)> = notes.collect();
+        notes.into_iter().for_each(|(name, note)| context.note(format!("{name}: {note}")));
+    }
 }

@@ -112,7 +112,7 @@ fn a_duet_of_one_variant_stands_on_the_noise_card_and_is_proposed() {
     assert_eq!(designs(), ["interleaved", "duet"]);
     // Another measurement in turn keeps what the halves showed.
     laboratory.run_successfully(&["noise", &study, "--iterations", "8", "--quiet"]);
-    assert_eq!(designs(), ["interleaved", "duet"]);
+    assert_eq!(designs(), ["interleaved", "duet", "runs"]);
     // What a duet cannot do is refused before anything runs.
     let targets = laboratory.write_study("t.toml", "[workload.clock]\n[target.here]\nkind = \"process\"");
     assert_eq!(laboratory.run(&["noise", &targets, "--duet"]).code, Some(2));
