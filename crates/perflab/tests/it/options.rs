@@ -413,6 +413,8 @@ const TRIED_ELSEWHERE: &[(&str, &str)] = &[
     ("flame diff", "--by-command"),
     ("flame diff", "--rules"),
     ("compare", "--boots-differ"),
+    // Names no run: `documents`.
+    ("compare", "--schema"),
     ("history", "--all"),
     // With one metric and one case, any order is the same.
     ("compare", "--sort"),
