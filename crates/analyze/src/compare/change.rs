@@ -189,7 +189,7 @@ impl RepetitionLevel {
 }
 
 /// Which estimator a change comes from that is one of iterations, or of enough boots or runs: see [`LocationShift`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShiftEstimator {
     /// of pairs: the pseudo-median of the differences, with Wilcoxon's signed-rank test
