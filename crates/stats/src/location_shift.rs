@@ -119,7 +119,7 @@ impl LocationShift {
 
     /// Joint ranks, where they are clearly sharper than these.
     fn sharper_joint_ranks(&self, joint: Result<JointRanks, StatsError>) -> Result<Option<Self>, StatsError> {
-        let Some(joint) = unless_alike(joint)?.map(LocationShift::JointRanks) else { return Ok(None) };
+        let Some(joint) = if_any(joint)?.map(LocationShift::JointRanks) else { return Ok(None) };
         let widths = (joint.half_width()?, self.half_width()?);
         Ok(matches!(widths, (Some(joint), Some(signed)) if joint < JOINT_WIDTH * signed).then_some(joint))
     }
@@ -130,17 +130,17 @@ impl LocationShift {
         means: Result<WelchTest, StatsError>,
         all: &[f64],
     ) -> Result<Option<Self>, StatsError> {
-        let Some(means) = unless_alike(means)?.map(LocationShift::Means) else { return Ok(None) };
+        let Some(means) = if_any(means)?.map(LocationShift::Means) else { return Ok(None) };
         let step = value_resolution(all).unwrap_or(0.0);
         let widest = (MEAN_WIDTH * self.half_width()?.unwrap_or(0.0)).max(step / 2.0);
         Ok(means.half_width()?.is_some_and(|width| width <= widest).then_some(means))
     }
 }
 
-/// What an estimator says, unless all values are alike and leave no error to go by.
-fn unless_alike<T>(found: Result<T, StatsError>) -> Result<Option<T>, StatsError> {
+/// What an estimator says, unless all values are alike and leave no error to go by, or are too many for it.
+fn if_any<T>(found: Result<T, StatsError>) -> Result<Option<T>, StatsError> {
     match found {
-        Err(StatsError::NoSpread) => Ok(None),
+        Err(StatsError::NoSpread | StatsError::TooMany { .. }) => Ok(None),
         found => found.map(Some),
     }
 }
@@ -299,13 +299,15 @@ mod tests {
     }
 
     #[test]
-    fn drift_and_pairs_that_are_alike_leave_it_to_signed_ranks() {
+    fn drift_pairs_that_are_alike_and_too_many_leave_it_to_signed_ranks() {
         let mut rng = ChaCha8Rng::seed_from_u64(11);
         let drifting: Vec<f64> = (0..30).map(|i| f64::from(i) + rng.random_range(-0.1..0.1)).collect();
         let candidate: Vec<f64> = drifting.iter().map(|x| x + rng.random_range(-0.1..0.2)).collect();
         assert!(matches!(LocationShift::of_pairs(&drifting, &candidate), Ok(LocationShift::SignedRanks(..))));
         let (x, _) = modal_pairs(&mut rng, 30, 0.0);
         let same: Vec<f64> = x.iter().map(|x| x + 0.5).collect();
+        let (many, others) = modal_pairs(&mut rng, 2_100, 0.0);
+        assert!(matches!(LocationShift::of_pairs(&many, &others), Ok(LocationShift::SignedRanks(..))));
         assert!(matches!(LocationShift::of_pairs(&x, &same), Ok(LocationShift::SignedRanks(..))));
     }
 
