@@ -8,7 +8,7 @@
 //! - The prediction interval holds one new value of a history. A value outside is a reason to measure again, not yet
 //!   a trend or a step.
 
-use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, Normal, StudentsT};
 
 use crate::descriptive::{mean, sd};
 use crate::error::{StatsError, check_above_zero, check_at_least, check_sample, finite_or_overflow};
@@ -188,8 +188,14 @@ pub(crate) fn t_interval(
     })
 }
 
+/// With more degrees of freedom t is the normal distribution to five digits, and the search for a quantile of t takes minutes.
+const NORMAL_FREEDOM: f64 = 1e6;
+
 /// The t that leaves `tail` above it, for a tail in (0, 1); infinite where the freedom is no number above zero.
 pub(crate) fn t_quantile_above(tail: f64, freedom: f64) -> f64 {
+    if freedom > NORMAL_FREEDOM {
+        return -Normal::standard().inverse_cdf(tail);
+    }
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |student| -student.inverse_cdf(tail))
 }
 
@@ -277,6 +283,13 @@ mod tests {
     const B: [f64; 4] = [12.0, 12.5, 11.0, 12.2];
 
     const C: [f64; 5] = [20.0, 21.5, 19.0, 20.5, 20.1];
+
+    /// R 4.3: qt(0.975, 1e5), and qnorm(0.975).
+    #[test]
+    fn quantiles_of_much_freedom_are_found() {
+        assert!((t_quantile_above(0.025, 1e5) - 1.959_988).abs() < 1e-5);
+        assert!((t_quantile_above(0.025, 1e9) - 1.959_964).abs() < 1e-6);
+    }
 
     #[test]
     fn two_samples_are_welchs_test() {
