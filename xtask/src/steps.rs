@@ -110,9 +110,11 @@ impl TestStep {
             return Ok(TestCounts { skipped: 1, ..TestCounts::default() });
         }
         let mut tally = TestCounts::default();
+        let mut output = Vec::new();
         let good = self.stream_output(root, |line| {
             tally.read_line(line);
             failed.read_line(line);
+            output.push(line.to_owned());
         })?;
         if !self.counts {
             tally = TestCounts { skipped: tally.skipped, ..TestCounts::single_test(good) };
@@ -121,7 +123,7 @@ impl TestStep {
         if !good && !names_what_failed {
             // One that counts tests and counted no failed one did not even compile.
             tally.failed = 1;
-            failed.note_step(self.name);
+            failed.note_step(self.name, &output);
         }
         Ok(tally)
     }

@@ -55,6 +55,9 @@ pub struct FailedTests {
     part: OutputPart,
 }
 
+/// So many lines of a failed step are shown once more.
+const STEP_LINES: usize = 30;
+
 /// Where in libtest's output a line stands.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum OutputPart {
@@ -77,9 +80,10 @@ impl FailedTests {
         }
     }
 
-    /// A step failed that counts no tests, or that ended before it counted any.
-    pub fn note_step(&mut self, name: &str) {
-        self.lines.push(format!("---- step \"{name}\": its output stands above ----"));
+    /// A step failed that counts no tests, or that ended before it counted any: the end of what it printed.
+    pub fn note_step(&mut self, name: &str, output: &[String]) {
+        self.lines.push(format!("---- step \"{name}\" ----"));
+        self.lines.extend_from_slice(&output[output.len().saturating_sub(STEP_LINES)..]);
     }
 
     /// All that was kept, once more.
