@@ -250,6 +250,20 @@ static inline void load_field(const volatile struct field *field, const u8 *reco
 	}
 }
 
+/* Behind the end of a text lies what was there before: texts that read alike are to be alike. */
+static inline void end_text(struct words *text)
+{
+	u8 *bytes = (u8 *)text;
+	u8 keep = 0xff;
+
+#pragma unroll
+	for (u32 i = 0; i < sizeof(*text); i++) {
+		if (!bytes[i])
+			keep = 0;
+		bytes[i] &= keep;
+	}
+}
+
 /* One field is all there is to a pair or a key, or each of two has a word. */
 static inline void load_words(const volatile struct field *fields, const u8 *record, const u8 *event,
 			      struct words *into)
@@ -257,9 +271,13 @@ static inline void load_words(const volatile struct field *fields, const u8 *rec
 	struct words second;
 
 	load_field(&fields[0], record, event, into);
+	if (fields[0].kind == FIELD_TEXT || fields[0].kind == FIELD_LOCATED_TEXT)
+		end_text(into);
 	if (fields[1].kind == FIELD_NONE)
 		return;
 	load_field(&fields[1], record, event, &second);
+	if (fields[1].kind == FIELD_TEXT || fields[1].kind == FIELD_LOCATED_TEXT)
+		end_text(&second);
 	into->word[1] = second.word[0];
 }
 
@@ -434,8 +452,8 @@ int one(void *event)
 		return 1;
 	load_words(point->key, record, event, &key);
 	load_field(&point->value, record, event, &value);
-	/* less than nothing is no size, and no time */
-	if (point->value.kind == FIELD_SIGNED && (long long)value.word[0] < 0) {
+	/* less than nothing is no size, and no time; formats call some of it unsigned: all pages of a TLB are -1 */
+	if ((long long)value.word[0] < 0) {
 		count_lost(LOST_VALUES);
 		value.word[0] = 0;
 	}

@@ -41,8 +41,11 @@ impl QueueDiscipline {
         let kind = words.next().unwrap_or("noop");
         let handle = words.next().unwrap_or(KERNELS_HANDLE).to_owned();
         let mut options = words.filter(|word| *word != "root").collect::<Vec<_>>();
-        if let Some(place) = options.iter().position(|word| *word == "refcnt") {
-            options.drain(place..options.len().min(place + 2));
+        // What moves by itself is no option.
+        for counter in ["refcnt", "direct_packets_stat"] {
+            if let Some(place) = options.iter().position(|word| *word == counter) {
+                options.drain(place..options.len().min(place + 2));
+            }
         }
         QueueDiscipline { handle, words: [&[kind], &options[..]].concat().join(" ") }
     }
@@ -51,7 +54,9 @@ impl QueueDiscipline {
     pub(crate) fn check_free(&self, name: &str) -> Result<(), SettingError> {
         let hint = match self.handle.as_str() {
             KERNELS_HANDLE => return Ok(()),
-            OUR_HANDLE => "another run of perflab has made it: wait for that, or `perflab undo`".to_owned(),
+            OUR_HANDLE => {
+                "perflab has made it: wait for that run, `perflab undo`, or `perflab tune --undo`".to_owned()
+            }
             _ => "it could not be put back: name another device, or `tc qdisc del` it yourself".to_owned(),
         };
         let what = format!("{name}: the device has the queue discipline `{}`", self.words);
@@ -161,6 +166,10 @@ mod tests {
         assert_eq!(
             read("qdisc tbf 8001: root refcnt 3 rate 100Mbit burst 4Kb lat 400ms "),
             words("8001:", "tbf rate 100Mbit burst 4Kb lat 400ms", false)
+        );
+        assert_eq!(
+            read("qdisc htb 7e1f: root refcnt 2 r2q 10 default 0x1 direct_packets_stat 20 direct_qlen 1000"),
+            words("7e1f:", "htb r2q 10 default 0x1 direct_qlen 1000", false)
         );
         assert_eq!(read("qdisc noqueue 0: root refcnt 2 "), words("0:", "noqueue", true));
         assert_eq!(read(""), words("0:", "noop", true));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_model::{PresetFile, PresetNeeds, Refusal, ValueTolerance};
+use perflab_model::{PresetFile, PresetName, PresetNeeds, Refusal, ValueTolerance};
 use perflab_observe::{KernelConfig, Root};
 
 /// A file, and what it is to hold.
@@ -78,7 +78,9 @@ pub(crate) fn describe_absence(
     files: &[PresetFile],
     root: &Root,
 ) -> Refusal {
+    let part = PresetName::new(name).part.unwrap_or("*");
     let looked = files.first().and_then(|file| file.paths.first()).map_or("", String::as_str);
+    let looked = looked.replace("{part}", part);
     let what = match (&needs.option, &needs.hardware) {
         (Some(option), hardware) => match (KernelConfig::read(root), hardware) {
             (Some(config), _) if config.option(option) == "n" => {

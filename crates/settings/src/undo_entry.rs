@@ -138,7 +138,9 @@ impl UndoEntry {
             UndoEntry::SwapOff { path } => format!("swap off {}", path.display()),
             UndoEntry::ResetZram { device, .. } => format!("reset {device}"),
             UndoEntry::RemoveQueueDiscipline { device } => {
-                format!("the kernel's queue discipline of {device}")
+                format!(
+                    "queue discipline of {device} (the kernel's own, unless somebody else has given it one)"
+                )
             }
             UndoEntry::EndDelays { switch } => format!("delays off: {}", switch.display()),
             UndoEntry::Remove { path } => format!("remove {}", path.display()),

@@ -108,7 +108,7 @@ pub const EVENT_RECIPES: &[EventRecipe] = &[
         value: ("bytes", "bytes"),
         ..count(
             "block-size",
-            "size of requests to disks, by disk and kind",
+            "size of requests to disks, by disk and kind; one that the disk sent back counts again",
             "block:block_rq_issue",
             &["dev", "rwbs"],
         )
@@ -155,14 +155,11 @@ pub const EVENT_RECIPES: &[EventRecipe] = &[
     },
     count(
         "page-cache",
-        "pages that came into the page cache, by file system",
+        "folios (pages, or several in one) that came into the page cache, by file system",
         "filemap:mm_filemap_add_to_page_cache",
         &["s_dev"],
     ),
-    EventRecipe {
-        value: ("pages", "1"),
-        ..count("tlb", "pages flushed from a TLB, by reason", "tlb:tlb_flush", &["reason"])
-    },
+    count("tlb", "flushes of a TLB, by reason", "tlb:tlb_flush", &["reason"]),
     count(
         "migrations",
         "tasks moved from one CPU to another, by both",

@@ -202,7 +202,9 @@ impl EventsMonitor {
         rows.push(row);
         let keys = readings.iter().flat_map(|reading| reading.by_key.keys()).filter(|key| !key.is_empty());
         for key in keys.collect::<BTreeSet<_>>() {
-            let mut row = vec![TableCell::Text(key.clone())];
+            // A task may be called so; the row of all keys is another one.
+            let shown = if key == ALL_KEYS { format!("\"{key}\"") } else { key.clone() };
+            let mut row = vec![TableCell::Text(shown)];
             for (place, columns) in self.columns.iter().enumerate() {
                 let of = |readings: &[EventReading]| readings.get(place)?.by_key.get(key).cloned();
                 row.extend(columns.cells(of(&readings).as_ref(), of(&self.base).as_ref(), kind));

@@ -204,7 +204,13 @@ pub fn plan_manifest(
     if let Some(events) = &args.counters {
         study.counters.get_or_insert_default().events.0.extend(events.0.iter().cloned());
     }
-    study.events.extend(args.event.iter().map(|event| (event.name.clone(), event.spec.clone())));
+    for event in &args.event {
+        if study.events.insert(event.name.clone(), event.spec.clone()).is_some() {
+            let message = format!("`--event`: the study has an event `{}` already", event.name);
+            let hint = "leave the option out, or give the study's another name";
+            return Err(UsageError::new(message, hint).into());
+        }
+    }
     if let Some(iterations) = args.iterations {
         if iterations == 0 {
             let message = "`--iterations 0` would measure nothing";

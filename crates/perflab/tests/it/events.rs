@@ -100,6 +100,34 @@ fn pairs_have_the_time_between_their_ends_and_only_those_of_the_workload() {
     assert!(of_iterations(&laboratory, "delay.count", "").iter().all(|count| *count >= 14.0));
 }
 
+/// Four seeks to five bytes before the end, by a task that is called as the row of all keys is.
+#[test]
+fn what_is_below_zero_is_lost_and_a_task_may_be_called_all() {
+    let name = "what_is_below_zero_is_lost_and_a_task_may_be_called_all";
+    if !is_root() {
+        return skip_test(name, "root, for tracepoints");
+    }
+    let laboratory = Sandbox::new();
+    let script = "$0 = \"all\"; open(F, \"<\", \"/proc/self/exe\"); sysseek(F, -5, 2) for 1 .. 4; select(undef, undef, undef, 0.05)";
+    let study = laboratory.write_study(
+        "s.toml",
+        &format!(
+            "run = {{ iterations = 2, warmup = 0 }}\n[workload.w]\ncommand = [\"perl\", \"-e\", '{script}']\n\
+             [events.seeks]\nevent = \"syscalls:sys_enter_lseek\"\nfilter = \"whence == 2\"\nvalue = \"offset\"\nof = \"workload\"\n\
+             [events.switches]\nevent = \"sched:sched_switch\"\nkey = \"prev_comm\"\nkeys = 1000\n"
+        ),
+    );
+    laboratory.run_successfully(&["run", &study, "--no-report"]);
+    assert_eq!(of_iterations(&laboratory, "seeks.count", "all"), [4.0; 2]);
+    assert_eq!(of_iterations(&laboratory, "seeks.lost", "all"), [4.0; 2]);
+    assert_eq!(of_iterations(&laboratory, "seeks.sum", "all"), [0.0; 2]);
+    let [named, every] = ["\"all\"", "all"].map(|key| of_iterations(&laboratory, "switches.count", key));
+    assert!(
+        named.iter().zip(&every).all(|(named, every)| *named >= 1.0 && named < every),
+        "{named:?} {every:?}"
+    );
+}
+
 #[test]
 fn a_pair_that_never_ends_is_bounded_and_told() {
     if !is_root() {
