@@ -70,9 +70,10 @@ impl Machine {
     }
 
     fn ask(&self, script: &str) -> Option<String> {
-        let mut command = Command::new("ssh");
+        // A machine that boots another kernel meanwhile knows nothing of the connection, and never answers.
+        let mut command = Command::new("timeout");
         command
-            .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=60", "box", script])
+            .args(["60", "ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=60", "box", script])
             .env("PATH", &self.path);
         let said = to_command_output(command.stdin(Stdio::null()).output().unwrap());
         (said.code == Some(0)).then(|| said.out.trim().to_owned())
