@@ -4,6 +4,8 @@
 //! A name says what is meant; whether this machine counts it, and by which number, is found where it is opened. Types and
 //! numbers are those of include/uapi/linux/perf_event.h.
 
+use perflab_model::study::is_kernel_file_name;
+
 /// An event that can be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterEvent {
@@ -230,7 +232,7 @@ fn parse_plain_source(name: &str) -> Result<Option<CounterSource>, String> {
     if let Some(body) = name.strip_suffix('/') {
         let (pmu, terms) = body
             .split_once('/')
-            .filter(|(pmu, terms)| is_file_name(pmu) && !terms.is_empty() && !terms.contains('/'))
+            .filter(|(pmu, terms)| is_kernel_file_name(pmu) && !terms.is_empty() && !terms.contains('/'))
             .ok_or_else(|| format!("`{name}` is no event: one of a unit is UNIT/EVENT/, as in `msr/tsc/`"))?;
         return Ok(Some(CounterSource::Pmu { pmu: pmu.into(), terms: terms.into() }));
     }
@@ -250,15 +252,8 @@ fn cache_config(name: &str) -> Option<u64> {
     })
 }
 
-/// What stands below a folder of sysfs or tracefs, and leads nowhere else.
-fn is_file_name(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with('.')
-        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-.".contains(letter))
-}
-
 fn parse_tracepoint(name: &str, group: &str, event: &str) -> Result<CounterSource, String> {
-    if is_file_name(group) && is_file_name(event) {
+    if is_kernel_file_name(group) && is_kernel_file_name(event) {
         return Ok(CounterSource::Tracepoint { group: group.into(), name: event.into() });
     }
     Err(describe_unknown_event(name))

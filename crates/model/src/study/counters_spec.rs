@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use schemars::JsonSchema;
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -145,12 +146,8 @@ impl<'de> Visitor<'de> for EventGroupVisitor {
         Ok(EventGroupText(vec![text.to_owned()]))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<EventGroupText, A::Error> {
-        let mut group = Vec::new();
-        while let Some(name) = seq.next_element()? {
-            group.push(name);
-        }
-        Ok(EventGroupText(group))
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<EventGroupText, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list)).map(EventGroupText)
     }
 }
 

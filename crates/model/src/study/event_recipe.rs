@@ -178,7 +178,7 @@ fn field_names(names: &[&str]) -> Option<FieldNames> {
     (!names.is_empty()).then(|| FieldNames(names.iter().map(|name| (*name).to_owned()).collect()))
 }
 
-fn text(text: &str) -> Option<String> {
+fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
@@ -187,8 +187,8 @@ impl RecipePoint {
         TracepointSpec {
             event: self.event.into(),
             by: field_names(self.by),
-            filter: text(self.filter),
-            task: text(self.task),
+            filter: non_empty(self.filter),
+            task: non_empty(self.task),
         }
     }
 }
@@ -201,9 +201,9 @@ impl EventRecipe {
         EventSpec {
             keep: Some(if has_values { KeptOfEvents::Histogram } else { KeptOfEvents::Count }),
             event: (!is_pair).then(|| self.end.event.to_owned()),
-            filter: (!is_pair).then(|| text(self.end.filter)).flatten(),
-            value: text(self.value.0),
-            unit: text(self.value.1),
+            filter: (!is_pair).then(|| non_empty(self.end.filter)).flatten(),
+            value: non_empty(self.value.0),
+            unit: non_empty(self.value.1),
             begin: is_pair.then(|| PairBegins(self.begins.iter().map(RecipePoint::spec).collect())),
             end: is_pair.then(|| self.end.spec()),
             key: field_names(self.key),
@@ -225,27 +225,25 @@ pub struct EventChoice {
 impl std::str::FromStr for EventChoice {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        EventSpec::parse_name(text).map(|(name, spec)| EventChoice { name, spec })
-    }
-}
-
-impl EventSpec {
-    /// What a name on the command line means: a recipe, or a tracepoint, which is counted. With what it is then called.
+    /// A recipe, or a tracepoint, which is counted.
     ///
     /// # Errors
     /// It is neither; the nearest recipe.
-    pub fn parse_name(text: &str) -> Result<(String, EventSpec), String> {
+    fn from_str(text: &str) -> Result<Self, String> {
         if find_event_recipe(text).is_some() {
-            return Ok((text.into(), EventSpec { recipe: Some(text.into()), ..EventSpec::default() }));
+            let spec = EventSpec { recipe: Some(text.into()), ..EventSpec::default() };
+            return Ok(EventChoice { name: text.into(), spec });
         }
         if let Some((_, event)) = split_tracepoint_name(text) {
-            return Ok((event.into(), EventSpec { event: Some(text.into()), ..EventSpec::default() }));
+            let spec = EventSpec { event: Some(text.into()), ..EventSpec::default() };
+            return Ok(EventChoice { name: event.into(), spec });
         }
         let hint = suggest_name(text, EVENT_RECIPES.iter().map(|recipe| recipe.name));
         Err(format!("`{text}` is no recipe, and no tracepoint GROUP:NAME; {hint}"))
     }
+}
 
+impl EventSpec {
     /// It with all that its recipe says, where what it says itself takes precedence.
     #[must_use]
     pub fn resolve(&self) -> EventSpec {
@@ -288,10 +286,9 @@ mod tests {
         let whole = spec.resolve();
         assert_eq!(whole.of, Some(EventOwner::Workload));
         assert_eq!(whole.end.unwrap().event, "raw_syscalls:sys_exit");
-        assert!(
-            EventSpec::parse_name("system-call-latency").is_ok_and(|(name, _)| name == "system-call-latency")
-        );
-        assert!(EventSpec::parse_name("sched:sched_switch").is_ok_and(|(name, _)| name == "sched_switch"));
-        assert!(EventSpec::parse_name("nothing").is_err());
+        let named = |text: &str| text.parse::<EventChoice>().map(|choice| choice.name);
+        assert_eq!(named("system-call-latency").as_deref(), Ok("system-call-latency"));
+        assert_eq!(named("sched:sched_switch").as_deref(), Ok("sched_switch"));
+        assert!(named("nothing").is_err());
     }
 }

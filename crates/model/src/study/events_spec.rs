@@ -174,10 +174,15 @@ pub struct PairBegins(pub Vec<TracepointSpec>);
 
 impl Serialize for PairBegins {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.as_slice() {
-            [one] => one.serialize(serializer),
-            several => several.serialize(serializer),
-        }
+        serialize_one_or_list(&self.0, serializer)
+    }
+}
+
+/// A single one is written without a list.
+fn serialize_one_or_list<S: Serializer>(items: &[impl Serialize], serializer: S) -> Result<S::Ok, S::Error> {
+    match items {
+        [one] => one.serialize(serializer),
+        several => several.serialize(serializer),
     }
 }
 
@@ -204,12 +209,8 @@ impl<'de> Visitor<'de> for PairBeginsVisitor {
         TracepointVisitor.visit_map(map).map(|one| PairBegins(vec![one]))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<PairBegins, A::Error> {
-        let mut all = Vec::new();
-        while let Some(one) = list.next_element()? {
-            all.push(one);
-        }
-        Ok(PairBegins(all))
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<PairBegins, A::Error> {
+        Vec::deserialize(de::value::SeqAccessDeserializer::new(list)).map(PairBegins)
     }
 }
 
@@ -238,10 +239,7 @@ impl FieldNames {
 
 impl Serialize for FieldNames {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.as_slice() {
-            [one] => one.serialize(serializer),
-            several => several.serialize(serializer),
-        }
+        serialize_one_or_list(&self.0, serializer)
     }
 }
 
@@ -264,12 +262,8 @@ impl<'de> Visitor<'de> for FieldNamesVisitor {
         Ok(FieldNames(vec![text.into()]))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<FieldNames, A::Error> {
-        let mut names = Vec::new();
-        while let Some(name) = list.next_element()? {
-            names.push(name);
-        }
-        Ok(FieldNames(names))
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<FieldNames, A::Error> {
+        Vec::deserialize(de::value::SeqAccessDeserializer::new(list)).map(FieldNames)
     }
 }
 
@@ -288,12 +282,14 @@ impl JsonSchema for FieldNames {
 
 /// Parts of a tracepoint's name: `sched`, `sched_switch`.
 pub fn split_tracepoint_name(name: &str) -> Option<(&str, &str)> {
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && part.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-.".contains(letter))
-    };
-    name.split_once(':').filter(|(group, event)| is_part(group) && is_part(event))
+    name.split_once(':').filter(|(group, event)| is_kernel_file_name(group) && is_kernel_file_name(event))
+}
+
+/// Whether it may stand below a folder of sysfs or tracefs, and leads nowhere else.
+pub fn is_kernel_file_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('.')
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-.".contains(letter))
 }
 
 impl EventSpec {
@@ -306,6 +302,15 @@ impl EventSpec {
     pub fn kept(&self) -> KeptOfEvents {
         let has_values = self.is_pair() || self.value.is_some();
         self.keep.unwrap_or(if has_values { KeptOfEvents::Histogram } else { KeptOfEvents::Count })
+    }
+
+    /// The tracepoint, or those of the pair: `sched:sched_wakeup to sched:sched_switch`; empty where a recipe names them.
+    pub fn describe_tracepoints(&self) -> String {
+        let begins = self.begin.iter().flat_map(|begins| &begins.0).map(|begin| begin.event.as_str());
+        match &self.end {
+            Some(end) => format!("{} to {}", begins.collect::<Vec<_>>().join(" or "), end.event),
+            None => self.event.clone().unwrap_or_default(),
+        }
     }
 
     /// The unit of its values.

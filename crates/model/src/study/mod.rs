@@ -51,7 +51,7 @@ pub use document::{
 pub use event_recipe::{EVENT_RECIPES, EventChoice, EventRecipe, find_event_recipe};
 pub use events_spec::{
     DEFAULT_EVENT_KEYS, DEFAULT_IN_FLIGHT, EVENTS_MONITOR, EventOwner, EventSpec, FieldNames, KeptOfEvents,
-    PairBegins, TracepointSpec, split_tracepoint_name,
+    PairBegins, TracepointSpec, is_kernel_file_name, split_tracepoint_name,
 };
 pub use factor::{Factor, FactorLevel};
 pub use factor_kind::{FactorKind, FactorKindSpec, LevelValue, WrittenFile};

@@ -217,12 +217,8 @@ impl<'de> Visitor<'de> for CommandLineVisitor {
         Ok(CommandLine::Text(text.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CommandLine, A::Error> {
-        let mut words = Vec::new();
-        while let Some(word) = list.next_element()? {
-            words.push(word);
-        }
-        Ok(CommandLine::Words(words))
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<CommandLine, A::Error> {
+        Vec::deserialize(de::value::SeqAccessDeserializer::new(list)).map(CommandLine::Words)
     }
 }
 

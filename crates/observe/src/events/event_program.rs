@@ -72,29 +72,23 @@ impl FoundPoint {
         names.0.iter().all(|name| name == FieldNames::TASK || self.format.has_field(name))
     }
 
+    fn optional_field(&self, name: Option<&String>) -> Result<Option<EventField>, String> {
+        name.map(|name| EventField::find(name, &self.event, &self.format)).transpose()
+    }
+
     /// The point of an end of a pair; what it shares with the other end is said here, or for both.
     fn pair_point(&self, spec: &TracepointSpec, shared: Option<&FieldNames>) -> Result<EventPoint, String> {
         let task = FieldNames(vec![FieldNames::TASK.to_owned()]);
-        let by = self.fields(spec.by.as_ref().or(shared).unwrap_or(&task))?;
-        if let Some((field, name)) =
-            by.iter().zip(&spec.by.as_ref().or(shared).unwrap_or(&task).0).find(|(field, _)| field.is_text())
-        {
-            let EventField { offset, .. } = field;
+        let names = spec.by.as_ref().or(shared).unwrap_or(&task);
+        let by = self.fields(names)?;
+        if let Some((field, name)) = by.iter().zip(&names.0).find(|(field, _)| field.is_text()) {
             return Err(format!(
-                "`{}`: a pair is matched by numbers, and `{name}` (offset {offset}) is a text",
-                self.event
+                "`{}`: a pair is matched by numbers, and `{name}` (offset {}) is a text",
+                self.event, field.offset
             ));
         }
-        Ok(EventPoint {
-            by,
-            task: spec
-                .task
-                .as_ref()
-                .map(|name| EventField::find(name, &self.event, &self.format))
-                .transpose()?,
-            steps: self.filter(spec.filter.as_deref())?,
-            ..EventPoint::default()
-        })
+        let (task, steps) = (self.optional_field(spec.task.as_ref())?, self.filter(spec.filter.as_deref())?);
+        Ok(EventPoint { by, task, steps, ..EventPoint::default() })
     }
 
     fn filter(&self, text: Option<&str>) -> Result<Vec<FilterStep>, String> {
@@ -102,78 +96,104 @@ impl FoundPoint {
     }
 }
 
+/// The tracepoints of an event, with what is looked at of each.
+struct EventPoints {
+    places: Vec<ProgramPlace>,
+    begins: Vec<EventPoint>,
+    /// Of a pair the end; else the tracepoint.
+    end: EventPoint,
+    /// What is told apart, as it is shown.
+    keys: Vec<EventField>,
+}
+
+impl EventPoints {
+    fn of_pair(
+        root: &Root,
+        spec: &EventSpec,
+        begins: &[TracepointSpec],
+        end: &TracepointSpec,
+    ) -> Result<Self, String> {
+        let shared = spec.by.as_ref();
+        let found_end = FoundPoint::find(root, &end.event)?;
+        let mut end = found_end.pair_point(end, shared)?;
+        let found: Result<Vec<FoundPoint>, String> =
+            begins.iter().map(|begin| FoundPoint::find(root, &begin.event)).collect();
+        let found = found?;
+        let points: Result<Vec<EventPoint>, String> =
+            begins.iter().zip(&found).map(|(begin, found)| found.pair_point(begin, shared)).collect();
+        let mut begins = points?;
+        if begins.iter().any(|point| point.by.len() != end.by.len()) {
+            return Err("its begin and its end are matched by different numbers of fields".into());
+        }
+        let names = key_names(spec);
+        // What is told apart is known at the end, or from the begin on.
+        if found_end.has_fields(&names) {
+            end.key = found_end.fields(&names)?;
+        } else {
+            for (point, found) in begins.iter_mut().zip(&found) {
+                point.key = found.fields(&names)?;
+            }
+        }
+        let keys = if end.key.is_empty() { begins.last().map(|point| point.key.clone()) } else { None };
+        let keys = keys.unwrap_or_else(|| end.key.clone());
+        let mut places = vec![ProgramPlace { program: "end", tracepoint: found_end.tracepoint.id }];
+        places.extend(
+            BEGINS
+                .into_iter()
+                .zip(&found)
+                .map(|(program, found)| ProgramPlace { program, tracepoint: found.tracepoint.id }),
+        );
+        Ok(EventPoints { places, begins, end, keys })
+    }
+
+    fn of_tracepoint(root: &Root, spec: &EventSpec) -> Result<Self, String> {
+        let found = FoundPoint::find(root, spec.event.as_deref().unwrap_or_default())?;
+        let value = found.optional_field(spec.value.as_ref())?;
+        if let Some(name) = spec.value.as_ref().filter(|_| value.is_some_and(|field| field.is_text())) {
+            return Err(format!("field `{name}` of `{}` is a text, not a value", found.event));
+        }
+        let keys = found.fields(&key_names(spec))?;
+        let steps = found.filter(spec.filter.as_deref())?;
+        let places = vec![ProgramPlace { program: "one", tracepoint: found.tracepoint.id }];
+        let end = EventPoint { key: keys.clone(), value, steps, ..EventPoint::default() };
+        Ok(EventPoints { places, begins: Vec::new(), end, keys })
+    }
+
+    /// Adds the programs that follow the tasks of a workload; gives what is looked at of a fork.
+    fn follow_tasks(&mut self, root: &Root) -> Result<EventPoint, String> {
+        let found = FoundPoint::find(root, "sched:sched_process_fork")?;
+        let by = found.fields(&FieldNames(["parent_pid", "child_pid"].map(str::to_owned).into()))?;
+        for (program, event) in [("leave", "sched:sched_process_exit"), ("start", "sched:sched_process_exec")]
+        {
+            let tracepoint = FoundPoint::find(root, event)?.tracepoint.id;
+            self.places.push(ProgramPlace { program, tracepoint });
+        }
+        self.places.push(ProgramPlace { program: "fork", tracepoint: found.tracepoint.id });
+        Ok(EventPoint { by, ..EventPoint::default() })
+    }
+}
+
+fn key_names(spec: &EventSpec) -> FieldNames {
+    spec.key.clone().unwrap_or_default()
+}
+
 impl EventProgram {
-    /// Finds the tracepoints and fields of an event.
+    /// Finds the tracepoints and fields of an event, in which what its recipe says stands already.
     ///
     /// # Errors
     /// What of it this machine lacks, or what the study names wrongly.
     pub(crate) fn resolve(root: &Root, spec: &EventSpec) -> Result<Self, String> {
-        let spec = spec.resolve();
-        let owner = spec.of.unwrap_or_default();
-        let mut config = ConfigBytes::default();
-        let mut places = Vec::new();
-        let no_keys = FieldNames::default();
-        let key_names = spec.key.as_ref().unwrap_or(&no_keys);
-        let (begins, keys, end) = match (&spec.begin, &spec.end) {
-            (Some(begins), Some(end)) => {
-                let found_end = FoundPoint::find(root, &end.event)?;
-                let mut end_point = found_end.pair_point(end, spec.by.as_ref())?;
-                let found: Result<Vec<FoundPoint>, String> =
-                    begins.0.iter().map(|begin| FoundPoint::find(root, &begin.event)).collect();
-                let found = found?;
-                let mut points = Vec::new();
-                for (begin, found) in begins.0.iter().zip(&found) {
-                    points.push(found.pair_point(begin, spec.by.as_ref())?);
-                }
-                if points.iter().any(|point| point.by.len() != end_point.by.len()) {
-                    return Err("its begin and its end are matched by different numbers of fields".into());
-                }
-                // What is told apart is known at the end, or from the begin on.
-                let keys = if found_end.has_fields(key_names) {
-                    end_point.key = found_end.fields(key_names)?;
-                    end_point.key.clone()
-                } else {
-                    let mut keys = Vec::new();
-                    for (point, found) in points.iter_mut().zip(&found) {
-                        point.key = found.fields(key_names)?;
-                        keys.clone_from(&point.key);
-                    }
-                    keys
-                };
-                places.push(ProgramPlace { program: "end", tracepoint: found_end.tracepoint.id });
-                for (program, found) in BEGINS.into_iter().zip(&found) {
-                    places.push(ProgramPlace { program, tracepoint: found.tracepoint.id });
-                }
-                (points, keys, end_point)
-            }
-            _ => {
-                let found = FoundPoint::find(root, spec.event.as_deref().unwrap_or_default())?;
-                let value = spec.value.as_ref();
-                let value =
-                    value.map(|name| EventField::find(name, &found.event, &found.format)).transpose()?;
-                if let Some(name) = spec.value.as_ref().filter(|_| value.is_some_and(|field| field.is_text()))
-                {
-                    return Err(format!("field `{name}` of `{}` is a text, not a value", found.event));
-                }
-                let keys = found.fields(key_names)?;
-                let steps = found.filter(spec.filter.as_deref())?;
-                places.push(ProgramPlace { program: "one", tracepoint: found.tracepoint.id });
-                (Vec::new(), keys.clone(), EventPoint { key: keys, value, steps, ..EventPoint::default() })
-            }
+        let mut points = match (&spec.begin, &spec.end) {
+            (Some(begins), Some(end)) => EventPoints::of_pair(root, spec, &begins.0, end)?,
+            _ => EventPoints::of_tracepoint(root, spec)?,
         };
-        let mut fork = EventPoint::default();
-        if owner == EventOwner::Workload {
-            let found = FoundPoint::find(root, "sched:sched_process_fork")?;
-            let names = ["parent_pid", "child_pid"].map(str::to_owned);
-            fork.by = found.fields(&FieldNames(names.into()))?;
-            let follow = |program, event| {
-                FoundPoint::find(root, event)
-                    .map(|found| ProgramPlace { program, tracepoint: found.tracepoint.id })
-            };
-            places.push(follow("leave", "sched:sched_process_exit")?);
-            places.push(follow("start", "sched:sched_process_exec")?);
-            places.push(ProgramPlace { program: "fork", tracepoint: found.tracepoint.id });
-        }
+        let owner = spec.of.unwrap_or_default();
+        let fork = match owner {
+            EventOwner::Workload => points.follow_tasks(root)?,
+            EventOwner::Machine => EventPoint::default(),
+        };
+        let EventPoints { places, begins, end, keys } = points;
+        let mut config = ConfigBytes::default();
         let kept = spec.kept();
         config.push_u32(u32::from(kept == KeptOfEvents::Histogram));
         config.push_u32(u32::from(!keys.is_empty()));

@@ -57,7 +57,11 @@ impl EventColumns {
     fn specs(&self, event: &OpenEvent) -> Vec<ColumnSpec> {
         let (name, unit) = (&event.name, event.spec.value_unit());
         let owner = event.spec.of.unwrap_or_default().name();
-        let meaning = format!("{}, of the {owner}, by {}", describe_event(event), event.describe_back_end());
+        let meaning = format!(
+            "{}, of the {owner}, by {}",
+            event.spec.describe_tracepoints(),
+            event.describe_back_end()
+        );
         let mut specs = vec![ColumnSpec { meaning, ..ColumnSpec::counter(&format!("{name}.count"), "1") }];
         if self.has_values {
             specs.push(ColumnSpec::counter(&format!("{name}.sum"), unit));
@@ -126,18 +130,6 @@ impl EventColumns {
             }));
         }
         cells
-    }
-}
-
-fn describe_event(event: &OpenEvent) -> String {
-    let spec = &event.spec;
-    match (&spec.begin, &spec.end, &spec.event) {
-        (Some(begins), Some(end), _) => {
-            let begins: Vec<&str> = begins.0.iter().map(|begin| begin.event.as_str()).collect();
-            format!("{} to {}", begins.join(" or "), end.event)
-        }
-        (_, _, Some(event)) => event.clone(),
-        _ => String::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use perflab_model::study::{EVENT_RECIPES, EventSpec};
+use perflab_model::study::{EVENT_RECIPES, EventChoice, EventSpec, find_event_recipe};
 use perflab_observe::find_event_refusal;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
@@ -18,7 +18,7 @@ fn list_events(context: &App) -> Result<Exit, Failure> {
         Grid::new(["recipe", "what it says", "tracepoints", "told apart by", "here"].map(GridColumn::left));
     for recipe in EVENT_RECIPES {
         let spec = recipe.spec();
-        let (points, keys) = (describe_tracepoints(&spec), describe_keys(&spec));
+        let (points, keys) = (spec.describe_tracepoints(), describe_keys(&spec));
         grid.add_row(
             [recipe.name, recipe.about, &points, &keys, &describe_presence(context, &spec)]
                 .map(GridCell::from),
@@ -34,30 +34,22 @@ fn describe_presence(context: &App, spec: &EventSpec) -> String {
     find_event_refusal(&context.root, spec).map_or_else(|| "yes".into(), |reason| format!("no: {reason}"))
 }
 
-fn describe_tracepoints(spec: &EventSpec) -> String {
-    let begins = spec.begin.iter().flat_map(|begins| &begins.0).map(|point| point.event.as_str());
-    let begins: Vec<&str> = begins.collect();
-    match (&spec.end, &spec.event) {
-        (Some(end), _) => format!("{} to {}", begins.join(" or "), end.event),
-        (None, event) => event.clone().unwrap_or_default(),
-    }
-}
-
 fn describe_keys(spec: &EventSpec) -> String {
     spec.key.as_ref().map(|key| key.0.join(", ")).unwrap_or_default()
 }
 
 /// `perflab event show NAME`: as a study would write it, to change it there.
 fn show_event(context: &App, name: &str) -> Result<Exit, Failure> {
-    let (name, spec) = EventSpec::parse_name(name)
-        .map_err(|reason| UsageError::new(reason, "`perflab event list` has them all"))?;
+    let named: Result<EventChoice, String> = name.parse();
+    let EventChoice { name, spec } =
+        named.map_err(|reason| UsageError::new(reason, "`perflab event list` has them all"))?;
     let spec = EventSpec { recipe: None, ..spec.resolve() };
     let here = describe_presence(context, &spec);
     if context.format == OutputFormat::Json {
         context.print_json(&json!({ "version": 1, "event": name, "spec": spec, "here": here }))?;
         return Ok(Exit::Fine);
     }
-    if let Some(recipe) = EVENT_RECIPES.iter().find(|recipe| recipe.name == name) {
+    if let Some(recipe) = find_event_recipe(&name) {
         context.note(format!("{name}: {}", recipe.about));
     }
     context.note(format!("here: {here}"));
