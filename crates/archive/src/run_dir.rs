@@ -379,9 +379,10 @@ fn apply_event(record: &mut RunRecord, event: RunEvent) {
         RunEventKind::Gap(gap) => record_gap(&mut record.gaps, gap),
         RunEventKind::Clock(clock) => record.clock_bounds.push(clock.bound),
         RunEventKind::Warning { message, advice } => record.warnings.push(RunWarning { message, advice }),
-        RunEventKind::SettingOverwritten { slot, setting, file, set, found } => {
+        RunEventKind::SettingOverwritten { slot, setting, file, set, found, by } => {
             let target = event.target;
-            record.overwritten.push(OverwrittenSettingRecord { target, slot, setting, file, set, found });
+            let found = OverwrittenSettingRecord { target, slot, setting, file, set, found, by };
+            record.overwritten.push(found);
         }
         RunEventKind::Triggered(trigger) => record.triggers.push(TriggerRecord { at: event.at, trigger }),
         RunEventKind::Facts(facts) => record.manifest.facts.extend(facts),

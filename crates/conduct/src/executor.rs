@@ -21,8 +21,8 @@ use perflab_model::{
 };
 use perflab_observe::{CpuTopology, EdgeReader, KernelLog, NewKernelRecords, RealtimeGuard, SamplerOverhead};
 use perflab_settings::{
-    AppliedSettings, OverwrittenSetting, SettingChange, SettingError, StudyDisk, UndoEntry, UndoJournal,
-    end_delays, locate_setting, remove_tree,
+    AppliedSettings, OverwritingCause, OverwrittenSetting, SettingChange, SettingError, StudyDisk, UndoEntry,
+    UndoJournal, UndoneSettings, end_delays, locate_setting, remove_tree,
 };
 use perflab_workload::definition::UntimedPhases;
 use perflab_workload::execution::{CapturedOutput, WatcherAbsence};
@@ -56,6 +56,25 @@ impl ReadyIteration {
     /// One that is not to start after all.
     pub(crate) fn failed(host: HostPaths, server: Option<RunningServer>, reason: String) -> Self {
         ReadyIteration { host: Some(host), server, failure: Some(reason) }
+    }
+}
+
+/// Why a setting is not what it was set to, for people, and what to do.
+fn describe_cause(setting: &str, cause: &OverwritingCause) -> (String, &'static str) {
+    match cause {
+        OverwritingCause::Run(run) => (
+            format!("run {run} of another perflab changed {setting}"),
+            "it is set again before each iteration: let runs that set the same thing run one after the other",
+        ),
+        OverwritingCause::Gone => (
+            format!("what {setting} was of is gone"),
+            "iterations since then ran without it: keep it there while the study runs, and repeat the run",
+        ),
+        OverwritingCause::Somebody => (
+            format!("somebody else changed {setting}"),
+            "it is set again before each iteration; find who does it, such as a daemon that tunes: \
+             `perflab show` counts the iterations",
+        ),
     }
 }
 
@@ -339,20 +358,20 @@ impl<'a> SlotExecutor<'a> {
     /// Reports settings that are not what they were set to: at the end of a slot's iteration, or before one.
     fn report_overwritten(&mut self, slot: Option<u32>, case: Option<&Case>) -> Result<(), ConductError> {
         for found in self.settings.find_overwritten() {
-            let OverwrittenSetting { setting, path, set, found } = found;
+            let OverwrittenSetting { setting, path, set, found, cause } = found;
             let file = path.display().to_string();
             if self.reported_overwriting.insert(setting.clone()) {
                 let during =
                     case.map_or(String::new(), |case| format!(", in an iteration of {}", case.label()));
-                self.stream.send_warning(
-                    format!(
-                        "somebody else changed {setting}{during}: {file} held `{set}` and holds `{found}`"
-                    ),
-                    "it is set again before each iteration; find who does it, such as a daemon that tunes: \
-                     `perflab show` counts the iterations",
-                )?;
+                let (who, advice) = describe_cause(&setting, &cause);
+                let message = format!("{who}{during}: {file} held `{set}` and holds `{found}`");
+                self.stream.send_warning(message, advice)?;
             }
-            self.stream.send(RunEventKind::SettingOverwritten { slot, setting, file, set, found })?;
+            let by = match cause {
+                OverwritingCause::Run(run) => Some(run),
+                OverwritingCause::Somebody | OverwritingCause::Gone => None,
+            };
+            self.stream.send(RunEventKind::SettingOverwritten { slot, setting, file, set, found, by })?;
         }
         Ok(())
     }
@@ -763,7 +782,7 @@ impl<'a> SlotExecutor<'a> {
         let lost = self.close_events();
         let ended = self.last_slot.filter(|_| !self.role.runs_workloads());
         let reported = self.report_overwritten(ended, None).and_then(|()| self.report_kernel_log(None));
-        let (undone, failed) = self.settings.undo_all();
+        let UndoneSettings { undone, left, failed } = self.settings.undo_all();
         reported.and(lost)?;
         let is_cleanup = |error: &SettingError| matches!(error, SettingError::CleanUp { .. });
         let (late, failed): (Vec<_>, Vec<_>) = failed.into_iter().partition(is_cleanup);
@@ -772,6 +791,12 @@ impl<'a> SlotExecutor<'a> {
         let cleanup_failed = !failures.is_empty();
         for setting in undone {
             self.stream.send(RunEventKind::SettingUndone { setting, to: "as before".into() })?;
+        }
+        for setting in left {
+            self.stream.send_warning(
+                format!("somebody else's setting was left: before the run it was {setting}"),
+                "perflab puts back only what it has set itself; set it yourself if it is not what you want",
+            )?;
         }
         for failure in failures {
             self.stream.send_warning(failure, "what the command was to put away may still be there")?;

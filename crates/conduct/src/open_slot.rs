@@ -167,8 +167,9 @@ pub(crate) fn event_memory(event: &RunEvent) -> usize {
             rows.iter().map(|row| size_of_val(row) + size_of_val(row.as_slice())).sum()
         }
         RunEventKind::Warning { message, advice } => message.len() + advice.len(),
-        RunEventKind::SettingOverwritten { setting, file, set, found, .. } => {
-            setting.len() + file.len() + set.len() + found.len()
+        RunEventKind::SettingOverwritten { setting, file, set, found, by, .. } => {
+            let by = by.as_ref().map_or(0, String::len);
+            setting.len() + file.len() + set.len() + found.len() + by
         }
         RunEventKind::IterationEnded { outcome: Outcome::Failed { reason }, .. } => reason.len(),
         _ => 0,

@@ -356,13 +356,14 @@ fn clean_setting_event(what: RunEventKind) -> RunEventKind {
         RunEventKind::SettingUndone { setting, to } => {
             RunEventKind::SettingUndone { setting: clean(setting), to: clean(to) }
         }
-        RunEventKind::SettingOverwritten { slot, setting, file, set, found } => {
+        RunEventKind::SettingOverwritten { slot, setting, file, set, found, by } => {
             RunEventKind::SettingOverwritten {
                 slot,
                 setting: clean_label(&setting),
                 file: clean(file),
                 set: clean(set),
                 found: clean(found),
+                by: by.map(clean),
             }
         }
         other => other,

@@ -124,7 +124,7 @@ fn tune_queue(
         let path = queue.join(setting);
         let failed = |action, source| DiskError::Queue { action, path: path.clone(), source };
         let before = fs::read_to_string(&path).map_err(|source| failed("read", source))?;
-        journal.promise(UndoEntry::Write { path: path.clone(), value: selected_value(&before).into() })?;
+        journal.promise(UndoEntry::write(&path, selected_value(&before)))?;
         fs::write(&path, wanted).map_err(|source| failed("write", source))?;
     }
     Ok(())
@@ -161,7 +161,7 @@ fn remove_disk(served: &Path, mounts: &MountTable) -> RecoveredRun {
         return found;
     }
     for step in undo_steps(served, home, mounts) {
-        found.record_undo(&step, || step.perform());
+        found.record_undo(&step, || step.perform().map(|()| true));
         // What follows rests on it.
         if !found.failed.is_empty() {
             break;

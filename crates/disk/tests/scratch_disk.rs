@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use perflab_disk::scratch_disk;
 use perflab_model::study::{DiskKind, ScratchDisk};
 use perflab_model::{PlannedDisk, Setting};
-use perflab_settings::{AppliedSettings, UndoJournal, recover_killed_runs};
+use perflab_settings::{AppliedSettings, UndoJournal, UndoneSettings, recover_killed_runs};
 
 fn image_disk(filesystem: &str) -> ScratchDisk {
     ScratchDisk {
@@ -71,7 +71,7 @@ fn an_image_is_made_mounted_and_removed_root() {
             read_mounts().lines().find(|line| line.contains(place.to_str().unwrap())).unwrap().to_owned();
         assert!(line.contains(filesystem) && line.contains("noatime"), "{line}");
         fs::write(place.join("file"), "on its own file system").unwrap();
-        let (undone, failed) = bench.undo_all();
+        let UndoneSettings { undone, failed, .. } = bench.undo_all();
         assert_eq!((undone.len(), failed.len()), (2, 0), "{failed:?}");
         assert!(!place.exists() && !read_mounts().contains(place.to_str().unwrap()));
     }
@@ -123,7 +123,7 @@ fn a_mount_goes_whatever_its_path_holds_root() {
             drop(bench);
             recover_killed_runs(&state, "boot").into_iter().flat_map(|run| run.failed).collect()
         } else {
-            bench.undo_all().1.iter().map(ToString::to_string).collect::<Vec<_>>()
+            bench.undo_all().failed.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let left: Vec<_> = fs::read_dir(&strange).unwrap().flatten().map(|entry| entry.path()).collect();
         assert!(failed.is_empty() && left.is_empty(), "{failed:?} {left:?}");
@@ -202,7 +202,7 @@ fn what_another_io_scheduler_changes_comes_back_with_the_old_one_root() {
             drop(bench);
             recover_killed_runs(&state, "boot").into_iter().flat_map(|run| run.failed).collect()
         } else {
-            bench.undo_all().1.iter().map(ToString::to_string).collect()
+            bench.undo_all().failed.iter().map(ToString::to_string).collect()
         };
         assert_eq!(failed, Vec::<String>::new());
         assert_eq!(now().map(Result::unwrap), before);
@@ -233,6 +233,6 @@ fn a_partition_is_formatted_where_apply_allows_it_root() {
     );
     let busy = scratch_disk::check_disk(&planned_disk(disk.clone(), home.path()), true);
     assert!(busy.iter().any(|refusal| refusal.what.starts_with(&device.0)), "{busy:?}");
-    assert_eq!(bench.undo_all().1.len(), 0);
+    assert_eq!(bench.undo_all().failed.len(), 0);
     assert!(!read_mounts().contains(place.to_str().unwrap()));
 }

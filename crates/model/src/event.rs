@@ -173,6 +173,9 @@ pub enum RunEventKind {
         set: String,
         /// what it holds
         found: String,
+        /// the run of another perflab that did it, where one did
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// An iteration begins.
     IterationBegan {

@@ -334,6 +334,8 @@ pub struct OverwrittenSettingRecord {
     pub set: String,
     /// What it was found to hold.
     pub found: String,
+    /// The run of another perflab that did it, where one did.
+    pub by: Option<String>,
 }
 
 /// Settings that somebody else changed, each with in how many iterations and what from and to: one text a setting.
@@ -349,7 +351,11 @@ pub fn describe_overwritten_settings(found: &[OverwrittenSettingRecord]) -> Vec<
         let mut slots: Vec<Option<u32>> = own.iter().map(|one| one.slot).filter(Option::is_some).collect();
         slots.sort_unstable();
         slots.dedup();
-        let first = own.first().map_or_else(String::new, |one| format!("`{}` -> `{}`", one.set, one.found));
+        let describe_first = |one: &&OverwrittenSettingRecord| {
+            let by = one.by.as_ref().map_or_else(String::new, |run| format!(" by run {run}"));
+            format!("`{}` -> `{}`{by}", one.set, one.found)
+        };
+        let first = own.first().map_or_else(String::new, describe_first);
         match slots.len() {
             0 => format!("{setting}: between iterations, {first}"),
             1 => format!("{setting}: in 1 iteration, {first}"),

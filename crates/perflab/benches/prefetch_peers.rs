@@ -94,7 +94,7 @@ fn main() -> anyhow::Result<()> {
     println!("{name} on an emulated {}, --caches {}:", model.name(), laboratory.caches);
     // A start that fails does not leave the disk mounted: its journal goes with `home`.
     let compared = laboratory.compare_peers(&name, rounds);
-    let (_, failed) = bench.undo_all();
+    let failed = bench.undo_all().failed;
     compared?;
     ensure!(failed.is_empty(), "{failed:?}");
     Ok(())

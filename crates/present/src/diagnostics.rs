@@ -177,7 +177,7 @@ fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str
         ComparisonDiagnostic::DifferentStudy { .. } => ("the sides were run in different ways", "run both sides with the same study, or make the difference a factor"),
         ComparisonDiagnostic::WithinNoise { .. } => ("changes no larger than what this machine shows where nothing changed", "repeat it in a study that interleaves both sides, or over more boots"),
         ComparisonDiagnostic::OldNoiseCard { .. } => ("the noise card may not hold", "measure the machine's noise again: `perflab noise`"),
-        ComparisonDiagnostic::OverwrittenSettings { .. } => ("somebody else changed settings during a run", "find who does it (a daemon such as tuned), keep it away and repeat the run: some iterations ran under another setting than their case says"),
+        ComparisonDiagnostic::OverwrittenSettings { .. } => ("somebody else changed settings during a run", "find who does it (a daemon such as tuned, another run), keep it away and repeat the run: some iterations ran under another setting than their case says"),
         ComparisonDiagnostic::MonitorGaps { .. } => ("monitors have gaps", "the comparison stands; the timelines of these monitors have holes"),
     }
 }

@@ -10,6 +10,7 @@ use perflab_observe::Root;
 
 use crate::child_command::run_level_command;
 use crate::error::SettingError;
+use crate::kernel_device::KernelDevice;
 use crate::preset_files::{SettingSite, plan_file_writes};
 use crate::queue_discipline::{self, QueueDiscipline};
 use crate::setting::{
@@ -21,7 +22,7 @@ use crate::study_settings::written_paths;
 use crate::swap_areas;
 use crate::swap_level::{self, SwapInForce};
 use crate::undo_entry::UndoEntry;
-use crate::undo_journal::UndoJournal;
+use crate::undo_journal::{HeldSetting, UndoJournal};
 use crate::wakeup_latency::{self, LatencyRequest};
 
 /// A setting that changed.
@@ -48,6 +49,30 @@ pub struct OverwrittenSetting {
     pub set: String,
     /// What it holds now, or why that cannot be read.
     pub found: String,
+    /// Who did it, as far as that is known.
+    pub cause: OverwritingCause,
+}
+
+/// Why a setting is not what it was set to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OverwritingCause {
+    /// Somebody has changed it.
+    Somebody,
+    /// Another run of perflab has set it, too.
+    Run(String),
+    /// What it was of is gone: a device, or one of its name is another one.
+    Gone,
+}
+
+/// What undoing everything came to.
+#[derive(Debug, Default)]
+pub struct UndoneSettings {
+    /// What is back.
+    pub undone: Vec<String>,
+    /// What somebody else has set since, and was left: each with what it holds.
+    pub left: Vec<String>,
+    /// What is not back.
+    pub failed: Vec<SettingError>,
 }
 
 /// The settings in force. Only differences are applied, each written to the undo journal first, and each is read back.
@@ -70,6 +95,8 @@ pub struct AppliedSettings {
     in_force: IndexMap<String, SettingInForce>,
     /// Files that were changed: looked at once more when all is undone.
     originals: Vec<OriginalValue>,
+    /// What the files of other settings held before something of the present one was written.
+    before: Option<Vec<(u32, PathBuf, Option<String>)>>,
     /// Ends a level's command.
     stop: Option<Arc<AtomicBool>>,
 }
@@ -78,6 +105,7 @@ pub struct AppliedSettings {
 #[derive(Debug)]
 struct OriginalValue {
     identity: FileIdentity,
+    device: Option<KernelDevice>,
     path: PathBuf,
     value: String,
     entry: u32,
@@ -89,6 +117,15 @@ struct WatchedValue {
     setting: String,
     path: PathBuf,
     value: String,
+    device: Option<KernelDevice>,
+}
+
+impl WatchedValue {
+    /// Whether what it was of is gone.
+    fn is_gone(&self) -> bool {
+        let is_other = |device: &KernelDevice| device.find_file(&self.path).as_ref() != Some(&self.path);
+        self.device.as_ref().map_or_else(|| !self.path.exists(), is_other)
+    }
 }
 
 #[derive(Debug)]
@@ -119,6 +156,7 @@ impl AppliedSettings {
             requests: IndexMap::new(),
             in_force: IndexMap::new(),
             originals: Vec::new(),
+            before: None,
             stop: None,
         }
     }
@@ -136,8 +174,9 @@ impl AppliedSettings {
     /// What an earlier process has set and left in force, with its journal.
     pub fn resume(journal: UndoJournal) -> Self {
         let original = |(entry, undo): (u32, &UndoEntry)| match undo {
-            UndoEntry::Write { path, value } => Some(OriginalValue {
+            UndoEntry::Write { path, value, device } => Some(OriginalValue {
                 identity: FileIdentity::of_path(path),
+                device: device.clone(),
                 path: path.clone(),
                 value: value.clone(),
                 entry,
@@ -199,8 +238,30 @@ impl AppliedSettings {
                 Setting::Preset(level) => changes.extend(self.apply_preset(level)?),
                 Setting::DropCaches(_) => {}
             }
+            self.note_moves();
         }
         Ok(changes)
+    }
+
+    /// Reads what the files of other settings hold, before something is done that may move them: a limit, another limit; an I/O
+    /// scheduler, the depth of its queue; commands, anything.
+    fn watch_moves(&mut self) {
+        if self.before.is_none() {
+            let read = |path: &Path| SettingContent::read(path).ok().map(|content| content.value);
+            let files = self.journal.written_files();
+            self.before = Some(files.map(|(number, path)| (number, path.to_owned(), read(path))).collect());
+        }
+    }
+
+    /// What was moved by what we did is ours.
+    fn note_moves(&mut self) {
+        for (number, path, before) in self.before.take().unwrap_or_default() {
+            let Ok(now) = SettingContent::read(&path) else { continue };
+            let is_known = self.journal.written_files().any(|(known, _)| known == number);
+            if is_known && before.as_ref() != Some(&now.value) {
+                self.journal.note_written(number, &now.value);
+            }
+        }
     }
 
     /// Brings a preset to a level: all its files, in whichever order the kernel takes them.
@@ -276,6 +337,10 @@ impl AppliedSettings {
         let device = level.part.clone().unwrap_or_default();
         let held = self.in_force.get(&level.name).map(|held| (held.value.clone(), held.entry));
         if held.as_ref().map_or(queue_discipline::DEFAULT, |(value, _)| value) == level.level {
+            if held.is_none() {
+                // What it has may be somebody else's, and is not what is asked for.
+                queue_discipline::check_discipline(&level.name, &device, &level.level, &self.root)?;
+            }
             return Ok(None);
         }
         let from = QueueDiscipline::of_device(&device)?.words;
@@ -288,8 +353,7 @@ impl AppliedSettings {
         let to = if level.level == queue_discipline::DEFAULT {
             QueueDiscipline::of_device(&device)?.words
         } else {
-            let undo = UndoEntry::RemoveQueueDiscipline { device: device.clone() };
-            let entry = self.journal.promise(undo)?;
+            let entry = self.journal.promise(UndoEntry::remove_queue_discipline(&device))?;
             let added = queue_discipline::add_discipline(&level.name, &device, &level.level);
             let to = added.or_else(|error| self.journal.undo(entry).and(Err(error)))?.words;
             let in_force = SettingInForce { value: level.level.clone(), entry };
@@ -326,6 +390,7 @@ impl AppliedSettings {
         write: &FileWrite,
     ) -> Result<Option<(String, String)>, SettingError> {
         let FileWrite { path, value, tolerance } = write;
+        self.forget_gone_device(key, path)?;
         if self.in_force.get(key).is_some_and(|held| is_same_value(&held.value, value)) {
             return Ok(None);
         }
@@ -334,12 +399,16 @@ impl AppliedSettings {
         }
         let from = SettingContent::read(path)?.value;
         if is_same_value(&from, value) {
-            self.note_value(key, setting, path, value, from);
+            self.note_value(key, setting, write, from);
             return Ok(None);
+        }
+        self.watch_moves();
+        if let Some(held) = self.in_force.get(key) {
+            self.journal.note_writing(held.entry)?;
         }
         match write_and_read_back(path, &from, value, *tolerance) {
             Ok(to) => {
-                self.note_value(key, setting, path, value, to.clone());
+                self.note_value(key, setting, write, to.clone());
                 Ok(Some((from, to)))
             }
             Err(error) => {
@@ -349,12 +418,34 @@ impl AppliedSettings {
         }
     }
 
-    fn note_value(&mut self, key: &str, setting: &str, path: &Path, asked: &str, found: String) {
+    fn note_value(&mut self, key: &str, setting: &str, write: &FileWrite, found: String) {
+        let FileWrite { path, value, tolerance } = write;
         if let Some(held) = self.in_force.get_mut(key) {
-            held.value = asked.into();
+            held.value.clone_from(value);
+            // A pool that the kernel fills holds another number later, which is ours all the same.
+            if *tolerance != ValueTolerance::Less {
+                self.journal.note_written(held.entry, &found);
+            }
         }
-        let watched = WatchedValue { setting: setting.into(), path: path.into(), value: found };
+        let device = KernelDevice::of_file(path);
+        let watched = WatchedValue { setting: setting.into(), path: path.clone(), value: found, device };
         self.watched.insert(key.into(), watched);
+    }
+
+    /// Where a device has gone, and another one has its name, nothing of that one was set: what it holds is to be noted first.
+    fn forget_gone_device(&mut self, key: &str, path: &Path) -> Result<(), SettingError> {
+        let Some(entry) = self.in_force.get(key).map(|held| held.entry) else { return Ok(()) };
+        let undo = self.journal.pending().find(|(number, _)| *number == entry);
+        let Some(now) = undo.map(|(_, undo)| undo.locate()) else { return Ok(()) };
+        match now {
+            Some(now) if now.setting_path() == Some(path) => return Ok(()),
+            // Renamed, it is put back under its name.
+            Some(_) => {}
+            None => self.journal.mark_undone(entry)?,
+        }
+        self.in_force.shift_remove(key);
+        self.watched.shift_remove(key);
+        Ok(())
     }
 
     /// Reads every file once more; gives those that are not what they were set to. Each change is told once, and the next
@@ -362,10 +453,20 @@ impl AppliedSettings {
     pub fn find_overwritten(&mut self) -> Vec<OverwrittenSetting> {
         let mut found = Vec::new();
         for (key, watched) in &mut self.watched {
+            let is_gone = watched.is_gone();
             let now = match SettingContent::read(&watched.path) {
-                Ok(content) if is_same_value(&content.value, &watched.value) => continue,
+                Ok(content) if !is_gone && is_same_value(&content.value, &watched.value) => continue,
                 Ok(content) => content.value,
                 Err(error) => format!("? ({})", perflab_model::describe_error_chain(&error)),
+            };
+            let holders = if is_gone { Vec::new() } else { self.journal.find_other_holders(&watched.path) };
+            let is_theirs = |held: &HeldSetting| {
+                held.lives && held.written.as_ref().is_none_or(|written| is_same_value(written, &now))
+            };
+            let cause = match holders.into_iter().find(is_theirs) {
+                Some(held) => OverwritingCause::Run(held.run),
+                None if is_gone => OverwritingCause::Gone,
+                None => OverwritingCause::Somebody,
             };
             let (setting, path, set) = (
                 watched.setting.clone(),
@@ -377,7 +478,7 @@ impl AppliedSettings {
             }
             // One that said so already, and still cannot be read, has nothing new to say.
             if set != now {
-                found.push(OverwrittenSetting { setting, path, set, found: now });
+                found.push(OverwrittenSetting { setting, path, set, found: now, cause });
             }
         }
         if !self.swap.level.is_empty() {
@@ -389,6 +490,7 @@ impl AppliedSettings {
                     path: self.root.path(swap_areas::FILE),
                     set: std::mem::replace(&mut self.swap.listed, now.clone()),
                     found: now,
+                    cause: OverwritingCause::Somebody,
                 });
             }
         }
@@ -406,6 +508,10 @@ impl AppliedSettings {
                     path: queue_discipline::device_folder(device),
                     set: std::mem::replace(listed, now.clone()),
                     found: now,
+                    cause: match queue_discipline::device_folder(device).exists() {
+                        true => OverwritingCause::Somebody,
+                        false => OverwritingCause::Gone,
+                    },
                 });
             }
         }
@@ -420,6 +526,7 @@ impl AppliedSettings {
                     path: self.root.path(wakeup_latency::FILE),
                     set: wakeup_latency::level_of_micros(set),
                     found: wakeup_latency::level_of_micros(now),
+                    cause: OverwritingCause::Somebody,
                 });
             }
         }
@@ -469,8 +576,10 @@ impl AppliedSettings {
 
     /// What a file held before the first of all changes is what the entry holds: what it holds now may be another factor's value.
     fn promise_original(&mut self, path: &Path, now: &str) -> Result<u32, SettingError> {
-        let identity = FileIdentity::of_path(path);
-        let known = self.originals.iter().position(|original| original.identity == identity);
+        let (identity, device) = (FileIdentity::of_path(path), KernelDevice::of_file(path));
+        let is_known =
+            |original: &OriginalValue| (&original.identity, &original.device) == (&identity, &device);
+        let known = self.originals.iter().position(is_known);
         let before = match known.and_then(|known| self.originals.get(known)) {
             Some(original) if self.journal.pending().any(|(number, _)| number == original.entry) => {
                 return Ok(original.entry);
@@ -478,10 +587,13 @@ impl AppliedSettings {
             Some(original) => original.value.clone(),
             None => self.journal.held_by_others(path).map_or_else(|| now.to_owned(), |held| held.value),
         };
-        let entry = self.journal.promise(UndoEntry::Write { path: path.into(), value: before.clone() })?;
+        let entry = self.journal.promise(UndoEntry::write(path, &before))?;
         match known.and_then(|known| self.originals.get_mut(known)) {
             Some(original) => original.entry = entry,
-            None => self.originals.push(OriginalValue { identity, path: path.into(), value: before, entry }),
+            None => {
+                let path = path.into();
+                self.originals.push(OriginalValue { identity, device, path, value: before, entry });
+            }
         }
         Ok(entry)
     }
@@ -513,6 +625,7 @@ impl AppliedSettings {
         if from == level || (held.is_none() && apply.is_empty()) {
             return Ok(None);
         }
+        self.watch_moves();
         if let Some((_, entry)) = held {
             self.journal.undo(entry)?;
             self.in_force.shift_remove(factor);
@@ -527,39 +640,37 @@ impl AppliedSettings {
     }
 
     /// Undoes everything in reverse, and looks at the end whether it is so. What fails is reported, and stays in the journal for
-    /// the next start, unless it is tried only once. Gives the settings that are back, and what failed.
-    pub fn undo_all(mut self) -> (Vec<String>, Vec<SettingError>) {
-        let (mut undone, mut failed) = (Vec::new(), Vec::new());
-        let pending: Vec<(u32, UndoEntry)> =
-            self.journal.pending().map(|(number, undo)| (number, undo.clone())).collect();
+    /// the next start, unless it is tried only once.
+    pub fn undo_all(mut self) -> UndoneSettings {
         self.requests.clear();
-        let mut again = Vec::new();
-        for (number, undo) in pending {
-            match self.journal.undo(number) {
-                Ok(()) if undo.is_tried_once() => {}
-                Ok(()) => undone.push(undo.name()),
-                // A limit that the other limit forbids: what is undone after it may have moved that.
-                Err(_) if undo.setting_path().is_some() => again.push((number, undo)),
-                Err(error) => failed.push(error),
-            }
-        }
-        for (number, undo) in again {
-            match self.journal.undo(number) {
-                Ok(()) => undone.push(undo.name()),
-                Err(error) => failed.push(error),
+        let mut found = UndoneSettings::default();
+        let mut back = Vec::new();
+        for (undo, ended) in self.journal.undo_pending() {
+            match ended {
+                Ok(true) if undo.is_tried_once() => {}
+                Ok(true) => {
+                    back.extend(undo.setting_path().map(Path::to_owned));
+                    found.undone.push(undo.name());
+                }
+                Ok(false) => {}
+                Err(error) => found.failed.push(error),
             }
         }
         // The first last: one value may have two names, and was another one when the second was looked at.
-        for OriginalValue { path, value, .. } in std::mem::take(&mut self.originals).into_iter().rev() {
-            failed.extend(self.restore_original(&path, value).err());
+        for original in std::mem::take(&mut self.originals).into_iter().rev() {
+            let OriginalValue { path, value, device, .. } = original;
+            if back.contains(&path) && device == KernelDevice::of_file(&path) {
+                found.failed.extend(self.restore_original(&path, &value).err());
+            }
         }
-        failed.extend(self.journal.close().err());
-        (undone, failed)
+        found.left = self.journal.take_left();
+        found.failed.extend(self.journal.close().err());
+        found
     }
 
     /// Another level's commands, or a file that moves with this one, may have changed what was put back before them: once more.
-    fn restore_original(&mut self, path: &Path, original: String) -> Result<(), SettingError> {
-        let undo = UndoEntry::Write { path: path.into(), value: original };
+    fn restore_original(&mut self, path: &Path, original: &str) -> Result<(), SettingError> {
+        let undo = UndoEntry::write(path, original);
         if self.journal.pending().any(|(_, pending)| *pending == undo) || undo.is_done() {
             return Ok(());
         }

@@ -12,6 +12,7 @@
 //! | `preset_files` | a preset's files on this machine: which, what they get, hold and offer, and why there are none |
 //! | `study_disk` | the disk that a study's scratch directory lies on |
 //! | `cpus_online`, `interrupts`, `queue_discipline`, `scheduler_features`, `wakeup_latency`, `swap_level` | presets that are more than one value for some files |
+//! | `kernel_device` | which device a setting's file belongs to, though another one may get its name |
 //! | `swap_areas` | what the kernel swaps to, turned on and off |
 //! | `applied_settings` | what is in force for a slot, and the way from one case's settings to the next one's |
 //! | `undo_entry` | how one thing is put back |
@@ -25,6 +26,7 @@ mod child_command;
 mod cpus_online;
 mod error;
 mod interrupts;
+mod kernel_device;
 mod preset_files;
 mod preset_list;
 mod queue_discipline;
@@ -40,9 +42,12 @@ mod undo_entry;
 mod undo_journal;
 mod wakeup_latency;
 
-pub use applied_settings::{AppliedSettings, OverwrittenSetting, SettingChange};
+pub use applied_settings::{
+    AppliedSettings, OverwritingCause, OverwrittenSetting, SettingChange, UndoneSettings,
+};
 pub use child_command::{CommandFailure, run_command, run_stoppable_command, run_user_command};
 pub use error::SettingError;
+pub use kernel_device::KernelDevice;
 pub use preset_files::{SettingSite, find_preset_refusal, read_preset, run_trigger};
 pub use preset_list::{PresetList, read_preset_text};
 pub use setting::{drop_caches, locate_setting};

@@ -50,6 +50,11 @@ impl QueueDiscipline {
         QueueDiscipline { handle, words: [&[kind], &options[..]].concat().join(" ") }
     }
 
+    /// Whether somebody else has made it.
+    pub(crate) fn is_foreign(&self) -> bool {
+        ![KERNELS_HANDLE, OUR_HANDLE].contains(&self.handle.as_str())
+    }
+
     /// Refuses to touch one that somebody else has made.
     pub(crate) fn check_free(&self, name: &str) -> Result<(), SettingError> {
         let hint = match self.handle.as_str() {

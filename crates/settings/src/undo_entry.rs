@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::child_command::{CommandFailure, run_command, run_level_command, run_user_command};
 use crate::error::SettingError;
+use crate::kernel_device::KernelDevice;
 use crate::queue_discipline;
 use crate::setting::{SettingContent, counterpart_file, is_same_value, write_value};
 use crate::swap_areas;
@@ -37,6 +38,9 @@ pub enum UndoEntry {
         path: PathBuf,
         /// what it held
         value: String,
+        /// the device that it was of, where it was of one
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<KernelDevice>,
     },
     /// Run a command.
     Run {
@@ -89,6 +93,9 @@ pub enum UndoEntry {
     RemoveQueueDiscipline {
         /// its name: `eth0`
         device: String,
+        /// which one that was
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        identity: Option<KernelDevice>,
     },
     /// Have an emulated disk answer at once, where it is still served: what follows waits for it.
     #[serde(alias = "hurry")]
@@ -104,10 +111,38 @@ pub enum UndoEntry {
 }
 
 impl UndoEntry {
+    /// A file's content, to be written back.
+    pub fn write(path: &Path, value: &str) -> Self {
+        UndoEntry::Write { path: path.into(), value: value.into(), device: KernelDevice::of_file(path) }
+    }
+
+    /// The queue discipline of a device, to be removed.
+    pub(crate) fn remove_queue_discipline(device: &str) -> Self {
+        UndoEntry::RemoveQueueDiscipline {
+            device: device.into(),
+            identity: KernelDevice::of_network_device(device),
+        }
+    }
+
+    /// The same of what is there now: a device may have another name. None where it is gone, and what was set with it.
+    pub(crate) fn locate(&self) -> Option<Self> {
+        match self {
+            UndoEntry::Write { path, value, device: Some(device) } => {
+                let (path, device) = (device.find_file(path)?, Some(device.clone()));
+                Some(UndoEntry::Write { path, value: value.clone(), device })
+            }
+            UndoEntry::RemoveQueueDiscipline { identity: Some(identity), .. } => {
+                let (device, identity) = (identity.find_name()?, Some(identity.clone()));
+                Some(UndoEntry::RemoveQueueDiscipline { device, identity })
+            }
+            other => Some(other.clone()),
+        }
+    }
+
     /// Puts the thing back.
     pub fn perform(&self) -> Result<(), SettingError> {
         match self {
-            UndoEntry::Write { path, value } => write_back(path, value),
+            UndoEntry::Write { path, value, .. } => write_back(path, value),
             UndoEntry::Run { argv, .. } => run_level_command(argv, None),
             UndoEntry::CleanUp { name, invocation, limit } => clean_up(name, invocation, *limit),
             UndoEntry::Unmount { path } => unmount_when_free(path),
@@ -115,7 +150,7 @@ impl UndoEntry {
             UndoEntry::SwapOn { path, priority } => swap_areas::restore_area(path, *priority),
             UndoEntry::SwapOff { path } => swap_areas::end_area(path),
             UndoEntry::ResetZram { device, added } => swap_areas::reset_zram(device, *added),
-            UndoEntry::RemoveQueueDiscipline { device } => queue_discipline::remove_discipline(device),
+            UndoEntry::RemoveQueueDiscipline { device, .. } => queue_discipline::remove_discipline(device),
             UndoEntry::EndDelays { switch } => {
                 end_delays(switch);
                 Ok(())
@@ -129,7 +164,7 @@ impl UndoEntry {
     /// What is put back, for people.
     pub fn name(&self) -> String {
         match self {
-            UndoEntry::Write { path, value } => format!("{} = {value}", path.display()),
+            UndoEntry::Write { path, value, .. } => format!("{} = {value}", path.display()),
             UndoEntry::Run { factor, argv } => format!("{factor}: {}", argv.join(" ")),
             UndoEntry::CleanUp { name, invocation, .. } => format!("{name}: {}", invocation.argv.join(" ")),
             UndoEntry::Unmount { path } => format!("unmount {}", path.display()),
@@ -137,10 +172,8 @@ impl UndoEntry {
             UndoEntry::SwapOn { path, .. } => format!("swap on {}", path.display()),
             UndoEntry::SwapOff { path } => format!("swap off {}", path.display()),
             UndoEntry::ResetZram { device, .. } => format!("reset {device}"),
-            UndoEntry::RemoveQueueDiscipline { device } => {
-                format!(
-                    "queue discipline of {device} (the kernel's own, unless somebody else has given it one)"
-                )
+            UndoEntry::RemoveQueueDiscipline { device, .. } => {
+                format!("queue discipline of {device}: the kernel's own")
             }
             UndoEntry::EndDelays { switch } => format!("delays off: {}", switch.display()),
             UndoEntry::Remove { path } => format!("remove {}", path.display()),
@@ -150,7 +183,7 @@ impl UndoEntry {
     /// Whether a setting's file holds what it is to hold again; other things are not looked at.
     pub(crate) fn is_done(&self) -> bool {
         match self {
-            UndoEntry::Write { path, value } => {
+            UndoEntry::Write { path, value, .. } => {
                 SettingContent::read(path).is_ok_and(|now| is_same_value(&now.value, value))
             }
             _ => false,

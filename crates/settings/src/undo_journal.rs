@@ -6,7 +6,11 @@
 //!
 //! Where several runs hold a setting at a time, a later one notes what it was before the first of them, and the
 //! last to end puts it back.
+//!
+//! What was written last is noted, too. A setting that holds neither that nor what it was before is somebody else's now, and is left;
+//! so is a device of the same name that is another one ([`KernelDevice`](crate::kernel_device::KernelDevice)).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -18,15 +22,39 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SettingError;
-use crate::setting::FileIdentity;
+use crate::queue_discipline::QueueDiscipline;
+use crate::setting::{FileIdentity, SettingContent, is_same_value, write_value};
 use crate::undo_entry::UndoEntry;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum UndoJournalLine {
     Boot(String),
-    Change { number: u32, undo: UndoEntry },
-    Undone { number: u32 },
+    Change {
+        number: u32,
+        undo: UndoEntry,
+    },
+    /// Another value is about to be written: what is there from now on is ours, whatever it is.
+    Writing {
+        number: u32,
+    },
+    /// What was read back after it.
+    Written {
+        number: u32,
+        value: String,
+    },
+    Undone {
+        number: u32,
+    },
+}
+
+/// What a journal holds.
+#[derive(Debug, Default, PartialEq)]
+struct JournalContent {
+    boot: Option<String>,
+    pending: Vec<(u32, UndoEntry)>,
+    /// What was written last, where that is known.
+    written: BTreeMap<u32, String>,
 }
 
 /// The journal of a living run. Its file is made with the first change: a run that changes nothing
@@ -37,23 +65,51 @@ pub struct UndoJournal {
     boot_id: String,
     file: Option<File>,
     pending: Vec<(u32, UndoEntry)>,
+    /// What was written last; of what is not here, whatever is there is taken for ours.
+    written: BTreeMap<u32, String>,
     /// What is undone, and could not be noted: a full disk.
     unnoted: Vec<u32>,
     next: u32,
+    /// Settings that were left as somebody else has set them, for people.
+    left: Vec<String>,
+}
+
+/// What is to become of a change that is to be undone.
+enum UndoFate {
+    /// it is put back, under the name that its device has now
+    PutBack(UndoEntry),
+    /// the device is gone, and what was set with it
+    Gone,
+    /// a run that goes on holds it, too
+    OfAnotherRun(HeldSetting),
+    /// somebody else has set it since
+    Left(String),
 }
 
 impl UndoJournal {
     /// The journal of run `id` under `directory`.
     pub fn new(directory: &Path, id: &str, boot_id: &str) -> Self {
-        let path = directory.join(format!("undo-{id}.jsonl"));
+        Self::at(directory.join(format!("undo-{id}.jsonl")), boot_id)
+    }
+
+    fn at(path: PathBuf, boot_id: &str) -> Self {
         UndoJournal {
             path,
             boot_id: boot_id.into(),
             file: None,
             pending: Vec::new(),
+            written: BTreeMap::new(),
             unnoted: Vec::new(),
             next: 0,
+            left: Vec::new(),
         }
+    }
+
+    fn with_content(mut self, file: File, content: JournalContent) -> Self {
+        self.next = content.pending.iter().map(|(number, _)| number + 1).max().unwrap_or_default();
+        self.file = Some(file);
+        (self.pending, self.written) = (content.pending, content.written);
+        self
     }
 
     /// The journal of a run that was killed, with what is still to be undone; `None` while its run lives.
@@ -65,13 +121,11 @@ impl UndoJournal {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(None);
         }
-        let (boot, mut pending) = read_journal(&file);
-        if boot.as_deref() != Some(boot_id) {
-            pending.retain(|(_, undo)| !undo.is_undone_by_reboot());
+        let mut content = read_journal(&file);
+        if content.boot.as_deref() != Some(boot_id) {
+            content.pending.retain(|(_, undo)| !undo.is_undone_by_reboot());
         }
-        let next = pending.iter().map(|(number, _)| number + 1).max().unwrap_or_default();
-        let (path, boot_id, unnoted) = (path.into(), boot_id.into(), Vec::new());
-        Ok(Some(UndoJournal { path, boot_id, file: Some(file), pending, unnoted, next }))
+        Ok(Some(UndoJournal::at(path.into(), boot_id).with_content(file, content)))
     }
 
     /// The journal of what stays until somebody undoes it: no start of perflab carries it out. It is locked while it is open.
@@ -81,14 +135,7 @@ impl UndoJournal {
     pub fn open_kept(directory: &Path, boot_id: &str) -> Result<Self, SettingError> {
         let path = directory.join(KEPT);
         let failed = |source| SettingError::Journal { path: path.clone(), source };
-        let mut journal = UndoJournal {
-            path: path.clone(),
-            boot_id: boot_id.into(),
-            file: None,
-            pending: Vec::new(),
-            unnoted: Vec::new(),
-            next: 0,
-        };
+        let journal = UndoJournal::at(path.clone(), boot_id);
         let Some(file) = open_own_journal(&path, OwnFileAccess::Append).map_err(failed)? else {
             return Ok(journal);
         };
@@ -96,15 +143,13 @@ impl UndoJournal {
             let what = format!("another perflab has {} open", path.display());
             return Err(SettingError::Refused(Refusal { what, hint: "wait until it has ended".into() }));
         }
-        let (boot, pending) = read_journal(&file);
-        if boot.as_deref() != Some(boot_id) {
+        let content = read_journal(&file);
+        if content.boot.as_deref() != Some(boot_id) {
             // All of it went with the boot.
             fs::remove_file(&path).map_err(failed)?;
             return Ok(journal);
         }
-        journal.next = pending.iter().map(|(number, _)| number + 1).max().unwrap_or_default();
-        (journal.file, journal.pending) = (Some(file), pending);
-        Ok(journal)
+        Ok(journal.with_content(file, content))
     }
 
     /// Whether a run that goes on has set a file.
@@ -138,6 +183,35 @@ impl UndoJournal {
         Ok(number)
     }
 
+    /// Notes that the setting of change `number` is about to get another value: if perflab is killed now, whatever is there is ours.
+    pub(crate) fn note_writing(&mut self, number: u32) -> Result<(), SettingError> {
+        // Nothing to say twice.
+        if self.written.remove(&number).is_some() {
+            self.append_line(&UndoJournalLine::Writing { number })?;
+        }
+        Ok(())
+    }
+
+    /// Notes what the setting of change `number` holds after we wrote to it.
+    pub(crate) fn note_written(&mut self, number: u32, value: &str) {
+        // Without it, whatever is there is taken for ours.
+        let line = UndoJournalLine::Written { number, value: value.into() };
+        if self.written.get(&number).is_none_or(|known| known != value) && self.append_line(&line).is_ok() {
+            self.written.insert(number, value.into());
+        }
+    }
+
+    /// The settings of which it is known what we wrote last.
+    pub(crate) fn written_files(&self) -> impl Iterator<Item = (u32, &Path)> {
+        let known = self.pending.iter().filter(|(number, _)| self.written.contains_key(number));
+        known.filter_map(|(number, undo)| Some((*number, undo.setting_path()?)))
+    }
+
+    /// Settings that were left as somebody else has set them, so far, for people.
+    pub(crate) fn take_left(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.left)
+    }
+
     /// Notes that change `number` is undone, or was never made.
     pub fn mark_undone(&mut self, number: u32) -> Result<(), SettingError> {
         self.write_line(&UndoJournalLine::Undone { number })?;
@@ -155,25 +229,76 @@ impl UndoJournal {
         self.next
     }
 
-    /// Undoes the entries written since `mark`, the latest first.
+    /// Undoes the entries written since `mark`, the latest first; what somebody else seems to have set after the others.
     pub fn undo_since(&mut self, mark: u32) -> Result<(), SettingError> {
-        let numbers: Vec<u32> =
-            self.pending().map(|(number, _)| number).filter(|number| *number >= mark).collect();
-        numbers.into_iter().try_for_each(|number| self.undo(number))
+        let pending = self.pending().map(|(number, _)| number);
+        let numbers: Vec<u32> = pending.filter(|number| *number >= mark).collect();
+        let (foreign, ours) = self.split_foreign(numbers);
+        ours.into_iter().try_for_each(|number| self.undo_checked(number, true).map(drop))?;
+        foreign.into_iter().try_for_each(|number| self.undo(number))
     }
 
     /// Undoes one change, and notes it. A change that cannot be undone stays in the journal, unless it is tried only once; a
-    /// setting that another run still holds is left to that one.
+    /// setting that another run still holds is left to that one, and one that somebody else has set is left.
     pub fn undo(&mut self, number: u32) -> Result<(), SettingError> {
-        let undo = self.pending.iter().find(|(pending, _)| *pending == number).map(|(_, undo)| undo.clone());
-        let setting = undo.as_ref().and_then(UndoEntry::setting_path);
-        let _turn = setting.map(|_| self.lock_settings()).transpose()?;
-        let another = |path: &Path| self.held_by_others(path).is_some_and(|held| held.lives);
-        let performed = match undo.as_ref().filter(|_| !setting.is_some_and(another)) {
-            Some(undo) => undo.perform(),
-            None => Ok(()),
+        self.undo_checked(number, false).map(drop)
+    }
+
+    /// Undoes all that is pending, the latest first; gives each with whether it is put back now.
+    ///
+    /// What is ours is known before anything is put back: that may move something else, such as one limit the other. What seems to be
+    /// somebody else's, and settings that cannot be put back, are looked at once more after the others for the same reason.
+    pub(crate) fn undo_pending(&mut self) -> Vec<(UndoEntry, Result<bool, SettingError>)> {
+        let pending: Vec<(u32, UndoEntry)> =
+            self.pending().map(|(number, undo)| (number, undo.clone())).collect();
+        let (foreign, _) = self.split_foreign(pending.iter().map(|(number, _)| *number).collect());
+        let (mut found, mut again) = (Vec::new(), Vec::new());
+        for (number, undo) in pending {
+            if foreign.contains(&number) {
+                again.push((number, undo, false));
+                continue;
+            }
+            match self.undo_checked(number, true) {
+                Err(_) if undo.setting_path().is_some() => again.push((number, undo, true)),
+                ended => found.push((undo, ended)),
+            }
+        }
+        for (number, undo, is_ours) in again {
+            let ended = self.undo_checked(number, is_ours);
+            found.push((undo, ended));
+        }
+        found
+    }
+
+    /// Changes that somebody else's values have taken the place of, and the others.
+    fn split_foreign(&self, numbers: Vec<u32>) -> (Vec<u32>, Vec<u32>) {
+        let is_foreign = |number: &u32| {
+            let undo = self.pending.iter().find(|(pending, _)| pending == number);
+            undo.is_some_and(|(_, undo)| matches!(self.decide_fate(*number, undo), UndoFate::Left(_)))
         };
-        if performed.is_err() && !undo.as_ref().is_some_and(UndoEntry::is_tried_once) {
+        numbers.into_iter().partition(is_foreign)
+    }
+
+    /// Undoes one change; gives whether it is put back. Of one that `is_ours`, nobody has to look whether it still is.
+    fn undo_checked(&mut self, number: u32, is_ours: bool) -> Result<bool, SettingError> {
+        let Some((_, undo)) = self.pending.iter().find(|(pending, _)| *pending == number).cloned() else {
+            return Ok(false);
+        };
+        let _turn = undo.setting_path().map(|_| self.lock_settings()).transpose()?;
+        let performed = match self.decide_fate(number, &undo) {
+            UndoFate::PutBack(undo) => undo.perform().map(|()| true),
+            UndoFate::Left(_) if is_ours => undo.perform().map(|()| true),
+            UndoFate::Left(what) => {
+                self.left.push(what);
+                Ok(false)
+            }
+            UndoFate::OfAnotherRun(held) => {
+                self.hand_over(number, &undo, &held);
+                Ok(false)
+            }
+            UndoFate::Gone => Ok(false),
+        };
+        if performed.is_err() && !undo.is_tried_once() {
             return performed;
         }
         if self.mark_undone(number).is_err() {
@@ -184,15 +309,67 @@ impl UndoJournal {
         performed
     }
 
+    /// One rule for all settings: what holds what we wrote is put back, what holds anything else is somebody's and stays.
+    fn decide_fate(&self, number: u32, undo: &UndoEntry) -> UndoFate {
+        let Some(located) = undo.locate() else { return UndoFate::Gone };
+        let stays = |now: &str| UndoFate::Left(format!("{}: it holds `{now}`", located.name()));
+        match &located {
+            UndoEntry::Write { path, value, .. } => {
+                let others = self.find_other_holders(path);
+                if let Some(held) = others.iter().find(|held| held.lives) {
+                    return UndoFate::OfAnotherRun(held.clone());
+                }
+                let Ok(SettingContent { value: now, .. }) = SettingContent::read(path) else {
+                    return UndoFate::PutBack(located);
+                };
+                let own = self.written.get(&number).cloned();
+                let mut written = others.into_iter().map(|held| held.written).chain([own]);
+                let is_ours =
+                    |written: Option<String>| written.is_none_or(|known| is_same_value(&known, &now));
+                if is_same_value(&now, value) || written.any(is_ours) {
+                    return UndoFate::PutBack(located);
+                }
+                stays(&now)
+            }
+            UndoEntry::RemoveQueueDiscipline { device, .. } => match QueueDiscipline::of_device(device) {
+                Ok(now) if now.is_foreign() => stays(&now.words),
+                _ => UndoFate::PutBack(located),
+            },
+            _ => UndoFate::PutBack(located),
+        }
+    }
+
+    /// A run that goes on gets what it has set itself, where ours is in force.
+    fn hand_over(&self, number: u32, undo: &UndoEntry, held: &HeldSetting) {
+        let Some((path, wanted)) = undo.setting_path().zip(held.written.as_ref()) else { return };
+        let Ok(now) = SettingContent::read(path) else { return };
+        let is_ours = self.written.get(&number).is_some_and(|written| is_same_value(written, &now.value));
+        if is_ours && !is_same_value(&now.value, wanted) {
+            // It looks at its settings itself, and says what it finds.
+            let _ = write_value(path, wanted);
+        }
+    }
+
     /// Until it is dropped, no other run writes undo entries for settings, or carries them out.
     pub(crate) fn lock_settings(&self) -> Result<SettingsLock, SettingError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         SettingsLock::acquire(folder).map_err(|source| SettingError::Journal { path: folder.into(), source })
     }
 
-    /// Which other runs have an undo entry for a setting.
+    /// Which other run has an undo entry for a setting: one that goes on, if there is one.
     pub(crate) fn held_by_others(&self, path: &Path) -> Option<HeldSetting> {
-        find_other_holder(&self.path, &self.boot_id, path)
+        self.find_other_holders(path).into_iter().reduce(|one, other| if one.lives { one } else { other })
+    }
+
+    /// The runs of this boot that have an undo entry for a file, by the journals beside one's own.
+    pub(crate) fn find_other_holders(&self, path: &Path) -> Vec<HeldSetting> {
+        let entries = self.path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
+        let journals = entries.flatten().map(|entry| entry.path());
+        let others = journals.filter(|journal| *journal != self.path && is_journal_path(journal));
+        let identity = FileIdentity::of_path(path);
+        others
+            .filter_map(|journal| find_promise_in_journal(&journal, &self.boot_id, path, &identity))
+            .collect()
     }
 
     /// Removes the journal when nothing is pending; otherwise it stays for the next start.
@@ -213,13 +390,26 @@ impl UndoJournal {
             })
     }
 
+    /// A line that a machine that loses power may lose as well.
+    fn append_line(&mut self, line: &UndoJournalLine) -> Result<(), SettingError> {
+        self.write_text(line, |_| Ok(()))
+    }
+
     fn write_line(&mut self, line: &UndoJournalLine) -> Result<(), SettingError> {
+        self.write_text(line, File::sync_data)
+    }
+
+    fn write_text(
+        &mut self,
+        line: &UndoJournalLine,
+        sync: impl FnOnce(&File) -> io::Result<()>,
+    ) -> Result<(), SettingError> {
         let failed = |source| SettingError::Journal { path: self.path.clone(), source };
         let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
         let Some(file) = &mut self.file else { return Ok(()) };
         let length = file.metadata().map_err(failed)?.len();
-        file.write_all(&text).and_then(|()| file.sync_data()).map_err(|source| {
+        file.write_all(&text).and_then(|()| sync(file)).map_err(|source| {
             // Half a line would swallow the next one. To cut it off needs no room.
             let _ = file.set_len(length);
             failed(source)
@@ -257,18 +447,20 @@ fn is_journal_path(path: &Path) -> bool {
     name.starts_with("undo-") && name.ends_with(".jsonl")
 }
 
-/// The boot of the journal and what is pending in it. A torn last line is a change that was not made.
-fn read_journal(file: &File) -> (Option<String>, Vec<(u32, UndoEntry)>) {
-    let (mut boot, mut pending) = (None, Vec::new());
+/// What is in a journal. A torn last line is a change that was not made.
+fn read_journal(file: &File) -> JournalContent {
+    let mut found = JournalContent::default();
     for line in BufReader::new(file).lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
-            Ok(UndoJournalLine::Boot(id)) => boot = Some(id),
-            Ok(UndoJournalLine::Change { number, undo }) => pending.push((number, undo)),
-            Ok(UndoJournalLine::Undone { number }) => pending.retain(|(other, _)| *other != number),
+            Ok(UndoJournalLine::Boot(id)) => found.boot = Some(id),
+            Ok(UndoJournalLine::Change { number, undo }) => found.pending.push((number, undo)),
+            Ok(UndoJournalLine::Writing { number }) => drop(found.written.remove(&number)),
+            Ok(UndoJournalLine::Written { number, value }) => drop(found.written.insert(number, value)),
+            Ok(UndoJournalLine::Undone { number }) => found.pending.retain(|(other, _)| *other != number),
             Err(_) => break,
         }
     }
-    (boot, pending)
+    found
 }
 
 /// While this is held, no other perflab decides what a setting was, or whether to put it back.
@@ -286,22 +478,17 @@ impl SettingsLock {
     }
 }
 
-/// What other runs will put a file back to.
+/// What another run will put a file back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeldSetting {
-    /// what it held before them
+    /// which run
+    pub run: String,
+    /// what it held before it
     pub value: String,
-    /// whether one of them goes on
+    /// what it wrote last, where that is known
+    pub written: Option<String>,
+    /// whether it goes on
     pub lives: bool,
-}
-
-/// Which other runs have an undo entry for a file: runs of this boot, by the journals beside one's `own`.
-fn find_other_holder(own: &Path, boot_id: &str, path: &Path) -> Option<HeldSetting> {
-    let entries = fs::read_dir(own.parent()?).ok()?.flatten().map(|entry| entry.path());
-    let others = entries.filter(|journal| journal != own && is_journal_path(journal));
-    let identity = FileIdentity::of_path(path);
-    let all = others.filter_map(|journal| find_promise_in_journal(&journal, boot_id, path, &identity));
-    all.reduce(|one, other| if one.lives { one } else { other })
 }
 
 fn find_promise_in_journal(
@@ -311,13 +498,22 @@ fn find_promise_in_journal(
     identity: &FileIdentity,
 ) -> Option<HeldSetting> {
     let file = open_own_journal(journal, OwnFileAccess::Read).ok()??;
-    let (boot, pending) = read_journal(&file);
-    let value = pending.into_iter().find_map(|(_, undo)| match undo {
-        UndoEntry::Write { path: file, value } if identity.is_same_file(path, &file) => Some(value),
+    let JournalContent { boot, pending, mut written } = read_journal(&file);
+    let (number, value) = pending.into_iter().find_map(|(number, undo)| match undo {
+        UndoEntry::Write { path: file, value, .. } if identity.is_same_file(path, &file) => {
+            Some((number, value))
+        }
         _ => None,
-    });
+    })?;
+    let (run, written) = (run_of_journal(journal), written.remove(&number));
     let lives = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
-    value.filter(|_| boot.as_deref() == Some(boot_id)).map(|value| HeldSetting { value, lives })
+    (boot.as_deref() == Some(boot_id)).then_some(HeldSetting { run, value, written, lives })
+}
+
+/// The run that a journal is of.
+fn run_of_journal(path: &Path) -> String {
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    name.trim_start_matches("undo-").to_owned()
 }
 
 /// What was found of a killed run, and what became of it.
@@ -327,6 +523,8 @@ pub struct RecoveredRun {
     pub run: String,
     /// What was put back.
     pub undone: Vec<String>,
+    /// What somebody else has set since, and was left.
+    pub left: Vec<String>,
     /// What could not be, and why.
     pub failed: Vec<String>,
 }
@@ -348,21 +546,20 @@ fn recover_run(path: &Path, boot_id: &str) -> Option<RecoveredRun> {
         Ok(journal) => journal?,
         Err(error) => return Some(RecoveredRun::refused_journal(path, &error)),
     };
-    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let mut found = RecoveredRun::new(name.trim_start_matches("undo-"));
-    let left: Vec<(u32, UndoEntry)> =
-        journal.pending().map(|(number, undo)| (number, undo.clone())).collect();
-    for (number, undo) in left {
-        found.record_undo(&undo, || journal.undo(number));
+    let mut found = RecoveredRun::new(&run_of_journal(path));
+    for (undo, ended) in journal.undo_pending() {
+        found.record_undo(&undo, || ended);
     }
+    found.left = journal.take_left();
     found.failed.extend(journal.close().err().map(|error| describe_error_chain(&error)));
-    (!found.undone.is_empty() || !found.failed.is_empty()).then_some(found)
+    let is_empty = found.undone.is_empty() && found.failed.is_empty() && found.left.is_empty();
+    (!is_empty).then_some(found)
 }
 
 impl RecoveredRun {
     /// Nothing yet of this run.
     pub fn new(run: &str) -> Self {
-        RecoveredRun { run: run.into(), undone: Vec::new(), failed: Vec::new() }
+        RecoveredRun { run: run.into(), undone: Vec::new(), left: Vec::new(), failed: Vec::new() }
     }
 
     /// What another user may have written, and is not carried out.
@@ -370,10 +567,11 @@ impl RecoveredRun {
         RecoveredRun { failed: vec![format!("{}: {error}", path.display())], ..RecoveredRun::new("unknown") }
     }
 
-    /// Notes what became of one change.
-    pub fn record_undo(&mut self, undo: &UndoEntry, done: impl FnOnce() -> Result<(), SettingError>) {
+    /// Notes what became of one change, of which `done` says whether it is put back now.
+    pub fn record_undo(&mut self, undo: &UndoEntry, done: impl FnOnce() -> Result<bool, SettingError>) {
         match done() {
-            Ok(()) => self.undone.push(undo.name()),
+            Ok(true) => self.undone.push(undo.name()),
+            Ok(false) => {}
             Err(error) => self.failed.push(format!("{}: {}", undo.name(), describe_error_chain(&error))),
         }
     }
@@ -394,7 +592,7 @@ pub(crate) mod tests {
     fn journal_on_full_disk(home: &Path, setting: &Path) -> UndoJournal {
         let mut journal = UndoJournal::new(&home.join("state"), "R1", "boot");
         for path in [setting, Path::new("/proc/version")] {
-            journal.promise(UndoEntry::Write { path: path.into(), value: "60".into() }).unwrap();
+            journal.promise(UndoEntry::write(path, "60")).unwrap();
         }
         journal.file = Some(File::options().write(true).open("/dev/full").unwrap());
         journal
@@ -442,7 +640,7 @@ pub(crate) mod tests {
         drop(journal);
         mount(&["umount"]);
         assert!(promised.iter().all(Result::is_ok) && refused.is_err() && settled.is_ok(), "{settled:?}");
-        assert_eq!(entries, (Some("boot".into()), vec![(1, undo("/no/2"))]));
+        assert_eq!((entries.boot, entries.pending), (Some("boot".into()), vec![(1, undo("/no/2"))]));
     }
 
     fn make_file(directory: &Path, name: &str, text: &str) -> PathBuf {
@@ -478,7 +676,7 @@ pub(crate) mod tests {
         assert_eq!((changes[0].from.as_str(), changes[1].from.as_str()), ("60", "madvise"));
         applied.apply(&[file_setting(&swappiness, "20"), file_setting(&thp, "never")]).unwrap();
         assert_eq!(fs::read_to_string(&swappiness).unwrap(), "20");
-        let (undone, failed) = applied.undo_all();
+        let UndoneSettings { undone, failed, .. } = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (2, 0));
         assert!(undone[0].ends_with("enabled = madvise"), "{undone:?}");
         assert_eq!(fs::read_to_string(&swappiness).unwrap(), "60");
@@ -491,7 +689,7 @@ pub(crate) mod tests {
         let range = make_file(home.path(), "range", "32768\t60999\n");
         let mut applied = new_applied_settings(home.path());
         assert_eq!(applied.apply(&[file_setting(&range, "32768 60999")]).unwrap(), []);
-        assert_eq!(applied.undo_all().0.len(), 0);
+        assert_eq!(applied.undo_all().undone.len(), 0);
     }
 
     #[test]
@@ -505,13 +703,13 @@ pub(crate) mod tests {
             applied
         };
         let (first, same, other) = (run("R1", "10"), run("R2", "10"), run("R3", "20"));
-        assert_eq!((first.undo_all().1.len(), &*now()), (0, "20"), "two others hold it");
-        assert_eq!((other.undo_all().1.len(), &*now()), (0, "20"), "another holds it");
-        assert_eq!((same.undo_all().1.len(), &*now()), (0, "60"));
+        assert_eq!((first.undo_all().failed.len(), &*now()), (0, "20"), "two others hold it");
+        assert_eq!((other.undo_all().failed.len(), &*now()), (0, "10"), "another holds it, and gets its own");
+        assert_eq!((same.undo_all().failed.len(), &*now()), (0, "60"));
         drop(run("killed", "10"));
         let last = run("R4", "20");
         assert_eq!(
-            (last.undo_all().1.len(), &*now()),
+            (last.undo_all().failed.len(), &*now()),
             (0, "60"),
             "what it was before the run that was killed"
         );
@@ -527,7 +725,7 @@ pub(crate) mod tests {
         let mut one = new_applied_settings(home.path());
         one.apply(&[file_setting(&setting, "10"), file_setting(&detour, "20"), file_setting(&setting, "30")])
             .unwrap();
-        let (_, failed) = one.undo_all();
+        let failed = one.undo_all().failed;
         assert_eq!((&*fs::read_to_string(&setting).unwrap(), failed.len()), ("60", 0), "{failed:?}");
 
         let run = |id: &str, path: &Path, value: &str| {
@@ -536,7 +734,7 @@ pub(crate) mod tests {
             applied
         };
         let (first, second) = (run("R1", &setting, "10"), run("R2", &detour, "20"));
-        assert_eq!(first.undo_all().1.len() + second.undo_all().1.len(), 0);
+        assert_eq!(first.undo_all().failed.len() + second.undo_all().failed.len(), 0);
         assert_eq!(fs::read_to_string(&setting).unwrap(), "60", "of two runs, too");
     }
 
@@ -548,7 +746,7 @@ pub(crate) mod tests {
         let refused =
             applied.apply(&[file_setting(&swappiness, "10"), file_setting(Path::new("/proc/version"), "7")]);
         assert!(refused.unwrap_err().to_string().contains("/proc/version"));
-        let (undone, failed) = applied.undo_all();
+        let UndoneSettings { undone, failed, .. } = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
         assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 0);
     }
@@ -617,7 +815,7 @@ pub(crate) mod tests {
             undo: vec!["false".into()],
         };
         applied.apply(&[level]).unwrap();
-        let (undone, failed) = applied.undo_all();
+        let UndoneSettings { undone, failed, .. } = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (0, 1));
         let again = recover_patiently(&home.path().join("state"), "boot");
         assert_eq!(again[0].failed.len(), 1);
@@ -659,7 +857,7 @@ pub(crate) mod tests {
         assert_eq!(applied.apply(&[file_setting(&burst, "17")]).unwrap().len(), 1);
         let refused = applied.apply(&[file_setting(&burst, "99999999999")]).unwrap_err();
         assert!(matches!(refused, SettingError::ValueRefused { .. }), "{refused:?}");
-        let (undone, failed) = applied.undo_all();
+        let UndoneSettings { undone, failed, .. } = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
         assert_eq!(fs::read_to_string(&burst).unwrap(), before);
     }
@@ -675,7 +873,7 @@ pub(crate) mod tests {
         assert_eq!(applied.apply(&[file_setting(&largest, "262143")]).unwrap(), [], "it is in force");
         let kept = applied.apply(&[file_setting(&largest, "262142")]).unwrap_err();
         assert!(matches!(kept, SettingError::ValueIgnored { .. }), "{kept:?}");
-        assert_eq!(applied.undo_all().1.len(), 0);
+        assert_eq!(applied.undo_all().failed.len(), 0);
         assert_eq!(fs::read_to_string(&largest).unwrap(), before);
     }
 
@@ -692,7 +890,7 @@ pub(crate) mod tests {
         let mut applied = new_applied_settings(home.path());
         applied.apply(&[file_setting(&bytes, "268435456")]).unwrap();
         assert_eq!(now(), ("268435456\n".into(), "0\n".into()));
-        let (_, failed) = applied.undo_all();
+        let failed = applied.undo_all().failed;
         assert_eq!((now(), failed.len()), (before, 0), "{failed:?}");
     }
 
@@ -717,7 +915,7 @@ pub(crate) mod tests {
             ] {
                 let mut applied = new_applied_settings(home.path());
                 applied.apply(&knobs).unwrap();
-                let (_, failed) = applied.undo_all();
+                let failed = applied.undo_all().failed;
                 assert_eq!((now(), failed.len()), (was.clone(), 0), "{knobs:?}: {failed:?}");
             }
         }
@@ -725,7 +923,7 @@ pub(crate) mod tests {
         assert_eq!(now(), neither);
         let mut applied = new_applied_settings(home.path());
         applied.apply(&[file_setting(&bytes, "200000000")]).unwrap();
-        let (_, failed) = applied.undo_all();
+        let failed = applied.undo_all().failed;
         let came_back = now();
         fs::write(&ratio, before.trim()).unwrap();
         assert_eq!((came_back, failed.len()), (neither, 0), "the kernel takes no 0 for bytes: {failed:?}");
@@ -734,12 +932,9 @@ pub(crate) mod tests {
     #[test]
     fn what_does_not_come_back_is_said_with_what_it_holds_and_kept() {
         let home = tempfile::tempdir().unwrap();
-        let setting = make_file(home.path(), "setting", "60\n");
         let mut applied = new_applied_settings(home.path());
-        applied.apply(&[file_setting(&setting, "10")]).unwrap();
-        fs::remove_file(&setting).unwrap();
-        std::os::unix::fs::symlink("/proc/version", &setting).unwrap();
-        let (undone, failed) = applied.undo_all();
+        applied.journal().promise(UndoEntry::write(Path::new("/proc/version"), "60")).unwrap();
+        let UndoneSettings { undone, failed, .. } = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (0, 1));
         let SettingError::NotPutBack { before, now, .. } = &failed[0] else { panic!("{failed:?}") };
         assert!(before == "60" && now.starts_with("Linux"), "{failed:?}");

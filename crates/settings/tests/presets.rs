@@ -8,8 +8,8 @@ use std::process::Command;
 use perflab_model::{PresetLevel, PresetName, Setting};
 use perflab_observe::Root;
 use perflab_settings::{
-    AppliedSettings, PresetFileState, PresetList, SettingError, SettingSite, StudyDisk, UndoJournal,
-    find_preset_refusal, read_preset,
+    AppliedSettings, OverwritingCause, PresetFileState, PresetList, RecoveredRun, SettingError, SettingSite,
+    StudyDisk, UndoJournal, UndoneSettings, find_preset_refusal, read_preset, recover_killed_runs,
 };
 
 fn level(name: &str, level: &str) -> PresetLevel {
@@ -111,7 +111,7 @@ fn presets_of_this_kernel_are_set_read_back_and_put_back_root() {
                 || name.starts_with("dirty"),
             "{name}: {held:?}"
         );
-        let (_, failed) = applied.undo_all();
+        let failed = applied.undo_all().failed;
         assert_eq!((read_state(name, &root), failed.len()), (before, 0), "{name}: {failed:?}");
         set += 1;
     }
@@ -142,7 +142,7 @@ fn fewer_huge_pages_than_were_asked_for_are_recorded_as_what_they_are_root() {
         }
         Err(error) => assert!(got == 0 && matches!(error, SettingError::ValueIgnored { .. }), "{error}"),
     }
-    let (_, failed) = applied.undo_all();
+    let failed = applied.undo_all().failed;
     assert_eq!((read_state("hugetlb:1GiB", &root), failed.len()), (before, 0), "{failed:?}");
 }
 
@@ -192,7 +192,7 @@ fn the_studys_own_disk_gets_its_scheduler_depth_and_read_ahead_root() {
     assert!(disk.value("scheduler").contains(&format!("[{other}]")));
     assert_eq!((disk.value("nr_requests").as_str(), disk.value("read_ahead_kb").as_str()), ("64", "64"));
     assert!(applied.apply(&[preset_setting("io-scheduler", "cfq")]).is_err());
-    let (_, failed) = applied.undo_all();
+    let failed = applied.undo_all().failed;
     assert_eq!((all(), failed.len()), (before, 0), "{failed:?}");
 }
 
@@ -250,7 +250,7 @@ fn network_devices_are_set_and_put_back_root() {
         }
         let held = read_state(&name, &root)[0].level.clone().unwrap();
         assert_eq!(held, levels[1], "{name}");
-        let (_, failed) = applied.undo_all();
+        let failed = applied.undo_all().failed;
         assert_eq!((read_state(&name, &root), failed.len()), (before, 0), "{name}: {failed:?}");
     }
 }
@@ -287,20 +287,20 @@ fn a_queue_discipline_is_made_read_back_and_removed_and_nobody_elses_is_touched_
         applied.apply(&[preset_setting(&name, "pfifo limit 8")]),
         Err(SettingError::Refused(_))
     ));
-    assert_eq!(applied.undo_all().1.len(), 0);
+    assert_eq!(applied.undo_all().failed.len(), 0);
     assert!(list_discipline(&device.0).contains("limit 9p"));
     run_tc(&["qdisc", "del", "dev", &device.0, "root"]);
 
     // What a killed run left goes, and so may its device.
     let mut killed = new_applied_settings(&home.path().join("killed"), &root);
     killed.apply(&[preset_setting(&name, "pfifo limit 5")]).unwrap();
-    let (undone, failed) = killed.undo_all();
+    let UndoneSettings { undone, failed, .. } = killed.undo_all();
     assert_eq!((undone.len(), failed.len()), (1, 0), "{undone:?} {failed:?}");
     assert_eq!(list_discipline(&device.0), before);
     let mut gone = new_applied_settings(&home.path().join("gone"), &root);
     gone.apply(&[preset_setting(&name, "pfifo limit 5")]).unwrap();
     drop(device);
-    assert_eq!(gone.undo_all().1.len(), 0);
+    assert_eq!(gone.undo_all().failed.len(), 0);
 }
 
 #[test]
@@ -322,8 +322,8 @@ fn a_wakeup_latency_is_held_and_goes_with_the_run_root() {
     let mut second = new_applied_settings(&home.path().join("second"), &root);
     second.apply(&[preset_setting("idle", "3us")]).unwrap();
     assert_eq!(applied.find_overwritten().len(), 1, "somebody asks for less");
-    assert_eq!(second.undo_all().1.len(), 0);
-    assert_eq!(applied.undo_all().1.len(), 0);
+    assert_eq!(second.undo_all().failed.len(), 0);
+    assert_eq!(applied.undo_all().failed.len(), 0);
     assert_eq!(read_state("idle", &root), before);
 }
 
@@ -404,7 +404,7 @@ fn every_policy_of_a_laptop_gets_the_governor_and_its_own_back() {
     assert_eq!(policy(2, "scaling_governor"), "performance");
     let refused = applied.apply(&[preset_setting("governor", "ondemand")]).unwrap_err();
     assert!(matches!(refused, SettingError::Refused(_)), "{refused}");
-    let (undone, failed) = applied.undo_all();
+    let UndoneSettings { undone, failed, .. } = applied.undo_all();
     assert_eq!((undone.len(), failed.len()), (6, 0), "{undone:?} {failed:?}");
     assert_eq!(all_files(&root.0), before);
 }
@@ -426,7 +426,7 @@ fn presets_of_other_machines_are_set_and_put_back_on_their_trees() {
         assert_eq!(held(&root, file), text, "{name}");
     }
     assert_eq!(read_state("lru-gen", &root)[0].level.as_deref(), Some("off"));
-    assert_eq!(applied.undo_all().1.len(), 0);
+    assert_eq!(applied.undo_all().failed.len(), 0);
     let word = |text: &str| text.replace("none voluntary (full) lazy", "full");
     let before: Vec<_> = before.into_iter().map(|(path, text)| (path, word(&text))).collect();
     assert_eq!(all_files(&root.0), before);
@@ -442,7 +442,7 @@ fn a_frequency_is_both_limits() {
     let limits =
         ["scaling_min_freq", "scaling_max_freq"].map(|file| held(&root, &format!("{policy}/{file}")));
     assert_eq!(limits, ["1200000", "1200000"]);
-    assert_eq!(applied.undo_all().1.len(), 0);
+    assert_eq!(applied.undo_all().failed.len(), 0);
     assert_eq!(all_files(&root.0), before);
 }
 
@@ -452,7 +452,7 @@ fn threads_that_poll_are_a_word() {
     let mut applied = new_applied_settings(home.path(), &root);
     applied.apply(&[preset_setting("napi-threaded:eth0", "on")]).unwrap();
     assert_eq!(held(&root, "/sys/class/net/eth0/threaded"), "1");
-    assert_eq!(applied.undo_all().1.len(), 0);
+    assert_eq!(applied.undo_all().failed.len(), 0);
     assert_eq!(held(&root, "/sys/class/net/eth0/threaded"), "0");
 }
 
@@ -530,7 +530,7 @@ fn swap_is_nothing_a_file_or_compressed_memory_and_the_machines_own_comes_back_r
     let file_again = set(&mut applied, "file:8MiB");
     // Killed: the next start puts it back.
     drop(applied);
-    let recovered = perflab_settings::recover_killed_runs(&home.path().join("state"), "boot");
+    let recovered = recover_killed_runs(&home.path().join("state"), "boot");
     let after = swap_lines();
     run_program(&["swapoff", own]);
     assert_eq!((none.unwrap(), file.unwrap(), quiet), (0, 1, true));
@@ -567,7 +567,145 @@ fn interrupts_move_where_the_kernel_allows_it_and_come_back_root() {
     let mut applied = new_applied_settings(home.path(), &root);
     let asked = applied.apply(&[preset_setting("irqs", "0")]);
     println!("interrupts: {asked:?}");
-    let (_, failed) = applied.undo_all();
+    let failed = applied.undo_all().failed;
     assert_eq!((read_state("irqs", &root), failed.len()), (before, 0), "{failed:?}");
     assert!(asked.is_ok(), "{asked:?}");
+}
+
+fn read_mtu(device: &str) -> String {
+    fs::read_to_string(format!("/sys/class/net/{device}/mtu")).unwrap().trim().to_owned()
+}
+
+/// What the next start makes of a run that was killed; with patience, as a process that another test is just starting holds our lock
+/// until its exec.
+fn recover(home: &Path) -> Vec<RecoveredRun> {
+    let attempt = |_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let found = recover_killed_runs(&home.join("state"), "boot");
+        let is_left = fs::read_dir(home.join("state")).unwrap().count() > 0;
+        (!found.is_empty() || !is_left).then_some(found)
+    };
+    (0..50).find_map(attempt).unwrap()
+}
+
+#[test]
+fn a_new_device_of_the_same_name_gets_nothing_of_the_old_one_and_a_renamed_one_does_root() {
+    if !is_root("a_new_device_of_the_same_name_gets_nothing_of_the_old_one_and_a_renamed_one_does_root") {
+        return;
+    }
+    let (home, root) = (tempfile::tempdir().unwrap(), Root::host());
+    let VethPair(device) = &VethPair::add('i');
+    let (mtu, discipline) = (format!("mtu:{device}"), format!("queue-discipline:{device}"));
+    let levels = [preset_setting(&mtu, "1400"), preset_setting(&discipline, "pfifo limit 7")];
+    let replace = || {
+        run_ip(&["link", "del", device]);
+        run_ip(&[
+            "link",
+            "add",
+            device,
+            "mtu",
+            "1400",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            &format!("{device}2"),
+        ]);
+        run_ip(&["link", "set", device, "up"]);
+    };
+    let mut killed = new_applied_settings(home.path(), &root);
+    killed.apply(&levels).unwrap();
+    drop(killed);
+    replace();
+    run_tc(&["qdisc", "replace", "dev", device, "root", "handle", "7e1f:", "pfifo", "limit", "7"]);
+    let found = recover(home.path());
+    assert!(found.iter().all(|run| run.undone.is_empty() && run.failed.is_empty()), "{found:?}");
+    assert_eq!(read_mtu(device), "1400", "it is the new device's own");
+    assert!(list_discipline(device).contains("limit 7p"));
+    run_tc(&["qdisc", "del", "dev", device, "root"]);
+
+    // One that is replaced while a run goes on: what it held is put back, and not what the old one held.
+    let mut applied = new_applied_settings(home.path(), &root);
+    applied.apply(&[preset_setting(&mtu, "1300")]).unwrap();
+    replace();
+    let told = applied.find_overwritten();
+    assert_eq!(told.iter().map(|one| &one.cause).collect::<Vec<_>>(), [&OverwritingCause::Gone]);
+    run_ip(&["link", "set", device, "mtu", "1450"]);
+    applied.apply(&[preset_setting(&mtu, "1300")]).unwrap();
+    assert_eq!(read_mtu(device), "1300");
+    let undone = applied.undo_all();
+    assert_eq!((read_mtu(device).as_str(), undone.left.len(), undone.failed.len()), ("1450", 0, 0));
+
+    // It has another name by now.
+    let mut renamed = new_applied_settings(home.path(), &root);
+    renamed.apply(&levels).unwrap();
+    drop(renamed);
+    let other = VethPair(format!("{device}x"));
+    run_ip(&["link", "set", device, "down"]);
+    run_ip(&["link", "set", device, "name", &other.0]);
+    run_ip(&["link", "set", &other.0, "up"]);
+    let found = recover(home.path());
+    assert_eq!((found[0].undone.len(), found[0].failed.len()), (2, 0), "{found:?}");
+    assert_eq!(read_mtu(&other.0), "1450");
+    assert!(!list_discipline(&other.0).contains("7e1f"));
+}
+
+#[test]
+fn what_somebody_set_since_is_left_and_told_root() {
+    if !is_root("what_somebody_set_since_is_left_and_told_root") {
+        return;
+    }
+    let (home, root) = (tempfile::tempdir().unwrap(), Root::host());
+    let VethPair(device) = &VethPair::add('l');
+    let (mtu, length) = (format!("mtu:{device}"), format!("tx-queue-length:{device}"));
+    let before = read_state(&length, &root);
+    let levels = [preset_setting(&mtu, "1400"), preset_setting(&length, "77")];
+    let mut killed = new_applied_settings(home.path(), &root);
+    killed.apply(&levels).unwrap();
+    drop(killed);
+    run_ip(&["link", "set", device, "mtu", "1300"]);
+    let found = recover(home.path());
+    assert_eq!((found[0].undone.len(), found[0].left.len(), found[0].failed.len()), (1, 1, 0), "{found:?}");
+    assert_eq!((read_mtu(device).as_str(), read_state(&length, &root)), ("1300", before));
+
+    // The same rule at the end of a run, and for a queue discipline.
+    let mut applied = new_applied_settings(home.path(), &root);
+    applied.apply(&[preset_setting(&mtu, "1400")]).unwrap();
+    applied.apply(&[preset_setting(&format!("queue-discipline:{device}"), "pfifo limit 7")]).unwrap();
+    run_ip(&["link", "set", device, "mtu", "1200"]);
+    run_tc(&["qdisc", "replace", "dev", device, "root", "handle", "1:", "pfifo", "limit", "9"]);
+    let undone = applied.undo_all();
+    assert_eq!((undone.undone.len(), undone.left.len(), undone.failed.len()), (0, 2, 0), "{undone:?}");
+    assert_eq!(read_mtu(device), "1200");
+    assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 0, "nothing is left to undo");
+
+    // A discipline of somebody else's is not the kernel's own choice.
+    let mut asked = new_applied_settings(home.path(), &root);
+    let refused = asked.apply(&[preset_setting(&format!("queue-discipline:{device}"), "default")]);
+    assert!(matches!(refused, Err(SettingError::Refused(_))), "{refused:?}");
+}
+
+#[test]
+fn who_else_holds_a_setting_is_named_and_gets_its_own_again_root() {
+    if !is_root("who_else_holds_a_setting_is_named_and_gets_its_own_again_root") {
+        return;
+    }
+    let (home, root) = (tempfile::tempdir().unwrap(), Root::host());
+    let VethPair(device) = &VethPair::add('w');
+    let (mtu, before) = (format!("mtu:{device}"), read_mtu(device));
+    let run = |id: &str, value: &str| {
+        let journal = UndoJournal::new(&home.path().join("state"), id, "boot");
+        let mut applied = AppliedSettings::new(journal).with_root(root.clone());
+        applied.apply(&[preset_setting(&mtu, value)]).unwrap();
+        applied
+    };
+    let mut first = run("R1", "1400");
+    let second = run("R2", "1300");
+    let told = first.find_overwritten();
+    assert_eq!(told[0].cause, OverwritingCause::Run("R2".into()), "{told:?}");
+    assert_eq!((second.undo_all().failed.len(), read_mtu(device).as_str()), (0, "1400"));
+    run_ip(&["link", "set", device, "mtu", "1200"]);
+    assert_eq!(first.find_overwritten()[0].cause, OverwritingCause::Somebody);
+    run_ip(&["link", "set", device, "mtu", "1400"]);
+    assert_eq!((first.undo_all().failed.len(), read_mtu(device)), (0, before));
 }

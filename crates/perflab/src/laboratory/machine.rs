@@ -63,7 +63,7 @@ pub fn undo_settings(context: &App, args: &UndoArgs) -> Result<Exit, Failure> {
     let none = if found.is_empty() { "no run left a setting behind; " } else { "" };
     context.note(format!("{none}looked for undo journals in {}", looked.join(", ")));
     if context.format == OutputFormat::Json {
-        let of = |run: &RecoveredRun| json!({ "run": run.run, "undone": run.undone, "failed": run.failed });
+        let of = |run: &RecoveredRun| json!({ "run": run.run, "undone": run.undone, "left": run.left, "failed": run.failed });
         let runs: Vec<_> = found.iter().map(of).collect();
         let removed: Vec<_> =
             half_made.iter().chain(&guests).chain(&groups).map(|path| path.display().to_string()).collect();
@@ -74,6 +74,12 @@ pub fn undo_settings(context: &App, args: &UndoArgs) -> Result<Exit, Failure> {
     let mut failed = false;
     for run in found {
         run.undone.iter().for_each(|setting| context.note(format!("{}: put back {setting}", run.run)));
+        for setting in &run.left {
+            stderr_line!(
+                "warning: {}: left as somebody else has set it: before the run it was {setting}",
+                run.run
+            );
+        }
         run.failed.iter().for_each(|setting| stderr_line!("warning: {}: not put back: {setting}", run.run));
         failed |= !run.failed.is_empty();
     }

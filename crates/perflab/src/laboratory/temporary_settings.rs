@@ -33,8 +33,8 @@ impl TemporarySettings {
 
 impl Drop for TemporarySettings {
     fn drop(&mut self) {
-        if let Some((_, failed)) = self.0.take().map(AppliedSettings::undo_all) {
-            failed.iter().for_each(|error| stderr_line!("warning: {error}"));
+        if let Some(undone) = self.0.take().map(AppliedSettings::undo_all) {
+            undone.failed.iter().for_each(|error| stderr_line!("warning: {error}"));
         }
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use perflab_model::{PresetLevel, Setting, SettingPreset, describe_error_chain};
 use perflab_observe::own_directories;
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
-use perflab_settings::{AppliedSettings, PresetList, SettingChange, UndoJournal};
+use perflab_settings::{AppliedSettings, PresetList, SettingChange, UndoJournal, UndoneSettings};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
@@ -164,14 +164,17 @@ fn print_tuned(context: &App, chosen: &[TunedPreset], changes: &[SettingChange])
 fn put_back(context: &App) -> Result<Exit, Failure> {
     let applied = AppliedSettings::resume(journal_of(context)?).with_root(context.root.clone());
     refuse_held(&applied.find_pending_held_by_runs(), "a run has set")?;
-    let (undone, failed) = applied.undo_all();
+    let UndoneSettings { undone, left, failed } = applied.undo_all();
     let mut grid = Grid::new(["put back"].map(GridColumn::left));
     for setting in &undone {
         grid.add_row([setting.as_str()].map(GridCell::from));
     }
     context.print_grid(&grid)?;
-    if undone.is_empty() && failed.is_empty() {
+    if undone.is_empty() && failed.is_empty() && left.is_empty() {
         context.note("nothing is tuned");
+    }
+    for setting in &left {
+        stderr_line!("warning: left as somebody else has set it: before tuning it was {setting}");
     }
     failed.iter().for_each(|error| stderr_line!("warning: not put back: {}", describe_error_chain(error)));
     Ok(if failed.is_empty() { Exit::Fine } else { Exit::SETTINGS_LEFT })

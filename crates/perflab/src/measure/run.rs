@@ -150,6 +150,9 @@ pub fn undo_leftovers(context: &App) {
                 found.undone.join(", ")
             );
         }
+        for left in found.left {
+            stderr_line!("warning: left as somebody else has set it: before the run it was {left}");
+        }
         for failed in found.failed {
             stderr_line!("warning: not put back yet: {failed}");
         }

@@ -51,7 +51,7 @@ fn with_served_disk<T>(model: DiskModel, used: impl FnOnce(&ServedDisk) -> T) ->
     let served = ServedDisk { device, node, switch: delay_switch(&home.path().join("mount")) };
     let result = used(&served);
     drop(served);
-    let (_, failed) = bench.undo_all();
+    let failed = bench.undo_all().failed;
     assert!(failed.is_empty(), "{failed:?}");
     result
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value as Json;
@@ -275,4 +275,73 @@ fn what_a_run_has_set_is_not_tuned_meanwhile_root() {
     child.wait().unwrap();
     laboratory.run(&["undo"]);
     assert_eq!((refused.code, held.as_str(), read_value(path)), (Some(2), "7", before), "{}", refused.err);
+}
+
+/// A pair of network devices, gone when dropped.
+struct VethPair(String);
+
+impl VethPair {
+    fn add(letter: char) -> Self {
+        let name = format!("pl{}{letter}", std::process::id() % 1_000_000);
+        run_program("ip", &["link", "add", &name, "type", "veth", "peer", "name", &format!("{name}2")]);
+        VethPair(name)
+    }
+
+    fn mtu(&self) -> String {
+        read_value(&format!("/sys/class/net/{}/mtu", self.0))
+    }
+}
+
+impl Drop for VethPair {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["link", "del", &self.0]).status();
+    }
+}
+
+fn run_program(name: &str, arguments: &[&str]) {
+    assert!(Command::new(name).args(arguments).status().unwrap().success(), "{name} {arguments:?}");
+}
+
+#[test]
+fn what_somebody_set_after_a_kill_is_left_and_is_said_to_be_root() {
+    let test = "what_somebody_set_after_a_kill_is_left_and_is_said_to_be_root";
+    if !is_root() {
+        return skip_test(test, "settings need root");
+    }
+    let (laboratory, device) = (Sandbox::new(), VethPair::add('k'));
+    let begun = laboratory.path("begun");
+    laboratory.write_workload("long", "", &format!("touch {}; exec sleep 600", begun.display()));
+    let study = laboratory.write_study(
+        "long.toml",
+        &format!(
+            "run = {{ iterations = 1, warmup = 0 }}\n[workload.long]\n[settings]\n\"mtu:{0}\" = 1400\n\
+             \"tx-queue-length:{0}\" = 77\n",
+            device.0
+        ),
+    );
+    let mut run = laboratory.command(&["run", &study]);
+    let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_condition(|| begun.exists());
+    assert_eq!(device.mtu(), "1400");
+    send_signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    run_program("ip", &["link", "set", &device.0, "mtu", "1300"]);
+    let undone = laboratory.run_json(&["undo"]);
+    let count = |what: &str| undone["runs"][0][what].as_array().unwrap().len();
+    assert_eq!([count("undone"), count("left"), count("failed")], [1, 1, 0], "{undone}");
+    assert_eq!(device.mtu(), "1300");
+}
+
+#[test]
+fn a_queue_discipline_of_somebody_else_is_not_taken_for_the_default_root() {
+    let test = "a_queue_discipline_of_somebody_else_is_not_taken_for_the_default_root";
+    if !is_root() {
+        return skip_test(test, "settings need root");
+    }
+    let (laboratory, device) = (Sandbox::new(), VethPair::add('d'));
+    let word = format!("queue-discipline:{}=default", device.0);
+    let tune = || laboratory.run(&["tune", "--apply", &word]).code;
+    assert_eq!(tune(), Some(0));
+    run_program("tc", &["qdisc", "replace", "dev", &device.0, "root", "handle", "1:", "pfifo", "limit", "9"]);
+    assert_eq!(tune(), Some(3));
 }
