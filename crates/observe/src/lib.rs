@@ -65,7 +65,8 @@ pub use clock::{MonotonicClock, StopSignal, SystemClock, monotonic_now, read_clo
 pub use cpu_topology::CpuTopology;
 pub use edge_reader::EdgeReader;
 pub use error::ObserveError;
-pub use events::run_events::{EventShortfalls, RunTracepoints, find_event_refusal};
+pub use events::event_program::EventFault;
+pub use events::run_events::{EventShortfalls, RunTracepoints, find_event_fault, find_event_refusal};
 pub use facts::{FactFamily, KernelConfig, all_fact_families, collect_fact_documents, collect_facts};
 pub use io::file_description::{device_of, modified_ns, open_unnoticed};
 pub use io::page_residency::{count_resident_pages, resident_page_map};

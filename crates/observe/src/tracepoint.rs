@@ -9,6 +9,20 @@ use crate::io::trace_records::TraceEventFormat;
 use crate::io::tracefs::TraceFs;
 use crate::root::Root;
 
+/// Why a tracepoint is not found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MissingTracepoint {
+    pub(crate) reason: String,
+    /// Whether the machine said so; else it could not be asked.
+    pub(crate) is_known: bool,
+}
+
+impl From<MissingTracepoint> for String {
+    fn from(missing: MissingTracepoint) -> String {
+        missing.reason
+    }
+}
+
 /// A tracepoint that this machine has.
 #[derive(Debug, Clone)]
 pub(crate) struct Tracepoint {
@@ -24,10 +38,11 @@ impl Tracepoint {
     ///
     /// # Errors
     /// This machine has none of that name, with the nearest; or tracefs cannot be read.
-    pub(crate) fn find(root: &Root, group: &str, name: &str) -> Result<Self, String> {
+    pub(crate) fn find(root: &Root, group: &str, name: &str) -> Result<Self, MissingTracepoint> {
+        let unknown = |reason: String| MissingTracepoint { reason, is_known: false };
         let tracefs = match root.is_host().then(TraceFs::find) {
             Some(Ok(tracefs)) => Some(tracefs),
-            Some(Err(error)) => return Err(perflab_model::describe_error_chain(&error)),
+            Some(Err(error)) => return Err(unknown(perflab_model::describe_error_chain(&error))),
             None => None,
         };
         let events = tracefs
@@ -38,7 +53,7 @@ impl Tracepoint {
             let id = text
                 .trim()
                 .parse()
-                .map_err(|_| format!("the number of `{group}:{name}` is `{}`", text.trim()))?;
+                .map_err(|_| unknown(format!("the number of `{group}:{name}` is `{}`", text.trim())))?;
             return Ok(Tracepoint { id, folder, _tracefs: tracefs });
         }
         let list = |folder: &Path| -> Vec<String> {
@@ -47,13 +62,17 @@ impl Tracepoint {
             folders.filter_map(|entry| entry.file_name().into_string().ok()).collect()
         };
         let (groups, names) = (list(&events), list(&events.join(group)));
-        Err(if names.is_empty() {
+        if groups.is_empty() {
+            return Err(unknown(format!("{} cannot be read, or holds nothing", events.display())));
+        }
+        let reason = if names.is_empty() {
             let hint = suggest_name(group, groups.iter().map(String::as_str));
             format!("this kernel has no group `{group}` of tracepoints; {hint}")
         } else {
             let hint = suggest_name(name, names.iter().map(String::as_str));
             format!("this kernel has no tracepoint `{group}:{name}`; {hint}")
-        })
+        };
+        Err(MissingTracepoint { reason, is_known: true })
     }
 
     /// Where in its records each field lies.

@@ -9,7 +9,7 @@ use crate::events::event_field::{EventField, FieldSource};
 use crate::events::event_filter::{FilterStep, MOST_STEPS, NextStep, StepComparison, compile_event_filter};
 use crate::io::trace_records::TraceEventFormat;
 use crate::root::Root;
-use crate::tracepoint::Tracepoint;
+use crate::tracepoint::{MissingTracepoint, Tracepoint};
 
 /// Programs of the object that begin a pair.
 const BEGINS: [&str; 4] = ["begin0", "begin1", "begin2", "begin3"];
@@ -19,6 +19,31 @@ const BEGINS: [&str; 4] = ["begin0", "begin1", "begin2", "begin3"];
 pub(crate) struct ProgramPlace {
     pub(crate) program: &'static str,
     pub(crate) tracepoint: u64,
+}
+
+/// Why an event cannot be counted as a study has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFault {
+    /// The key of the event at which it stands (`filter`, `begin`); none where this machine could not be asked.
+    pub part: Option<&'static str>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl EventFault {
+    fn at(part: &'static str) -> impl FnOnce(String) -> Self {
+        move |message| EventFault { part: Some(part), message }
+    }
+
+    fn missing(part: &'static str) -> impl FnOnce(MissingTracepoint) -> Self {
+        move |missing| EventFault { part: missing.is_known.then_some(part), message: missing.reason }
+    }
+}
+
+impl From<EventFault> for String {
+    fn from(fault: EventFault) -> String {
+        fault.message
+    }
 }
 
 /// An event of a study, resolved.
@@ -57,10 +82,11 @@ struct FoundPoint {
 }
 
 impl FoundPoint {
-    fn find(root: &Root, event: &str) -> Result<Self, String> {
-        let (group, name) = split_tracepoint_name(event).ok_or(format!("`{event}` is no tracepoint"))?;
-        let tracepoint = Tracepoint::find(root, group, name)?;
-        let format = tracepoint.read_format()?;
+    fn find(root: &Root, event: &str, part: &'static str) -> Result<Self, EventFault> {
+        let name = split_tracepoint_name(event).ok_or(format!("`{event}` is no tracepoint"));
+        let (group, name) = name.map_err(EventFault::at(part))?;
+        let tracepoint = Tracepoint::find(root, group, name).map_err(EventFault::missing(part))?;
+        let format = tracepoint.read_format().map_err(|message| EventFault { part: None, message })?;
         Ok(FoundPoint { event: event.into(), tracepoint, format })
     }
 
@@ -112,26 +138,27 @@ impl EventPoints {
         spec: &EventSpec,
         begins: &[TracepointSpec],
         end: &TracepointSpec,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, EventFault> {
         let shared = spec.by.as_ref();
-        let found_end = FoundPoint::find(root, &end.event)?;
-        let mut end = found_end.pair_point(end, shared)?;
-        let found: Result<Vec<FoundPoint>, String> =
-            begins.iter().map(|begin| FoundPoint::find(root, &begin.event)).collect();
+        let found_end = FoundPoint::find(root, &end.event, "end")?;
+        let mut end = found_end.pair_point(end, shared).map_err(EventFault::at("end"))?;
+        let found: Result<Vec<FoundPoint>, EventFault> =
+            begins.iter().map(|begin| FoundPoint::find(root, &begin.event, "begin")).collect();
         let found = found?;
         let points: Result<Vec<EventPoint>, String> =
             begins.iter().zip(&found).map(|(begin, found)| found.pair_point(begin, shared)).collect();
-        let mut begins = points?;
+        let mut begins = points.map_err(EventFault::at("begin"))?;
         if begins.iter().any(|point| point.by.len() != end.by.len()) {
-            return Err("its begin and its end are matched by different numbers of fields".into());
+            let message = "its begin and its end are matched by different numbers of fields";
+            return Err(EventFault::at("end")(message.into()));
         }
         let names = key_names(spec);
         // What is told apart is known at the end, or from the begin on.
         if found_end.has_fields(&names) {
-            end.key = found_end.fields(&names)?;
+            end.key = found_end.fields(&names).map_err(EventFault::at("key"))?;
         } else {
             for (point, found) in begins.iter_mut().zip(&found) {
-                point.key = found.fields(&names)?;
+                point.key = found.fields(&names).map_err(EventFault::at("key"))?;
             }
         }
         let keys = if end.key.is_empty() { begins.last().map(|point| point.key.clone()) } else { None };
@@ -146,26 +173,28 @@ impl EventPoints {
         Ok(EventPoints { places, begins, end, keys })
     }
 
-    fn of_tracepoint(root: &Root, spec: &EventSpec) -> Result<Self, String> {
-        let found = FoundPoint::find(root, spec.event.as_deref().unwrap_or_default())?;
-        let value = found.optional_field(spec.value.as_ref())?;
+    fn of_tracepoint(root: &Root, spec: &EventSpec) -> Result<Self, EventFault> {
+        let found = FoundPoint::find(root, spec.event.as_deref().unwrap_or_default(), "event")?;
+        let value = found.optional_field(spec.value.as_ref()).map_err(EventFault::at("value"))?;
         if let Some(name) = spec.value.as_ref().filter(|_| value.is_some_and(|field| field.is_text())) {
-            return Err(format!("field `{name}` of `{}` is a text, not a value", found.event));
+            let message = format!("field `{name}` of `{}` is a text, not a value", found.event);
+            return Err(EventFault::at("value")(message));
         }
-        let keys = found.fields(&key_names(spec))?;
-        let steps = found.filter(spec.filter.as_deref())?;
+        let keys = found.fields(&key_names(spec)).map_err(EventFault::at("key"))?;
+        let steps = found.filter(spec.filter.as_deref()).map_err(EventFault::at("filter"))?;
         let places = vec![ProgramPlace { program: "one", tracepoint: found.tracepoint.id }];
         let end = EventPoint { key: keys.clone(), value, steps, ..EventPoint::default() };
         Ok(EventPoints { places, begins: Vec::new(), end, keys })
     }
 
     /// Adds the programs that follow the tasks of a workload; gives what is looked at of a fork.
-    fn follow_tasks(&mut self, root: &Root) -> Result<EventPoint, String> {
-        let found = FoundPoint::find(root, "sched:sched_process_fork")?;
-        let by = found.fields(&FieldNames(["parent_pid", "child_pid"].map(str::to_owned).into()))?;
+    fn follow_tasks(&mut self, root: &Root) -> Result<EventPoint, EventFault> {
+        let found = FoundPoint::find(root, "sched:sched_process_fork", "of")?;
+        let names = FieldNames(["parent_pid", "child_pid"].map(str::to_owned).into());
+        let by = found.fields(&names).map_err(EventFault::at("of"))?;
         for (program, event) in [("leave", "sched:sched_process_exit"), ("start", "sched:sched_process_exec")]
         {
-            let tracepoint = FoundPoint::find(root, event)?.tracepoint.id;
+            let tracepoint = FoundPoint::find(root, event, "of")?.tracepoint.id;
             self.places.push(ProgramPlace { program, tracepoint });
         }
         self.places.push(ProgramPlace { program: "fork", tracepoint: found.tracepoint.id });
@@ -182,7 +211,7 @@ impl EventProgram {
     ///
     /// # Errors
     /// What of it this machine lacks, or what the study names wrongly.
-    pub(crate) fn resolve(root: &Root, spec: &EventSpec) -> Result<Self, String> {
+    pub(crate) fn resolve(root: &Root, spec: &EventSpec) -> Result<Self, EventFault> {
         let mut points = match (&spec.begin, &spec.end) {
             (Some(begins), Some(end)) => EventPoints::of_pair(root, spec, &begins.0, end)?,
             _ => EventPoints::of_tracepoint(root, spec)?,
@@ -319,7 +348,7 @@ mod tests {
     const WAKEUP: &str = "\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n\
         \tfield:int target_cpu;\toffset:32;\tsize:4;\tsigned:1;\n";
 
-    fn resolve(root: &Root, text: &str) -> Result<EventProgram, String> {
+    fn resolve(root: &Root, text: &str) -> Result<EventProgram, EventFault> {
         EventProgram::resolve(root, &serde_json::from_str(text).unwrap())
     }
 
@@ -351,7 +380,9 @@ mod tests {
             r#"{"event":"sched:sched_wakeup","filter":"pid > x"}"#,
             r#"{"event":"sched:sched_wakeup","of":"workload"}"#,
         ];
-        let said = said.map(|text| resolve(&root, text).unwrap_err());
-        insta::assert_snapshot!(said.join("\n"));
+        let faults = said.map(|text| resolve(&root, text).unwrap_err());
+        let parts = faults.each_ref().map(|fault| fault.part.unwrap());
+        assert_eq!(parts, ["event", "key", "value", "end", "end", "filter", "of"]);
+        insta::assert_snapshot!(faults.map(|fault| fault.message).join("\n"));
     }
 }

@@ -8,7 +8,7 @@ use perflab_model::study::{EventOwner, EventSpec, KeptOfEvents, split_tracepoint
 
 use crate::events::event_field::{EventField, FieldMeaning};
 use crate::events::event_filter::number_system_calls;
-use crate::events::event_program::EventProgram;
+use crate::events::event_program::{EventFault, EventProgram};
 use crate::events::loaded_event::{EventReading, EventTally, LoadedEvent};
 use crate::perf_counter::{CounterScope, EventCode, PerfCounter};
 use crate::profiler::online_cpus;
@@ -219,6 +219,11 @@ impl RunTracepoints {
     fn lock(&self) -> MutexGuard<'_, Vec<OpenEvent>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is wrong with an event on this machine, as far as its tracepoints say; nothing is loaded.
+pub fn find_event_fault(root: &Root, spec: &EventSpec) -> Option<EventFault> {
+    EventProgram::resolve(root, &spec.resolve()).err()
 }
 
 /// Why this machine does not count an event; nothing where it does, by BPF.

@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use perflab_conduct::{PlanChoices, find_refusals, plan_study};
 use perflab_model::study::{DiskKind, FactorSide, ScratchDisk, TomlSource};
-use perflab_model::{Bytes, Case, PlannedSetting, PlannedTarget, RunPlan, Scalar, Study};
+use perflab_model::{Bytes, Case, PlannedSetting, PlannedTarget, Problem, RunPlan, Scalar, Study};
+use perflab_observe::{EventFault, find_event_fault};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::json;
 
@@ -33,11 +34,21 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
     let (study, plan) = plan_named_study(context, name, &[], None, true)?;
     let source = study_source::find_study(name)?;
     run::check_settings(context, &source, &study, &plan)?;
+    let unchecked = check_events(context, &source, &study)?;
     run::note_study_warnings(&source, &study);
     note_refusals(context, &source, &study, &plan)?;
+    for (event, reason) in &unchecked {
+        stderr_line!("warning: `events.{event}` was not checked: {reason}");
+    }
     let (cases, slots) = (plan.cases.len(), plan.slots.len());
     if context.format == OutputFormat::Json {
-        let found = json!({ "study": name, "title": study.title, "cases": cases, "iterations": slots });
+        let unchecked: Vec<_> = unchecked
+            .iter()
+            .map(|(event, reason)| json!({ "key": format!("events.{event}"), "reason": reason }))
+            .collect();
+        let found = json!({
+            "study": name, "title": study.title, "cases": cases, "iterations": slots, "unchecked": unchecked
+        });
         return context.print_json(&found);
     }
     let case_noun = if cases == 1 { "case" } else { "cases" };
@@ -47,6 +58,28 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
         study.title
     ));
     Ok(())
+}
+
+/// Holds a study's events against the tracepoints of this machine; gives those that could not be, each with why.
+fn check_events(context: &App, source: &TomlSource, study: &Study) -> Result<Vec<(String, String)>, Failure> {
+    let (mut problems, mut unchecked) = (Vec::new(), Vec::new());
+    for (name, spec) in &study.events {
+        if !study.target.is_empty() {
+            unchecked.push((name.clone(), "the kernels of the targets count it".to_owned()));
+            continue;
+        }
+        let Some(EventFault { part, message }) = find_event_fault(&context.root, spec) else { continue };
+        let Some(part) = part else {
+            unchecked.push((name.clone(), message));
+            continue;
+        };
+        // What a recipe names stands in no key of its own.
+        let own = format!("events.{name}.{part}");
+        let key = if source.locate(&own).is_some() { own } else { format!("events.{name}") };
+        let hint = "`perflab event list` says what this machine counts";
+        problems.push(Problem::new(key, message).with_hint(hint));
+    }
+    if problems.is_empty() { Ok(unchecked) } else { Err(source.place_problems(problems).into()) }
 }
 
 /// Says what this machine lacks for a study: another one may have it.

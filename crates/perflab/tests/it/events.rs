@@ -182,6 +182,37 @@ fn a_study_says_what_is_no_event_before_anything_runs() {
     assert_eq!(laboratory.run(&["study", "check", &monitored]).code, Some(2));
 }
 
+#[test]
+fn a_check_holds_events_against_the_tracepoints_of_this_machine() {
+    let laboratory = Sandbox::new();
+    let check = |events: &str| {
+        let text = format!("[workload.w]\ncommand = \"true\"\n{events}\n");
+        let study = laboratory.write_study("s.toml", &text);
+        let said = laboratory.run(&["study", "check", &study, "--format", "json"]);
+        let unchecked = serde_json::from_str::<serde_json::Value>(&said.out).ok();
+        (said.code, unchecked.map(|found| found["unchecked"].as_array().unwrap().len()))
+    };
+    let good = "[events.a]\nevent = \"sched:sched_switch\"\nkey = \"next_pid\"\nfilter = \"prev_pid > 1\"";
+    let guest = "[target.g]\nkind = \"vm\"\nkernel = \"host\"\n[events.a]\nevent = \"sched:sched_swich\"";
+    assert_eq!(check(guest), (Some(0), Some(1)), "what a target's kernel has is not known here");
+    if !is_root() {
+        assert_eq!(check(good), (Some(0), Some(1)), "who cannot look says so");
+        return skip_test("a_check_holds_events_against_tracepoints", "root, for tracepoints");
+    }
+    assert_eq!(check(good), (Some(0), Some(0)));
+    for bad in [
+        "[events.a]\nevent = \"sched:sched_swich\"",
+        "[events.a]\nevent = \"shced:sched_switch\"",
+        "[events.a]\nevent = \"sched:sched_switch\"\nkey = \"next_pd\"",
+        "[events.a]\nevent = \"sched:sched_switch\"\nvalue = \"prev_comm\"",
+        "[events.a]\nevent = \"sched:sched_switch\"\nfilter = \"prev_pid >\"",
+        "[events.a]\nrecipe = \"run-queue-delay\"\nkey = \"nothing\"",
+        "[events.a]\nbegin = \"sched:sched_wakeup\"\nend = \"sched:sched_switch\"\nby = \"pid\"",
+    ] {
+        assert_eq!(check(bad), (Some(2), None), "{bad}");
+    }
+}
+
 /// Where BPF is refused (root without CAP_BPF and CAP_SYS_ADMIN), numbers are counted by perf events, and exactly; what needs BPF
 /// says so.
 #[test]
