@@ -9,6 +9,8 @@
 //! | `interval` | [`ConfidenceInterval`], and how an estimate carries it |
 //! | `mann_whitney`, `signed_rank`, `rank_distribution` | independent and paired samples by ranks |
 //! | `location_shift` | the shift of two samples or of pairs, by whichever test suits the values |
+//! | `joint_permutation` | which of many quantities differ, with one bound on any false one |
+//! | `least_squares` | what one quantity goes with while others are held |
 //! | `fisher` | how often something happens on two sides |
 //! | `mean_shift`, `quantile_shift` | how far the mean and a tail quantile moved |
 //! | `shift_band` | how far each decile moved, with a band for all at once |
@@ -57,6 +59,8 @@ mod false_discovery;
 mod fisher;
 mod histogram;
 mod interval;
+mod joint_permutation;
+mod least_squares;
 mod location_shift;
 mod mann_whitney;
 mod mean_shift;
@@ -93,6 +97,8 @@ pub use false_discovery::{benjamini_hochberg, benjamini_yekutieli, holm};
 pub use fisher::{EventCount, FisherTest, fisher_exact, rarest_visible_share};
 pub use histogram::{BinRule, MOST_BINS, count_in_bins, histogram_edges};
 pub use interval::{ConfidenceInterval, InferenceMethod, IntervalEstimate};
+pub use joint_permutation::{JointPermutation, JointShift};
+pub use least_squares::{LineCoefficient, fit_line};
 pub use location_shift::{JointRanks, LocationShift};
 pub use mann_whitney::{MannWhitney, PairwiseShifts, hodges_lehmann_ratio, mann_whitney, smallest_p};
 pub use mean_shift::{MeanScale, mean_shift, paired_mean_shift, pooled_mean_shift};
