@@ -80,7 +80,7 @@ pub use journal::{JournalReader, StoredOutput};
 pub use portable::{import_portable_run, is_portable_run, write_portable_file, write_portable_run};
 pub use recorder::{BulkRecorder, RunRecorder};
 pub use retention::{PrunedRuns, RetentionPolicy};
-pub use run_dir::RunDir;
+pub use run_dir::{ListedMonitors, RunDir};
 pub use run_id::new_run_id;
 pub use run_summary::RunSummary;
 pub use stored_run::{StoredRun, TARGET_OUTPUT};

@@ -33,6 +33,15 @@ pub struct RunDir {
     _unpacked: Option<Arc<dyn UnpackFolder>>,
 }
 
+/// The monitors of a run.
+#[derive(Debug, Default)]
+pub struct ListedMonitors {
+    /// those whose tables can be read, sorted
+    pub sound: Vec<String>,
+    /// names of tables that are damaged, each with what is wrong
+    pub damaged: Vec<(String, ArchiveError)>,
+}
+
 impl RunDir {
     /// Opens the directory of a run, in an archive or elsewhere.
     ///
@@ -145,6 +154,28 @@ impl RunDir {
             (_, true) => document_log::read_documents(&self.path),
             (events, false) => document_log::list_documents(events),
         }
+    }
+
+    /// Its monitors, and those of which a table is damaged, each with what is wrong: the others can be read.
+    ///
+    /// # Errors
+    /// A run that cannot be read at all.
+    pub fn list_sound_monitors(&self) -> Result<ListedMonitors, ArchiveError> {
+        if !self.open_journal()?.1 {
+            return Ok(ListedMonitors { sound: self.list_monitors()?, damaged: Vec::new() });
+        }
+        let mut found = ListedMonitors::default();
+        let tables = [series::list_monitor_tables(&self.path)?, edges::list_edge_tables(&self.path)?];
+        for table in tables.into_iter().flatten() {
+            match table.monitor {
+                Ok(name) => found.sound.push(name),
+                Err(error) => found.damaged.push((table.file, error)),
+            }
+        }
+        found.sound.retain(|name| found.damaged.iter().all(|(file, _)| file != name));
+        found.sound.sort();
+        found.sound.dedup();
+        Ok(found)
     }
 
     /// The names of the run's monitors, sorted.

@@ -137,6 +137,11 @@ impl EdgeSink {
     }
 }
 
+/// The tables of edges.
+pub(crate) fn list_edge_tables(run: &Path) -> Result<Vec<series::NamedTable>, ArchiveError> {
+    series::list_each_table(run, EDGES)
+}
+
 /// The monitors that the run at `run` has edges of, sorted.
 pub(crate) fn list_edge_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
     series::list_tables(run, EDGES)

@@ -278,25 +278,54 @@ pub(crate) fn list_monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
     list_tables(run, SERIES)
 }
 
+/// A table of a monitor.
+pub(crate) struct NamedTable {
+    /// its file's name without the ending
+    pub(crate) file: String,
+    /// the monitor, or why the table cannot be read
+    pub(crate) monitor: Result<String, ArchiveError>,
+}
+
+/// The tables of monitors.
+pub(crate) fn list_monitor_tables(run: &Path) -> Result<Vec<NamedTable>, ArchiveError> {
+    list_each_table(run, SERIES)
+}
+
 /// The monitors that have a table in a folder of the run, sorted; none where there is no such folder, as in one that was packed
 /// without any.
 pub(crate) fn list_tables(run: &Path, folder: &str) -> Result<Vec<String>, ArchiveError> {
+    let mut names = list_each_table(run, folder)?
+        .into_iter()
+        .map(|table| table.monitor)
+        .collect::<Result<Vec<_>, _>>()?;
+    names.sort();
+    Ok(names)
+}
+
+/// The tables of a folder of the run, also those that cannot be read.
+pub(crate) fn list_each_table(run: &Path, folder: &str) -> Result<Vec<NamedTable>, ArchiveError> {
     let directory = run.join(folder);
-    let mut names = Vec::new();
+    let mut found = Vec::new();
     let entries = match fs::read_dir(&directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(names),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
         entries => entries.map_err(ArchiveError::io("read", &directory))?,
     };
     for entry in entries {
         let file = Path::new(folder).join(entry.map_err(ArchiveError::io("read", &directory))?.file_name());
-        if file.extension().is_some_and(|extension| extension == "parquet") {
-            let table = ParquetReader::open(run, file)?;
-            let source = table.metadata(SOURCE_KEY).unwrap_or_default();
-            names.extend(table.metadata(MONITOR_KEY).map(|name| current_name(name, source).to_owned()));
+        if file.extension().is_none_or(|extension| extension != "parquet") {
+            continue;
+        }
+        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        match ParquetReader::open(run, file) {
+            Ok(table) => {
+                let source = table.metadata(SOURCE_KEY).unwrap_or_default();
+                let name = table.metadata(MONITOR_KEY).map(|name| current_name(name, source).to_owned());
+                found.extend(name.map(|name| NamedTable { file: stem, monitor: Ok(name) }));
+            }
+            Err(error) => found.push(NamedTable { file: stem, monitor: Err(error) }),
         }
     }
-    names.sort();
-    Ok(names)
+    Ok(found)
 }
 
 /// Reads the table of `monitor`, by its stored name, with the rows that one of changed rows leaves out.
