@@ -10,6 +10,7 @@
 //! | [`compare`] | what changed between runs, or between the levels of a factor? |
 //! | `factorial_effect` | one effect of two factors, and what it is estimated from |
 //! | [`interaction`] | what do two factors do together? |
+//! | [`why`] | what goes with a change, and how much of it can that carry? |
 //! | [`bisection`] | which commit changed a metric, and what is measured next? |
 //! | [`benchstat`], [`lkp`], [`mmtests`] | what would those tools print for the same data? |
 //! | [`mod@monitor_lines`], `value_grid` | how did a monitor's column move, by run, row and level? values over two things |
@@ -105,6 +106,7 @@ pub mod stopping_rule;
 pub mod trigger;
 mod value_grid;
 mod warm_up;
+pub mod why;
 
 pub use command_times::{CommandTimes, command_times};
 pub use compare::case_condition::{CaseCondition, CaseConditionError};

@@ -105,9 +105,30 @@ pub fn summarise_monitor(
     series: &Series,
     edges: Option<&EdgeReadings>,
 ) -> MonitorSamples {
+    summarise_counters_as(record, series, edges, CounterMeasure::Rate)
+}
+
+/// What a counter of the machine comes to in an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CounterMeasure {
+    /// its growth a second
+    Rate,
+    /// its growth in the whole iteration; nothing is worked out of several counters
+    Growth,
+}
+
+pub(crate) fn summarise_counters_as(
+    record: &RunRecord,
+    series: &Series,
+    edges: Option<&EdgeReadings>,
+    measure: CounterMeasure,
+) -> MonitorSamples {
     let readings = IterationReadings::new(series, edges);
     let schema = readings.schema();
-    let derived = derived_columns(&schema.monitor);
+    let derived = match measure {
+        CounterMeasure::Rate => derived_columns(&schema.monitor),
+        CounterMeasure::Growth => &[],
+    };
     let operations = IterationOperations::new(record, &schema.monitor);
     let untimed = spans_of_unknown_time(record);
     let counts_iterations =
@@ -143,6 +164,20 @@ pub fn summarise_monitor(
                         growths.insert(column.name.as_str(), growth);
                         let value = (growth.grown, column.unit.clone());
                         found.push((slot, iteration), name(&column.name), value, 0.0);
+                    }
+                    ColumnOutcome::Value { growth: Some(growth), .. }
+                        if measure == CounterMeasure::Growth =>
+                    {
+                        // Edges enclose the iteration; ticks lie within it.
+                        let unread = lasts.seconds() / growth.seconds;
+                        let grown = growth.grown * unread.max(1.0);
+                        let error = grown.abs() * growth.relative_error();
+                        found.push(
+                            (slot, iteration),
+                            name(&column.name),
+                            (grown, column.unit.clone()),
+                            error,
+                        );
                     }
                     ColumnOutcome::Value { value, unit, growth } => {
                         growths.extend(growth.map(|growth| (column.name.as_str(), growth)));

@@ -18,4 +18,5 @@ mod shift;
 mod slab;
 mod tails;
 mod unequal_boots;
+mod why_placebo;
 mod word_and_interval;

@@ -1,0 +1,315 @@
+//! The answer to why a row changed: where its time went, and what goes with it.
+
+use perflab_model::Unit;
+use perflab_stats::ConfidenceInterval;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::compare::run_differences::FactDifference;
+use crate::kernel_log_rows::KernelLogRow;
+use crate::why::cause_table::TimePart;
+
+/// Version of the shape of [`Explanation`] as JSON; it goes up when an old reader would misread it.
+pub const EXPLANATION_FORMAT: u32 = 1;
+
+/// A number with its interval, in the unit that stands beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct IntervalValue {
+    /// the estimate
+    pub value: f64,
+    /// lower limit
+    pub low: f64,
+    /// upper limit
+    pub high: f64,
+}
+
+impl IntervalValue {
+    pub(crate) fn new(value: f64, interval: ConfidenceInterval) -> Self {
+        IntervalValue { value, low: interval.low, high: interval.high }
+    }
+
+    /// Whether zero is not in the interval.
+    #[must_use]
+    pub fn excludes_zero(&self) -> bool {
+        self.low > 0.0 || self.high < 0.0
+    }
+
+    pub(crate) fn scaled(&self, factor: f64) -> Self {
+        let (one, other) = (self.low * factor, self.high * factor);
+        IntervalValue { value: self.value * factor, low: one.min(other), high: one.max(other) }
+    }
+}
+
+/// What the data say of why a row changed.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Explanation {
+    /// [`EXPLANATION_FORMAT`].
+    pub format: u32,
+    /// The writer: `perflab 0.1.0`.
+    pub writer: String,
+    /// The case.
+    pub subject: String,
+    /// The metric.
+    pub metric: String,
+    /// The factor whose levels are the sides, where they are not runs.
+    pub by: Option<String>,
+    /// Name of the baseline.
+    pub baseline: String,
+    /// Name of the candidate.
+    pub candidate: String,
+    /// What `compare` says of the row.
+    pub verdict: String,
+    /// The study that was run.
+    pub study: String,
+    /// The metric on the baseline: the mean over units, in [`unit`](Explanation::unit).
+    pub before: f64,
+    /// The change of the mean, with its interval.
+    pub change: IntervalValue,
+    /// Unit of the change and of everything that carries some of it.
+    pub unit: Unit,
+    /// Whether the change is of the time for as much work as an iteration of the baseline does, the metric being work a second.
+    pub by_work: bool,
+    /// What one unit is, and how they are compared.
+    pub units: ComparedUnits,
+    /// Where the time of the change is; empty where the metric is not the time of the iteration, or that was not recorded.
+    pub places: Vec<TimePlace>,
+    /// What goes with the change beyond chance, and can carry a part of it that matters: the likeliest first.
+    pub suspects: Vec<Suspect>,
+    /// What differs beyond chance, and is no suspect.
+    pub ruled_out: Vec<RuledOut>,
+    /// How many quantities were looked at.
+    pub looked_at: QuantityCounts,
+    /// Facts that differ between the sides and often change results.
+    pub facts: Vec<FactDifference>,
+    /// Kernel-log lines that one side has in more iterations than chance explains.
+    pub kernel_log: Vec<KernelLogRow>,
+    /// What was left out, and why.
+    pub left_out: Vec<LeftOut>,
+    /// What could be recorded to know more: commands.
+    pub to_record: Vec<RecordingAdvice>,
+}
+
+impl Explanation {
+    /// Whether a cause is named.
+    #[must_use]
+    pub fn has_suspects(&self) -> bool {
+        !self.suspects.is_empty()
+    }
+}
+
+/// What is compared with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ComparedUnits {
+    /// Units of the baseline, or pairs.
+    pub baseline: usize,
+    /// Units of the candidate, or pairs.
+    pub candidate: usize,
+    /// Whether they are pairs of a block or boot.
+    pub paired: bool,
+    /// `iterations`, `runs`, `boots`
+    pub noun: &'static str,
+    /// Whether the sides are one run each, or were measured in turn: what goes with the difference between these two may be their luck.
+    pub these_two_only: bool,
+}
+
+/// A part of the time, and how it changed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct TimePlace {
+    /// Which.
+    pub part: TimePart,
+    /// Seconds of it in a unit of the baseline.
+    pub before: f64,
+    /// Its change, in seconds.
+    pub change: IntervalValue,
+}
+
+/// A quantity that goes with the change.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Suspect {
+    /// What people call the cause that it measures; its series' name where none is known.
+    pub cause: String,
+    /// Whether the table of causes has it.
+    pub known: bool,
+    /// The quantity: `vmstat pgfault`.
+    pub series: String,
+    /// Others that say the same.
+    pub twins: Vec<String>,
+    /// Unit of the quantity.
+    pub unit: Unit,
+    /// Its mean on the baseline.
+    pub before: f64,
+    /// Its mean on the candidate.
+    pub after: f64,
+    /// (a) how it differs between the sides.
+    pub difference: DifferenceEvidence,
+    /// (b) whether units with more of it take longer, within the sides.
+    pub dose: DoseEvidence,
+    /// (c) how much of the change it can carry.
+    pub account: AccountEvidence,
+    /// What would test it: a command.
+    pub test: String,
+    /// What prints its figures.
+    pub shown_by: String,
+}
+
+/// How a quantity differs between the sides.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct DifferenceEvidence {
+    /// Candidate less baseline.
+    pub difference: f64,
+    /// The same without what comes with time that passes, or with CPU time that is needed, at the baseline's rate; absent of the
+    /// workload's own quantities.
+    pub excess: Option<f64>,
+    /// Student's t of it.
+    pub t: f64,
+    /// p of "no difference" for this quantity alone, by exchanging sides.
+    pub p: f64,
+    /// The same for all quantities together.
+    pub adjusted_p: f64,
+}
+
+/// What units with more of it show, sides held apart.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct DoseEvidence {
+    /// What it amounts to.
+    pub word: DoseWord,
+    /// Change of the metric for one more of it, in the change's unit; absent where it does not vary within the sides.
+    pub slope: Option<IntervalValue>,
+}
+
+/// Whether more of it goes with more of the metric, within the sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DoseWord {
+    /// yes: the interval of the slope lies on the side of the change
+    Agrees,
+    /// the interval of the slope holds zero
+    Undecided,
+    /// it hardly varies within the sides
+    Unvarying,
+    /// no: more of it goes with a change the other way
+    Contradicts,
+}
+
+/// How much of the change a quantity can carry.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct AccountEvidence {
+    /// What it carries by its slope; absent where that is not known.
+    pub carries: Option<IntervalValue>,
+    /// The most that it can carry, by its own time, by the most that one of it takes, or by where its time would show; never more than
+    /// the change. Absent where nothing limits it.
+    pub at_most: Option<f64>,
+    /// What limits it.
+    pub limit: Option<AccountLimit>,
+    /// What remains of the change when it is held constant; absent where that is not known.
+    pub remains: Option<IntervalValue>,
+}
+
+/// Why a quantity cannot carry more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccountLimit {
+    /// it is a time, and grew by no more
+    OwnTime,
+    /// so many of it take no longer
+    MostEach,
+    /// each of it took no longer on the baseline, whatever else took time there
+    PriceBefore,
+    /// where its time would show, no more is there
+    Places,
+}
+
+/// Something that differs, and is no suspect.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RuledOut {
+    /// What people call the cause.
+    pub cause: String,
+    /// The quantity.
+    pub series: String,
+    /// Its mean on the baseline.
+    pub before: f64,
+    /// Its mean on the candidate.
+    pub after: f64,
+    /// p adjusted for all quantities.
+    pub adjusted_p: f64,
+    /// Why it is none.
+    pub reason: RuledOutReason,
+}
+
+/// Why something that differs is no suspect.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuledOutReason {
+    /// it can carry less than a tenth of the change
+    TooSmall {
+        /// the most that it can carry, in the change's unit
+        at_most: f64,
+    },
+    /// more of it goes with the opposite of the change
+    OtherWay,
+}
+
+/// How many quantities were looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct QuantityCounts {
+    /// quantities of which both sides have values
+    pub quantities: usize,
+    /// those that never vary
+    pub constant: usize,
+    /// families that were tested: quantities that say the same are one
+    pub families: usize,
+    /// families beyond the most that are tested
+    pub beyond: usize,
+    /// families that differ beyond chance
+    pub differing: usize,
+}
+
+/// Something that was not looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftOut {
+    /// one side has it, and the other does not
+    OneSided {
+        /// monitors or quantities
+        names: Vec<String>,
+    },
+    /// more than a fifth of the units lack it
+    Incomplete {
+        /// quantities
+        names: Vec<String>,
+    },
+    /// a monitor's table of a run could not be read
+    Unreadable {
+        /// the run's id
+        run: String,
+        /// the monitor
+        monitor: String,
+        /// why
+        reason: String,
+    },
+    /// iterations of which a monitor has no numbers, or counters that went backwards
+    Gap {
+        /// the run's id
+        run: String,
+        /// the monitor
+        monitor: String,
+        /// iterations without any number
+        iterations: usize,
+        /// counters that went backwards in some
+        went_back: usize,
+    },
+    /// so few units that nothing can be told from chance
+    TooFewUnits {
+        /// how many a side are needed
+        needed: usize,
+    },
+}
+
+/// What to record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RecordingAdvice {
+    /// What it would tell.
+    pub about: String,
+    /// A command.
+    pub command: String,
+}

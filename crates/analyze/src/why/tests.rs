@@ -1,0 +1,159 @@
+//! Runs with a cause that is known, and runs without.
+
+use fixtures::run_builder::{MeasuredMetric, RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
+use perflab_model::{Direction, RunRecord};
+
+use super::*;
+use crate::compare::comparison::Comparison;
+use crate::{AnalysisOptions, ComparisonSide, compare_levels};
+
+/// What an iteration measured, by metric.
+type Measure<'a> = &'a mut dyn FnMut(&str, bool) -> f64;
+
+/// Levels `a` and `b` in blocks of one run: metrics beside `time`, and their values, asked for in the order of the metrics, `time` first.
+fn explain(iterations: u32, names: &[&'static str], measure: Measure<'_>) -> Explanation {
+    let lower = |name: &&'static str| -> MeasuredMetric {
+        explanatory_metric(name, if matches!(*name, "user" | "system") { "s" } else { "1" }, Direction::Lower)
+    };
+    let builder = RunBuilder::new("01A").with(|run| {
+        run.factors = vec![("how", vec!["a", "b"])];
+        run.iterations = iterations;
+        run.metrics = vec![primary_metric("time", "s", Direction::Lower)];
+        run.metrics.extend(names.iter().map(lower));
+    });
+    let mut record = builder.build_run(|point| Some(measure(point.metric, point.level("how") == "b")));
+    set_durations(&mut record);
+    add_durations(&mut record);
+    let side = ComparisonSide { name: "01A".into(), runs: vec![record] };
+    let options = AnalysisOptions::default();
+    let comparison = compare_levels(&side, "how", &options).unwrap();
+    explain_only_row(&comparison, &[side], &options)
+}
+
+fn explain_only_row(
+    comparison: &Comparison,
+    sides: &[ComparisonSide],
+    options: &AnalysisOptions,
+) -> Explanation {
+    let row = comparison.deciding_rows()[0];
+    explain_row(comparison, row, sides, options, &[]).unwrap()
+}
+
+/// Iterations last as long as their `time` says.
+fn set_durations(record: &mut RunRecord) {
+    let times: Vec<f64> =
+        record.samples.iter().filter(|sample| sample.metric == *"time").map(|sample| sample.value).collect();
+    for (iteration, seconds) in record.iterations.iter_mut().zip(times) {
+        iteration.end.0 = iteration.start.0 + (seconds * 1e9) as u64;
+    }
+}
+
+const PARTS: &[&str] = &["user", "system"];
+
+/// An iteration takes 0.4 s of user time; `b` has page faults beside, 100 us each.
+fn faulting(iterations: u32, seed: u64, faults_of_b: f64) -> Explanation {
+    let mut noise = SplitMixNoise(seed);
+    let (mut faults, mut system, mut user) = (0.0, 0.0, 0.0);
+    let names =
+        [PARTS, &["minor-faults", "vmstat pgfault", "vmstat numa_hit", "vmstat pgmigrate_success"]].concat();
+    explain(iterations, &names, &mut |metric, is_b| match metric {
+        "time" => {
+            faults = (if is_b { 100.0 + faults_of_b } else { 100.0 }) * (1.0 + 0.2 * noise.normal());
+            system = 1e-5 * faults;
+            user = 0.4 + 0.002 * noise.normal();
+            user + system + 0.001
+        }
+        "user" => user,
+        "system" => system,
+        "minor-faults" => faults,
+        "vmstat pgfault" => faults + 50.0 + noise.uniform(),
+        // What the machine does all the time, and so more of in a longer iteration.
+        "vmstat numa_hit" => 9e4 * (user + system) * (1.0 + 0.01 * noise.normal()),
+        _ => 1e3 * noise.uniform(),
+    })
+}
+
+#[test]
+fn page_faults_are_suspected_with_all_three_kinds_of_evidence() {
+    let found = faulting(12, 1, 5000.0);
+    let [first, rest @ ..] = &found.suspects[..] else { panic!("{found:#?}") };
+    assert!(first.known && rest.is_empty(), "{found:#?}");
+    assert_eq!((first.cause.as_str(), first.series.as_str()), ("page faults", "minor-faults"));
+    assert!(first.twins.contains(&"vmstat pgfault".to_owned()), "{:?}", first.twins);
+    assert!(first.difference.adjusted_p < 0.01 && first.difference.excess.is_none());
+    assert_eq!(first.dose.word, DoseWord::Agrees);
+    let (carries, remains) = (first.account.carries.unwrap(), first.account.remains.unwrap());
+    // 5,000 faults of 10 us.
+    assert!(carries.low < 0.05 && 0.05 < carries.high && carries.high < 0.08, "{carries:?}");
+    assert!(!remains.excludes_zero() && remains.value.abs() < 0.015, "{remains:?}");
+    let system = found.places.iter().find(|place| place.part == TimePart::System).unwrap();
+    assert!((system.change.value / found.change.value - 1.0).abs() < 0.1);
+    assert!(first.test.starts_with("perflab run test.toml "));
+    assert!(first.account.at_most.unwrap() <= found.change.value.abs());
+}
+
+#[test]
+fn fewer_faults_make_it_better() {
+    let found = faulting(12, 2, -95.0);
+    // 95 faults are less than a hundredth of the time: too small for a verdict, and still no wrong cause.
+    assert!(found.suspects.iter().all(|suspect| suspect.cause == "page faults"), "{found:#?}");
+}
+
+/// The time is in user mode and nothing that was counted goes with it but what comes with any time that passes.
+#[test]
+fn what_comes_with_time_that_passes_is_no_cause() {
+    let mut noise = SplitMixNoise(3);
+    let mut user = 0.0;
+    let names = [PARTS, &["vmstat numa_hit", "interrupts count interrupt=LOC", "minor-faults"]].concat();
+    let found = explain(14, &names, &mut |metric, is_b| match metric {
+        "time" => {
+            user = (if is_b { 0.5 } else { 0.4 }) + 0.003 * noise.normal();
+            user + 0.002
+        }
+        "user" => user,
+        "system" => 0.001,
+        "vmstat numa_hit" => 1e5 * user * (1.0 + 0.005 * noise.normal()),
+        "interrupts count interrupt=LOC" => 1000.0 * user,
+        // Three faults more, always: beyond chance, and not worth 100 ms.
+        _ => {
+            if is_b {
+                1003.0
+            } else {
+                1000.0
+            }
+        }
+    });
+    assert!(found.suspects.is_empty(), "{:#?}", found.suspects);
+    let [faults] = &found.ruled_out[..] else { panic!("{:#?}", found.ruled_out) };
+    assert!(matches!(faults.reason, RuledOutReason::TooSmall { at_most } if at_most < 0.01), "{faults:?}");
+    assert!(!found.to_record.is_empty());
+    assert!(found.to_record.iter().any(|advice| advice.command.contains("--counters instructions")));
+}
+
+#[test]
+fn three_iterations_a_side_cannot_tell_a_cause_from_chance() {
+    let found = faulting(3, 4, 5000.0);
+    assert!(found.suspects.is_empty());
+    assert_eq!(found.left_out, [LeftOut::TooFewUnits { needed: 4 }]);
+}
+
+/// The dose goes the other way: more of it goes with less time, within the sides.
+#[test]
+fn what_goes_the_other_way_within_the_sides_is_ruled_out() {
+    let mut noise = SplitMixNoise(5);
+    let (mut waits, mut is_candidate) = (0.0, false);
+    let names = [PARTS, &["voluntary-switches"]].concat();
+    let found = explain(20, &names, &mut |metric, is_b| match metric {
+        "time" => {
+            is_candidate = is_b;
+            waits = (if is_b { 900.0 } else { 300.0 }) + 100.0 * noise.normal();
+            (if is_b { 0.6 } else { 0.4 }) - 1e-4 * (waits - if is_b { 900.0 } else { 300.0 })
+                + 0.001 * noise.normal()
+        }
+        "user" => 0.3,
+        "system" => 0.01,
+        _ => waits,
+    });
+    assert!(is_candidate && found.suspects.is_empty(), "{:#?}", found.suspects);
+    assert_eq!(found.ruled_out[0].reason, RuledOutReason::OtherWay);
+}
