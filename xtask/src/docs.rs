@@ -14,6 +14,7 @@ const PAGES: &[(&str, &str, &[&str])] = &[
     ("study.schema.json", "", &["study", "schema"]),
     ("export.schema.json", "", &["export", "--schema"]),
     ("compare.schema.json", "", &["compare", "--schema"]),
+    ("why.schema.json", "", &["why", "--schema"]),
     ("commands.md", "", &["reference"]),
 ];
 

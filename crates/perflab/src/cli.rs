@@ -40,6 +40,7 @@ use crate::see::history::{GuardArgs, HistoryArgs};
 use crate::see::plot::PlotArgs;
 use crate::see::report::ReportArgs;
 use crate::see::show::{DiffArgs, ShowArgs};
+use crate::see::why::WhyArgs;
 use crate::verb::VerbGroup::{Internal, Keep, Laboratory, LookInto, Measure, See};
 use crate::verb::{Verb, VerbEntry, VerbGroup};
 
@@ -52,6 +53,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<ReproduceArgs>("reproduce", Measure),
     VerbEntry::new::<BisectArgs>("bisect", Measure),
     VerbEntry::new::<CompareArgs>("compare", See),
+    VerbEntry::new::<WhyArgs>("why", See),
     VerbEntry::new::<ReportArgs>("report", See),
     VerbEntry::new::<PlotArgs>("plot", See),
     VerbEntry::new::<HistoryArgs>("history", See),
@@ -109,7 +111,8 @@ the one before), or by the path of an exported file.
 
 Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the environment refuses, 4 a workload failed or the
 run was stopped, 5 a regression was found (--fail-if, --fail-on-differs, guard), 6 settings are not
-what they were, 7 nothing could be judged (guard, noise, --fail-if).";
+what they were, 7 nothing could be judged (guard, noise, --fail-if), or
+explained (why).";
 
 /// Global options that mean nothing to some verbs, whose help leaves them out; they are accepted everywhere. A verb stands
 /// for those below it.
@@ -122,6 +125,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
         "workloads",
         &[
             "compare",
+            "why",
             "report",
             "plot",
             "history",

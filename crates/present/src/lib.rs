@@ -11,6 +11,7 @@
 //! | [`flame`], [`io`], [`operations`], [`slab`], `startup` | tables, scenes and section of each instrument |
 //! | [`run_overview`], [`facts`] | one run for people; facts side by side, and what differs between two runs |
 //! | [`monitor_table`] | what a monitor recorded in a run, by column |
+//! | [`why`] | why a row changed: ten lines, a table, JSON |
 //! | [`noise`] | the noise of a machine, and what a precision costs |
 //! | [`run_viewer`], `packed_column` | what the viewers of a report read |
 //! | [`plot`] | metrics and monitors as pictures, one file a kind |
@@ -42,6 +43,7 @@ mod sentence;
 pub mod slab;
 mod startup;
 mod terminal_text;
+pub mod why;
 
 pub use section::{ReportData, ReportRun};
 pub use terminal_text::wrap_text;

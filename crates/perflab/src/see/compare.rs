@@ -380,7 +380,10 @@ fn read_compared_side(
 }
 
 /// The comparison, and its sides.
-fn build_comparison(context: &App, args: &CompareArgs) -> Result<(Comparison, Vec<ComparisonSide>), Failure> {
+pub(super) fn build_comparison(
+    context: &App,
+    args: &CompareArgs,
+) -> Result<(Comparison, Vec<ComparisonSide>), Failure> {
     let options = AnalysisOptions {
         noise: crate::laboratory::noise::read_noise_card(context)?,
         ..comparison_options(args)
@@ -496,7 +499,7 @@ fn selectors_baseline_first(args: &CompareArgs) -> Vec<String> {
     runs
 }
 
-fn comparison_options(args: &CompareArgs) -> AnalysisOptions {
+pub(super) fn comparison_options(args: &CompareArgs) -> AnalysisOptions {
     AnalysisOptions {
         confidence: args.confidence.0,
         across: args.across,

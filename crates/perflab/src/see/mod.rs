@@ -9,3 +9,4 @@ mod plot_look;
 mod plot_monitor;
 pub mod report;
 pub mod show;
+pub mod why;

@@ -73,3 +73,4 @@ mod trace;
 mod trace_damage;
 mod tracing_refused;
 mod vm;
+mod why;

@@ -403,6 +403,18 @@ const TRIALS: &[OptionTrial] = &[
             ("--confidence 80%", Refused),
         ],
     ),
+    (
+        "why",
+        "fast slow",
+        &[
+            ("--margin 90%", Tells),
+            ("--by x", Refused),
+            ("--metric nothing", Refused),
+            ("--workload nothing", Refused),
+            ("--where size=9", Refused),
+            ("--versus nothing", Refused),
+        ],
+    ),
 ];
 
 /// Options that are tried where what they need is there, or that are no option of the verb's showing.
@@ -415,6 +427,10 @@ const TRIED_ELSEWHERE: &[(&str, &str)] = &[
     ("compare", "--boots-differ"),
     // Names no run: `documents`.
     ("compare", "--schema"),
+    // Its own tests have intervals with a width, and edited cases.
+    ("why", "--confidence"),
+    ("why", "--across"),
+    ("why", "--schema"),
     ("history", "--all"),
     // With one metric and one case, any order is the same.
     ("compare", "--sort"),

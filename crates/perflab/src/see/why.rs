@@ -1,0 +1,272 @@
+//! `perflab why`: what goes with a change, from everything that its runs recorded.
+
+use clap::Args;
+use perflab_analyze::why::{
+    Explanation, LeftOut, QuantityGap, add_durations, add_monitor_quantities, explain_row,
+};
+use perflab_analyze::{CaseCondition, Comparison, ComparisonSide, VerdictRow};
+use perflab_archive::RunDir;
+use perflab_model::{Ratio, RunRecord};
+use perflab_present::comparison::OutputFormat;
+use perflab_present::why::{ExplanationDocument, explanation_schema, explanation_text, suspect_grid};
+
+use crate::app::App;
+use crate::failure::{Exit, Failure};
+use crate::file_runs::NamedRuns;
+use crate::quantities::{parse_confidence, parse_margin};
+use crate::see::compare::{self, CONFIDENCE, CompareArgs, ComparisonStyle, MARGIN, WarmupChoice};
+use crate::selection;
+use crate::verb::Verb;
+
+/// Monitors that say what is there, or repeat another: none has a cause that no other has.
+const PASSED_OVER: &[&str] = &[
+    "slabinfo",
+    "slab-caches",
+    "slab-exact",
+    "meminfo",
+    "loadavg",
+    "buddy",
+    "zones",
+    "page-types",
+    "node-vmstat",
+    "filesystems",
+    "cpu-state",
+    "energy",
+    "thermal",
+    "sensors",
+    "locks",
+    "swaps",
+    "mdstat",
+    "blocked",
+    "smaps",
+    "sched-domains",
+    "writeback",
+    "tasks",
+    "gpu",
+];
+
+/// Explains the row that changed most, or the one that was named.
+pub fn explain_change(context: &App, args: &WhyArgs) -> Result<Exit, Failure> {
+    if args.schema {
+        context.print_text(&serde_json::to_string_pretty(&explanation_schema())?)?;
+        return Ok(Exit::Fine);
+    }
+    let named = NamedRuns::resolve(context, &args.runs)?;
+    let compared = args.as_compared(named.selectors.clone());
+    let (mut comparison, read) = compare::build_comparison(context, &compared)?;
+    let archive = context.archive()?;
+    let mut runs = Vec::new();
+    for name in selection::named_runs_or_latest(&named.selectors) {
+        runs.extend(archive.find_runs(&name)?);
+    }
+    selection::add_kernel_log(&mut comparison, &read, &selection::read_kernel_logs(&runs)?);
+    let changed = changed_rows(&comparison);
+    let Some(row) = changed.first().map(|row| (*row).clone()) else {
+        return nothing_changed(context, &comparison);
+    };
+    let mut recorded = RecordedSides::read(&read, &runs)?;
+    let options = compare::comparison_options(&compared);
+    let mut found = explain_row(&comparison, &row, &recorded.sides, &options, &recorded.monitors)?;
+    found.left_out.append(&mut recorded.left_out);
+    print_explanation(context, &found, &comparison)?;
+    let others: Vec<&&VerdictRow> = changed.iter().skip(1).collect();
+    if let Some(other) = others.first() {
+        let place = format!("{} {} of {}", other.subject, other.metric, other.candidate_name);
+        context.note_line(&format!(
+            "{} more rows changed, such as {place}: --metric, --workload, --where and --versus choose",
+            others.len()
+        ));
+    }
+    Ok(Exit::Fine)
+}
+
+/// The rows that changed, the largest change first; those that decide, or that were named.
+fn changed_rows(comparison: &Comparison) -> Vec<&VerdictRow> {
+    let is_changed = |row: &&VerdictRow| {
+        matches!(row.verdict_word(), "better" | "worse" | "changed" | "differs") && row.change.is_some()
+    };
+    let mut rows: Vec<&VerdictRow> = comparison.deciding_rows().into_iter().filter(is_changed).collect();
+    let size = |row: &VerdictRow| row.relative_change().map_or(0.0, f64::abs);
+    rows.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    rows
+}
+
+/// There is nothing to explain: what `compare` says of the rows instead.
+fn nothing_changed(context: &App, comparison: &Comparison) -> Result<Exit, Failure> {
+    if context.format == OutputFormat::Json {
+        context.print_json(&ExplanationDocument::new(None, comparison))?;
+    } else {
+        let rows = comparison.deciding_rows();
+        let word = |row: &&VerdictRow| format!("{} {} is {}", row.subject, row.metric, row.verdict_word());
+        let first = rows.first().map_or_else(|| "no metric was measured on both sides".to_owned(), word);
+        let more = match rows.len() {
+            0 | 1 => String::new(),
+            count => format!(", and {} more", count - 1),
+        };
+        context.print_text(&format!("nothing to explain: {first}{more}"))?;
+    }
+    Ok(Exit::NothingJudged)
+}
+
+fn print_explanation(context: &App, found: &Explanation, comparison: &Comparison) -> Result<(), Failure> {
+    match context.format {
+        OutputFormat::Json => context.print_json(&ExplanationDocument::new(Some(found), comparison)),
+        OutputFormat::Csv => context.print_grid(&suspect_grid(found)),
+        OutputFormat::Markdown => {
+            context.print_text(&explanation_text(found, None, false))?;
+            if found.has_suspects() {
+                context.print_text("")?;
+                context.print_grid(&suspect_grid(found))?;
+            }
+            Ok(())
+        }
+        OutputFormat::Table | OutputFormat::Short => {
+            context.print_text(&explanation_text(found, context.width, context.colour))
+        }
+    }
+}
+
+/// The sides with all that their runs recorded of each iteration.
+struct RecordedSides {
+    sides: Vec<ComparisonSide>,
+    /// Monitors that any run has.
+    monitors: Vec<String>,
+    left_out: Vec<LeftOut>,
+}
+
+impl RecordedSides {
+    fn read(sides: &[ComparisonSide], runs: &[RunDir]) -> Result<Self, Failure> {
+        let mut found = RecordedSides { sides: Vec::new(), monitors: Vec::new(), left_out: Vec::new() };
+        for side in sides {
+            let mut records = Vec::new();
+            for record in &side.runs {
+                let id = &record.manifest.id;
+                let Some(run) = runs.iter().find(|run| run.id() == id.as_str()) else {
+                    records.push(record.clone());
+                    continue;
+                };
+                records.push(found.read_run(run)?);
+            }
+            found.sides.push(ComparisonSide { name: side.name.clone(), runs: records });
+        }
+        Ok(found)
+    }
+
+    fn read_run(&mut self, run: &RunDir) -> Result<RunRecord, Failure> {
+        let mut record = run.read_record()?;
+        add_durations(&mut record);
+        let listed = run.list_sound_monitors()?;
+        self.left_out.extend(listed.damaged.into_iter().map(|(monitor, error)| LeftOut::Unreadable {
+            run: record.manifest.id.clone(),
+            monitor,
+            reason: error.to_string(),
+        }));
+        for monitor in listed.sound {
+            let kind = monitor.split('.').next().unwrap_or(&monitor);
+            if PASSED_OVER.contains(&kind) {
+                continue;
+            }
+            // What cannot be read of one monitor leaves the others.
+            let read = run.read_series(&monitor).and_then(|series| Ok((series, run.read_edges(&monitor)?)));
+            match read {
+                Ok((series, edges)) => {
+                    let gap = add_monitor_quantities(&mut record, &monitor, &series, edges.as_ref());
+                    self.left_out.extend(gap.map(left_out_gap));
+                    if !self.monitors.contains(&monitor) {
+                        self.monitors.push(monitor);
+                    }
+                }
+                Err(error) => self.left_out.push(LeftOut::Unreadable {
+                    run: record.manifest.id.clone(),
+                    monitor,
+                    reason: error.to_string(),
+                }),
+            }
+        }
+        Ok(record)
+    }
+}
+
+fn left_out_gap(gap: QuantityGap) -> LeftOut {
+    LeftOut::Gap { run: gap.run, monitor: gap.monitor, iterations: gap.iterations, went_back: gap.went_back }
+}
+
+/// What goes with a change: suspects, each with its evidence
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = WHY)]
+pub struct WhyArgs {
+    /// The baseline and the candidate; or one run or its repetitions (default: @latest), whose factor is compared
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// The factor whose levels are the sides, where a run has several
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
+    /// Explain this metric (default: of those that decide, the one that changed most)
+    #[arg(long, value_name = "NAME")]
+    pub metric: Vec<String>,
+    /// Only this workload, in which * stands for any text (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub workload: Vec<String>,
+    /// Only cases with this level of a factor or value of a parameter, or runs with this fact (repeatable)
+    #[arg(long = "where", value_name = "KEY=VALUE")]
+    pub conditions: Vec<CaseCondition>,
+    /// Only this run or level as the candidate
+    #[arg(long, value_name = "NAME")]
+    pub versus: Vec<String>,
+    /// Explain cases of one name although their command, parameters or definition differ
+    #[arg(long)]
+    pub across: bool,
+    /// Confidence of the intervals
+    #[arg(long, default_value_t = CONFIDENCE, value_name = "PERCENT", value_parser = parse_confidence)]
+    pub confidence: Ratio,
+    /// The smallest relative change that matters, unless the study gives one for the metric
+    #[arg(long, default_value_t = MARGIN, value_name = "PERCENT", value_parser = parse_margin)]
+    pub margin: Ratio,
+    /// Print the JSON Schema of `--format json`
+    #[arg(long, conflicts_with = "runs")]
+    pub schema: bool,
+}
+
+impl WhyArgs {
+    /// What is compared.
+    fn as_compared(&self, runs: Vec<String>) -> CompareArgs {
+        CompareArgs {
+            runs,
+            by: self.by.clone().into_iter().collect(),
+            monitor: None,
+            baseline: None,
+            style: ComparisonStyle::Perflab,
+            ratio: false,
+            stat: Vec::new(),
+            significance: false,
+            gate: crate::gate_args::GateArgs::default(),
+            metric: self.metric.clone(),
+            workload: self.workload.clone(),
+            conditions: self.conditions.clone(),
+            versus: self.versus.clone(),
+            all_studies: false,
+            sort: None,
+            schema: false,
+            fact: None,
+            across: self.across,
+            boots_differ: false,
+            warmup: WarmupChoice::Keep,
+            confidence: self.confidence,
+            margin: self.margin,
+        }
+    }
+}
+
+impl Verb for WhyArgs {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
+        explain_change(app, self)
+    }
+}
+
+const WHY: &str = "\
+Examples:
+  perflab why before after             what goes with the change between two labels
+  perflab why @latest --by pages       between the levels of a factor, iteration by iteration
+  perflab why @latest --metric access  of this metric
+
+A suspect goes with the change; a test says whether it is the cause. Exit code 7: nothing changed.";

@@ -1,0 +1,147 @@
+//! `why`: what goes with a change, and what it says where there is little to go by.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::laboratory::Sandbox;
+
+/// A run of two levels in blocks: `more` holds 60 MB in memory that it never had, page by page.
+fn run_faulting(laboratory: &Sandbox, monitors: &str) {
+    let study = format!(
+        "run = {{ iterations = 10, warmup = 0 }}\n[workload.hold]\nshell = \"sh\"\n\
+         command = \"head -c $HELD /dev/zero | tail -c $HELD > /dev/null\"\n\
+         [factor.held]\nkind = \"environment\"\nkey = \"HELD\"\nlevels = [\"1\", \"60000000\"]\n{monitors}"
+    );
+    let study = laboratory.write_study("hold.toml", &study);
+    laboratory.run_successfully(&["run", &study, "--label", "held", "--quiet", "--no-report"]);
+}
+
+fn series_of(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|one| one["series"].as_str().unwrap()).collect()
+}
+
+const MONITORS: &str = "[monitors]\nvmstat = \"edges\"\nstat = \"edges\"\n";
+
+#[test]
+fn a_change_is_explained_by_what_its_runs_recorded() {
+    let laboratory = Sandbox::new();
+    run_faulting(&laboratory, MONITORS);
+    let found = laboratory.run_json(&["why", "held", "--by", "held"]);
+    assert_eq!(found["rows"][0]["verdict"], "worse", "{found:#}");
+    let explanation = &found["explanation"];
+    assert_eq!(explanation["unit"], "s");
+    let suspects = series_of(&explanation["suspects"]);
+    assert!(suspects.contains(&"minor-faults"), "{explanation:#}");
+    let whole = explanation["change"]["value"].as_f64().unwrap().abs();
+    for suspect in explanation["suspects"].as_array().unwrap() {
+        assert!(suspect["account"]["at_most"].as_f64().is_none_or(|most| most <= whole * (1.0 + 1e-9)));
+        assert!(suspect["difference"]["adjusted_p"].as_f64().unwrap() <= 0.05);
+        // What would test it can be typed: its study is found, its factor understood.
+        let test = suspect["test"].as_str().unwrap();
+        assert!(test.contains("hold.toml"), "{test}");
+    }
+    // The same in the other formats, with another confidence.
+    let csv = laboratory.run_successfully(&["why", "held", "--format", "csv"]).out;
+    assert_eq!(csv.lines().count(), suspects.len() + 1);
+    let narrow = laboratory.run_json(&["why", "held", "--confidence", "90%"]);
+    let width = |found: &Value| {
+        let change = &found["explanation"]["change"];
+        change["high"].as_f64().unwrap() - change["low"].as_f64().unwrap()
+    };
+    assert!(width(&narrow) < width(&found));
+    let text = laboratory.run_successfully(&["why", "held"]).out;
+    assert!(text.lines().count() <= 10, "{text}");
+}
+
+/// The command that each suspect names as its test is one that perflab takes.
+#[test]
+fn tests_are_commands_that_can_be_typed() {
+    let laboratory = Sandbox::new();
+    let study = "run = { iterations = 1, warmup = 0 }\n[workload.true]\ncommand = \"true\"\n";
+    let study = laboratory.write_study("true.toml", study);
+    for cause in perflab_analyze::why::CAUSES {
+        let command = cause.test.replace("{study}", &study);
+        let words: Vec<&str> = command.split(' ').skip_while(|word| *word != "perflab").skip(1).collect();
+        let said = laboratory.run(&[&words[..], &["--no-report"]].concat());
+        // Some need root, a tracepoint or a kernel that this machine lacks: that is no mistake in the command.
+        assert_ne!(said.code, Some(2), "{command}: {}", said.err);
+    }
+}
+
+#[test]
+fn where_nothing_changed_there_is_nothing_to_explain() {
+    let laboratory = Sandbox::new();
+    for label in ["one", "other"] {
+        laboratory.run_echo(label, 100);
+    }
+    let said = laboratory.run(&["why", "one", "other", "--format", "json"]);
+    assert_eq!(said.code, Some(7), "{}", said.err);
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    assert!(found["explanation"].is_null() && found["rows"].as_array().unwrap().len() == 1);
+    assert_eq!(laboratory.run(&["why", "one"]).code, Some(2), "it has no factor");
+    assert_eq!(laboratory.run(&["why", "one", "nobody"]).code, Some(2));
+}
+
+/// The tables of a monitor: of its ticks and of its edges.
+fn tables_of(laboratory: &Sandbox, monitor: &str) -> Vec<PathBuf> {
+    let mut folders = vec![laboratory.path("archive/runs")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let is_table =
+                entry.file_name().is_some_and(|name| name == format!("{monitor}.parquet").as_str());
+            if entry.is_dir() {
+                folders.push(entry)
+            } else if is_table {
+                found.push(entry)
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_truncated_table_leaves_the_others() {
+    let laboratory = Sandbox::new();
+    run_faulting(&laboratory, MONITORS);
+    let tables = tables_of(&laboratory, "vmstat");
+    assert!(!tables.is_empty());
+    for table in tables {
+        let bytes = fs::read(&table).unwrap();
+        fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
+    }
+    let explanation = laboratory.run_json(&["why", "held"])["explanation"].clone();
+    let left_out = explanation["left_out"].as_array().unwrap();
+    assert!(left_out.iter().any(|one| one["unreadable"]["monitor"] == "vmstat"), "{left_out:#?}");
+    assert!(series_of(&explanation["suspects"]).contains(&"minor-faults"));
+}
+
+/// Without monitors there is what iterations used; with different ones on the sides, what both have.
+#[test]
+fn sides_with_different_monitors_are_explained_by_what_both_have() {
+    let laboratory = Sandbox::new();
+    for (label, held, monitor) in [("less", 1, "vmstat"), ("more", 150_000_000, "stat")] {
+        let study = format!(
+            "run = {{ iterations = 20, warmup = 0 }}\n[workload.hold]\nshell = \"sh\"\n\
+             command = \"head -c {held} /dev/zero | tail -c {held} > /dev/null\"\n\
+             [monitors]\n{monitor} = \"edges\"\n"
+        );
+        let study = laboratory.write_study("hold.toml", &study);
+        laboratory.run_successfully(&["run", &study, "--label", label, "--quiet", "--no-report"]);
+    }
+    let said = laboratory.run(&["why", "less", "more", "--across", "--format", "json"]);
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    let explanation = &found["explanation"];
+    assert_eq!(explanation["units"]["these_two_only"], true, "{found:#}");
+    let one_sided: Vec<&str> = explanation["left_out"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|one| one["one-sided"]["names"].as_array().into_iter().flatten())
+        .map(|name| name.as_str().unwrap())
+        .collect();
+    assert!(one_sided.contains(&"vmstat") && one_sided.contains(&"stat"), "{one_sided:?}");
+    assert!(series_of(&explanation["suspects"]).contains(&"minor-faults"), "{explanation:#}");
+}

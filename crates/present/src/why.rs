@@ -1,0 +1,476 @@
+//! Why a row changed: in at most ten lines for a terminal, as a table, as JSON with its schema.
+
+use perflab_analyze::why::{
+    DoseWord, EXPLANATION_FORMAT, Explanation, IntervalValue, LeftOut, RuledOutReason, Suspect, TimePart,
+};
+use perflab_analyze::{Comparison, VerdictRow};
+use perflab_model::quantity::{
+    UnitScale, format_count, format_percent_change, format_probability, format_quantity,
+};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+
+use crate::grid::{Grid, GridCell, GridColumn};
+use crate::terminal_text::{bold_text, wrap_text};
+
+/// So many suspects have lines of their own.
+const MOST_SHOWN: usize = 3;
+
+/// So many commands that would record more are shown.
+const MOST_ADVICE: usize = 3;
+
+/// Counts up to this have every digit.
+const MOST_DIGITS: f64 = 1e9;
+
+/// The JSON Schema of [`ExplanationDocument`].
+#[must_use]
+pub fn explanation_schema() -> serde_json::Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    generator.into_root_schema_for::<ExplanationDocument<'_>>().to_value()
+}
+
+/// What `perflab why --format json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ExplanationDocument<'a> {
+    /// version of this shape
+    format: u32,
+    /// why the row that was chosen changed; null where nothing changed
+    explanation: Option<&'a Explanation>,
+    /// the rows that answer the question, each with its verdict
+    rows: Vec<ExplainedRow<'a>>,
+}
+
+/// A row of the comparison.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ExplainedRow<'a> {
+    /// the case
+    subject: &'a str,
+    /// name of the candidate
+    candidate: &'a str,
+    /// the metric
+    metric: &'a str,
+    /// what `compare` says of it
+    verdict: &'a str,
+}
+
+impl<'a> ExplanationDocument<'a> {
+    /// The explanation with the rows of its comparison.
+    #[must_use]
+    pub fn new(explanation: Option<&'a Explanation>, comparison: &'a Comparison) -> Self {
+        let row = |row: &'a VerdictRow| ExplainedRow {
+            subject: &row.subject,
+            candidate: &row.candidate_name,
+            metric: &row.metric,
+            verdict: row.verdict_word(),
+        };
+        let rows = comparison.deciding_rows().into_iter().map(row).collect();
+        ExplanationDocument { format: EXPLANATION_FORMAT, explanation, rows }
+    }
+}
+
+/// The answer for people: at most ten lines, longer ones wrapped at `width`.
+#[must_use]
+pub fn explanation_text(found: &Explanation, width: Option<usize>, colour: bool) -> String {
+    let mut lines = vec![bold_text(&headline(found), colour)];
+    lines.extend(place_line(found));
+    for (number, suspect) in (1..).zip(found.suspects.iter().take(MOST_SHOWN)) {
+        lines.push(format!("{number}. {}", suspect_sentence(suspect, found)));
+        lines.push(format!("   Test: {}   Figures: {}", suspect.test, suspect.shown_by));
+    }
+    if found.suspects.is_empty() {
+        lines.push(nothing_found(found));
+        let advice = found.to_record.iter().take(MOST_ADVICE);
+        lines.extend(advice.map(|advice| format!("   Record {}: {}", advice.about, advice.command)));
+    }
+    lines.extend(other_differences(found));
+    lines.extend(left_out_line(found));
+    let wrapped = lines.into_iter().flat_map(|line| match width {
+        Some(width) if !line.contains('\u{1b}') => wrap_text(line.trim_start(), width, indent(&line), "   "),
+        _ => vec![line],
+    });
+    wrapped.collect::<Vec<_>>().join("\n")
+}
+
+fn indent(line: &str) -> &'static str {
+    if line.starts_with(' ') { "   " } else { "" }
+}
+
+/// The suspects as a table, one a row.
+#[must_use]
+pub fn suspect_grid(found: &Explanation) -> Grid {
+    let number = |title: &str| GridColumn::right(title);
+    let mut grid = Grid::new([
+        GridColumn::left("cause"),
+        GridColumn::left("series"),
+        number("before"),
+        number("after"),
+        number("t"),
+        number("p"),
+        GridColumn::left("dose"),
+        number("carries"),
+        number("carries low"),
+        number("carries high"),
+        number("at most"),
+        number("remains"),
+        number("remains low"),
+        number("remains high"),
+        GridColumn::left("test"),
+        GridColumn::left("figures"),
+    ]);
+    let unit = found.unit.0.as_str();
+    let seconds = |value: Option<f64>| -> GridCell {
+        value.map_or_else(GridCell::missing, |value| GridCell::quantity(value, unit))
+    };
+    for suspect in &found.suspects {
+        let account = suspect.account;
+        let parts = |bounded: Option<IntervalValue>| {
+            [bounded.map(|one| one.value), bounded.map(|one| one.low), bounded.map(|one| one.high)]
+                .map(seconds)
+        };
+        let amount = |value: f64| GridCell::with_text(amount_text(value, suspect.unit.0.as_str()), value);
+        let mut cells: Vec<GridCell> = vec![
+            suspect.cause.as_str().into(),
+            suspect.series.as_str().into(),
+            amount(suspect.before),
+            amount(suspect.after),
+            GridCell::with_text(format!("{:.1}", suspect.difference.t), suspect.difference.t),
+            GridCell::with_text(
+                format_probability(suspect.difference.adjusted_p),
+                suspect.difference.adjusted_p,
+            ),
+            dose_word(suspect.dose.word).into(),
+        ];
+        cells.extend(parts(account.carries));
+        cells.push(seconds(account.at_most));
+        cells.extend(parts(account.remains));
+        cells.push(suspect.test.as_str().into());
+        cells.push(suspect.shown_by.as_str().into());
+        grid.add_row(cells);
+    }
+    grid
+}
+
+fn headline(found: &Explanation) -> String {
+    let unit = found.unit.0.as_str();
+    let relative = if found.before == 0.0 {
+        String::new()
+    } else {
+        format!(
+            " ({})",
+            format_percent_change(found.change.value / found.before.abs()).replace('\u{a0}', " ")
+        )
+    };
+    let units = found.units;
+    let compared = match (units.paired, units.baseline == units.candidate) {
+        (true, _) => format!("{} pairs of {}", units.baseline, units.noun),
+        (false, true) => format!("{} {} a side", units.baseline, units.noun),
+        (false, false) => format!("{} and {} {}", units.baseline, units.candidate, units.noun),
+    };
+    let what = if found.by_work { " (time for as much work)" } else { "" };
+    let luck = if units.these_two_only { "; what goes with it may be the luck of these two" } else { "" };
+    format!(
+        "{} {}, {} -> {}: {}{what} {}{relative}, {compared}{luck}",
+        found.subject,
+        found.metric,
+        found.baseline,
+        found.candidate,
+        found.verdict,
+        bounded_text(found.change, unit),
+    )
+}
+
+fn place_line(found: &Explanation) -> Option<String> {
+    if found.places.is_empty() {
+        return None;
+    }
+    let place =
+        |part: TimePart, change: IntervalValue| format!("{} {}", part.phrase(), bounded_text(change, "s"));
+    let texts: Vec<String> = found.places.iter().map(|one| place(one.part, one.change)).collect();
+    Some(format!("Where: {}", texts.join(", ")))
+}
+
+fn suspect_sentence(suspect: &Suspect, found: &Explanation) -> String {
+    let unit = suspect.unit.0.as_str();
+    let of = if suspect.known && suspect.series != suspect.cause {
+        format!(" ({})", suspect.series)
+    } else {
+        String::new()
+    };
+    let noun = found.units.noun.trim_end_matches('s');
+    let amounts = if found.units.noun == "iterations" {
+        format!("an {noun}")
+    } else {
+        format!("an iteration of a {noun}")
+    };
+    let more = match suspect.twins.len() {
+        0 => String::new(),
+        count => format!("; {count} more series go with it"),
+    };
+    format!(
+        "{}{of}: {} instead of {} {amounts} (p {}); {}{more}",
+        suspect.cause,
+        amount_text(suspect.after, unit),
+        amount_text(suspect.before, unit),
+        format_probability(suspect.difference.adjusted_p),
+        account_text(suspect, found),
+    )
+}
+
+/// How much it can carry, and what remains without it: never more than the evidence says.
+fn account_text(suspect: &Suspect, found: &Explanation) -> String {
+    let unit = found.unit.0.as_str();
+    let whole = part_text(found.change.value, found);
+    let account = suspect.account;
+    let sign = found.change.value.signum();
+    let cap = account.at_most.map(|most| part_text(most * sign, found));
+    let mut parts = Vec::new();
+    match (account.carries, cap) {
+        (Some(carries), cap) => {
+            let beyond = if carries.value.abs() > found.change.value.abs() { ", more than all" } else { "" };
+            parts.push(format!("can carry {} of the {whole}{beyond}", bounded_text(carries, unit)));
+            let is_less =
+                account.at_most.is_some_and(|most| most < carries.value.abs().min(found.change.value.abs()));
+            parts.extend(cap.filter(|_| is_less).map(|cap| format!("but no more than {cap}")));
+        }
+        (None, Some(cap)) => parts.push(format!("can carry at most {cap} of the {whole}")),
+        (None, None) => parts.push("how much of it that can carry is not known".into()),
+    }
+    parts.push(match (suspect.dose.word, account.remains) {
+        (DoseWord::Agrees, Some(remains)) => format!("held constant, {} remain", bounded_text(remains, unit)),
+        (DoseWord::Undecided, Some(remains)) => {
+            format!(
+                "within the sides no relation is seen: held constant, {} remain",
+                bounded_text(remains, unit)
+            )
+        }
+        _ => "it hardly varies within the sides, so that one of it has no price here".into(),
+    });
+    parts.join(", ")
+}
+
+fn nothing_found(found: &Explanation) -> String {
+    let counts = found.looked_at;
+    let few = found.left_out.iter().any(|one| matches!(one, LeftOut::TooFewUnits { .. }));
+    if few {
+        return format!(
+            "I do not know: {} {} a side are too few to tell any cause from chance",
+            found.units.baseline.min(found.units.candidate),
+            found.units.noun
+        );
+    }
+    let differing = match counts.differing {
+        0 => "none differs between the sides beyond chance".into(),
+        1 => "one differs beyond chance, and cannot carry the change".into(),
+        count => format!("{count} differ beyond chance, and cannot carry the change"),
+    };
+    format!(
+        "I do not know: of {} recorded quantities ({} families), {differing}",
+        counts.quantities, counts.families
+    )
+}
+
+/// In one line what else differs: facts, the kernel's log, and the first that was ruled out.
+fn other_differences(found: &Explanation) -> Option<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let more = found.suspects.len().saturating_sub(MOST_SHOWN);
+    parts.extend((more > 0).then(|| format!("{more} more suspects in --format csv")));
+    let none = || "none".to_owned();
+    parts.extend(found.facts.first().map(|fact| {
+        let (ours, theirs) =
+            (fact.baseline.clone().unwrap_or_else(none), fact.candidate.clone().unwrap_or_else(none));
+        let others = match found.facts.len() - 1 {
+            0 => String::new(),
+            count => format!(" and {count} more facts (perflab diff)"),
+        };
+        format!("{}: {ours} -> {theirs}{others}", fact.key)
+    }));
+    parts.extend(found.kernel_log.first().map(|line| format!("the kernel's log: {}", line.line)));
+    parts.extend(found.ruled_out.first().map(|one| {
+        let why = match one.reason {
+            RuledOutReason::TooSmall { at_most } => {
+                format!("can carry {} at most", format_quantity(at_most, found.unit.0.as_str()))
+            }
+            RuledOutReason::OtherWay => "goes the other way".into(),
+        };
+        format!(
+            "ruled out: {} ({why}){}",
+            one.cause,
+            match found.ruled_out.len() - 1 {
+                0 => String::new(),
+                count => format!(" and {count} more"),
+            }
+        )
+    }));
+    (!parts.is_empty()).then(|| format!("Also: {}", parts.join("; ")))
+}
+
+/// In one line what was not looked at.
+fn left_out_line(found: &Explanation) -> Option<String> {
+    let texts: Vec<String> = found.left_out.iter().filter_map(left_out_text).collect();
+    let beyond = found.looked_at.beyond;
+    let texts =
+        texts.into_iter().chain((beyond > 0).then(|| format!("{beyond} families beyond the first 200")));
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| format!("Left out: {}", texts.join("; ")))
+}
+
+fn left_out_text(one: &LeftOut) -> Option<String> {
+    Some(match one {
+        LeftOut::OneSided { names } => format!("on one side only: {}", names.join(", ")),
+        LeftOut::Incomplete { names } => format!("missing in many iterations: {}", names.join(", ")),
+        LeftOut::Unreadable { run, monitor, reason } => {
+            format!("{monitor} of run {}: {reason}", short(run))
+        }
+        LeftOut::Gap { run, monitor, iterations, went_back } => {
+            let mut parts = Vec::new();
+            parts.extend((*iterations > 0).then(|| format!("not read in {iterations} iterations")));
+            parts.extend((*went_back > 0).then(|| format!("{went_back} counters went backwards")));
+            format!("{monitor} of run {}: {}", short(run), parts.join(", "))
+        }
+        LeftOut::TooFewUnits { needed } => format!("causes, which need {needed} a side"),
+    })
+}
+
+fn short(run: &str) -> &str {
+    run.get(..10).unwrap_or(run)
+}
+
+fn dose_word(word: DoseWord) -> &'static str {
+    match word {
+        DoseWord::Agrees => "agrees",
+        DoseWord::Undecided => "undecided",
+        DoseWord::Unvarying => "unvarying",
+        DoseWord::Contradicts => "contradicts",
+    }
+}
+
+/// `12,004`, `1.5 MiB`, `3.2 ms`
+fn amount_text(value: f64, unit: &str) -> String {
+    let is_count = perflab_model::quantity::is_count_unit(unit);
+    if is_count && value.abs() < MOST_DIGITS && value.abs() >= 10.0 {
+        let word = if unit == "1" { String::new() } else { format!(" {unit}") };
+        return format!("{}{word}", format_count(value.round() as i64));
+    }
+    format_quantity(value, unit).replace('\u{a0}', " ")
+}
+
+/// `+52 ms [47, 57]`
+fn bounded_text(bounded: IntervalValue, unit: &str) -> String {
+    let Some(shown) = ShownChange::fitting(bounded, unit) else { return "0".into() };
+    let estimate = shown.estimate(bounded.value);
+    if bounded.low.is_finite() && bounded.high.is_finite() {
+        format!("{estimate} [{}, {}]", shown.number(bounded.low), shown.number(bounded.high))
+    } else {
+        estimate
+    }
+}
+
+/// A change in a unit that suits it, with as many decimals as its interval is worth.
+struct ShownChange {
+    scale: UnitScale,
+    decimals: usize,
+}
+
+/// A change in seconds that is smaller is what rounding leaves.
+const LEAST_SECONDS: f64 = 1e-9;
+
+impl ShownChange {
+    /// Nothing of a change that is none.
+    fn fitting(bounded: IntervalValue, unit: &str) -> Option<Self> {
+        let finite = [bounded.value, bounded.low, bounded.high].into_iter().filter(|value| value.is_finite());
+        let largest = finite.fold(0.0_f64, |most, value| most.max(value.abs()));
+        if largest == 0.0 || unit == "s" && largest < LEAST_SECONDS {
+            return None;
+        }
+        let scale = UnitScale::fitting(unit, bounded.value.abs().max(largest / 10.0));
+        let width = (bounded.high - bounded.low) / scale.divisor;
+        Some(ShownChange { decimals: perflab_model::quantity::decimals_for_width(width), scale })
+    }
+
+    fn number(&self, value: f64) -> String {
+        format!("{:.*}", self.decimals, value / self.scale.divisor)
+    }
+
+    fn estimate(&self, value: f64) -> String {
+        let number = perflab_model::quantity::format_signed(value / self.scale.divisor, self.decimals);
+        format!("{number} {}", self.scale.name.replace('\u{a0}', " ")).trim_end().to_owned()
+    }
+}
+
+/// A part of the change as it is written in the headline.
+fn part_text(part: f64, found: &Explanation) -> String {
+    let unit = found.unit.0.as_str();
+    ShownChange::fitting(found.change, unit).map_or_else(|| "0".into(), |shown| shown.estimate(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use fixtures::run_builder::{RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
+    use perflab_analyze::why::{add_durations, explain_row};
+    use perflab_analyze::{AnalysisOptions, ComparisonSide, compare_levels};
+    use perflab_model::Direction;
+
+    use super::*;
+
+    /// Twelve pairs: `b` has 5,000 page faults of 10 us more, or 100 ms of user time that nothing goes with.
+    fn explain(has_faults: bool) -> Explanation {
+        let metric = |name, unit| explanatory_metric(name, unit, Direction::Lower);
+        let builder = RunBuilder::new("01A").with(|run| {
+            run.factors = vec![("how", vec!["a", "b"])];
+            run.iterations = 12;
+            run.metrics = vec![
+                primary_metric("time", "s", Direction::Lower),
+                metric("user", "s"),
+                metric("system", "s"),
+                metric("minor-faults", "1"),
+                metric("vmstat pgmigrate_success", "pages"),
+            ];
+        });
+        let mut noise = SplitMixNoise(1);
+        let (mut user, mut faults) = (0.0, 0.0);
+        let mut record = builder.build_run(|point| {
+            let is_b = point.level("how") == "b";
+            Some(match point.metric {
+                "time" => {
+                    let more = if is_b { 5000.0 } else { 0.0 };
+                    faults = (100.0 + if has_faults { more } else { 0.0 }) * (1.0 + 0.2 * noise.normal());
+                    user = 0.4 + 0.002 * noise.normal() + if is_b && !has_faults { 0.1 } else { 0.0 };
+                    user + 1e-5 * faults
+                }
+                "user" => user,
+                "system" => 1e-5 * faults,
+                "minor-faults" => faults,
+                _ => 1e3 * noise.uniform(),
+            })
+        });
+        add_durations(&mut record);
+        let side = [ComparisonSide { name: "01A".into(), runs: vec![record] }];
+        let options = AnalysisOptions::default();
+        let comparison = compare_levels(&side[0], "how", &options).unwrap();
+        explain_row(&comparison, comparison.deciding_rows()[0], &side, &options, &[]).unwrap()
+    }
+
+    #[test]
+    fn an_answer_has_at_most_ten_lines() {
+        let texts = [true, false].map(|has_faults| explanation_text(&explain(has_faults), None, false));
+        assert!(texts.iter().all(|text| text.lines().count() <= 10));
+        insta::assert_snapshot!(texts.join("\n\n"));
+    }
+
+    #[test]
+    fn suspects_are_rows() {
+        let grid = suspect_grid(&explain(true));
+        insta::assert_snapshot!(grid.render(crate::grid::OutputFormat::Csv, None, false).unwrap());
+    }
+
+    #[test]
+    fn amounts_are_as_people_write_them() {
+        assert_eq!(amount_text(12_004.0, "1"), "12,004");
+        assert_eq!(amount_text(3.25, "1"), "3.25");
+        let bounded = IntervalValue { value: 0.0523, low: 0.0471, high: 0.0569 };
+        assert_eq!(bounded_text(bounded, "s"), "+52.3 ms [47.1, 56.9]");
+        let unbounded = IntervalValue { value: -0.5, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        assert_eq!(bounded_text(unbounded, "s"), "-500.0 ms");
+    }
+}
