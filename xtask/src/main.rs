@@ -5,6 +5,7 @@
 
 mod attack;
 mod bpf;
+mod causes;
 mod docs;
 mod fuzz;
 mod links;
@@ -35,6 +36,8 @@ cargo xtask long fuzz [--seconds N] [--only TARGET] [--again] [--no-table]
                      fuzz every decoder of foreign bytes (600 s each), count into docs/reliability.md
 cargo xtask long mutants [--count N] [--seed N] [--only SAMPLE]
                      change the code at random places (200 a sample), count into docs/reliability.md what the tests catch
+cargo xtask long causes [--sample N] [--seed N] [--only NAME] [--placebos N] [--iterations N] [--again] [--no-table]
+                     put known causes into real runs, count into docs/why.md how often `perflab why` names them (as root)
 cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard|decided|bisect]
                      make the table of truth of docs/statistics.md again (2,000 experiments a cell)";
 
@@ -53,6 +56,9 @@ fn main() -> ExitCode {
         Some("long") if words.get(1) == Some(&"attack") => {
             attack::run_attacks(arguments.get(2..).unwrap_or_default())
         }
+        Some("long") if words.get(1) == Some(&"causes") => {
+            causes::inject_causes(arguments.get(2..).unwrap_or_default())
+        }
         Some("long") if words.get(1) == Some(&"fuzz") => {
             fuzz::fuzz_decoders(arguments.get(2..).unwrap_or_default())
         }
@@ -64,6 +70,8 @@ fn main() -> ExitCode {
         }
         // What attacks put in QEMU's place.
         Some("fake-guest") => attack::run_fake_guest(arguments.get(1..).unwrap_or_default()),
+        // A load with known causes of time, and what runs beside it.
+        Some("cause-load") => causes::load::run_load(arguments.get(1..).unwrap_or_default()),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

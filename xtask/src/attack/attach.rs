@@ -190,7 +190,7 @@ fn has_balanced_entries(line: &str) -> Option<bool> {
     let (entered, kinds) = line.split(';').next()?.strip_prefix("op: ")?.split_once(" entries = ")?;
     let counts = kinds.split(" + ").map(|kind| kind.split(' ').next()?.parse::<u64>().ok());
     let sum: u64 = counts.collect::<Option<Vec<u64>>>()?.iter().sum();
-    Some(sum == entered.parse().ok()?)
+    Some(sum == entered.parse::<u64>().ok()?)
 }
 
 /// The command that is the victim, and its operation.

@@ -1,0 +1,128 @@
+//! The causes that are injected, each in up to three strengths, and what `perflab why` should call them.
+
+/// How a study puts a cause in.
+#[derive(Debug, Clone, Copy)]
+pub enum Injection {
+    /// The load does more of something: doses in `PERFLAB_DOSE`, the first being none.
+    Dose,
+    /// Something runs beside the load, which is kept on one CPU: commands of `cause-load`, by level.
+    Beside(&'static [(&'static str, &'static str)]),
+    /// The load runs in a control group with a part of a CPU: percent by level.
+    Quota,
+    /// The load runs on other CPUs.
+    Placement,
+}
+
+/// A cause.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownCause {
+    /// Its name, also that of its run.
+    pub name: &'static str,
+    /// What is done.
+    pub about: &'static str,
+    /// The baseline's level, then the strengths.
+    pub levels: &'static [&'static str],
+    /// How it is put in.
+    pub injection: Injection,
+    /// Names of causes that are right; none where nothing that is recorded measures it.
+    pub right: &'static [&'static str],
+}
+
+const fn dose(
+    name: &'static str,
+    about: &'static str,
+    levels: &'static [&'static str],
+    right: &'static [&'static str],
+) -> KnownCause {
+    KnownCause { name, about, levels, injection: Injection::Dose, right }
+}
+
+/// All of them.
+pub const KNOWN_CAUSES: &[KnownCause] = &[
+    dose(
+        "faults",
+        "pages touched for the first time",
+        &["none", "faults=5000", "faults=20000", "faults=80000"],
+        &["page faults"],
+    ),
+    dose("calls", "lseek(2)", &["none", "calls=200000", "calls=800000", "calls=3200000"], &["system calls"]),
+    dose(
+        "fsyncs",
+        "writes of a page, each with fsync(2)",
+        &["none", "fsyncs=5", "fsyncs=20", "fsyncs=80"],
+        &["flushes of a disk (fsync)"],
+    ),
+    dose(
+        "sleeps",
+        "sleeps of 100 us",
+        &["none", "sleeps=100", "sleeps=400", "sleeps=1600"],
+        &["waits of the workload (switches of its own accord)"],
+    ),
+    dose(
+        "log",
+        "lines of 128 bytes, each with write(2)",
+        &["none", "log=4000000", "log=16000000", "log=64000000"],
+        &["bytes written to files", "system calls"],
+    ),
+    dose(
+        "reads",
+        "bytes of a file that is not in the page cache",
+        &["none", "read=8000000", "read=24000000", "read=60000000"],
+        &["reads from a disk"],
+    ),
+    dose(
+        "set",
+        "a larger working set, with as many accesses",
+        &["none", "set=1000000", "set=4000000", "set=16000000"],
+        &["size of the working set"],
+    ),
+    dose(
+        "lock",
+        "a lock between two threads held longer",
+        &["threads=2", "threads=2 lock=200", "threads=2 lock=600", "threads=2 lock=1800"],
+        &["waits of the workload (switches of its own accord)"],
+    ),
+    dose(
+        "thread-fewer",
+        "one thread in place of two",
+        &["threads=2", "threads=1"],
+        &["tasks that were started"],
+    ),
+    dose("false-sharing", "two threads count in one cache line", &["threads=2", "threads=2 shared=1"], &[]),
+    KnownCause {
+        name: "hog",
+        about: "a program that computes on the same CPU",
+        levels: &["none", "nice10", "nice5", "nice0"],
+        injection: Injection::Beside(&[
+            ("nice10", "nice -n 10 {load} spin"),
+            ("nice5", "nice -n 5 {load} spin"),
+            ("nice0", "{load} spin"),
+        ]),
+        right: &["competition for CPUs"],
+    },
+    KnownCause {
+        name: "timers",
+        about: "programs that sleep for a microsecond on the same CPU",
+        levels: &["none", "one", "two", "four"],
+        injection: Injection::Beside(&[
+            ("one", "{load} timers"),
+            ("two", "sh -c '{load} timers & {load} timers'"),
+            ("four", "sh -c '{load} timers & {load} timers & {load} timers & {load} timers'"),
+        ]),
+        right: &["competition for CPUs", "interrupts"],
+    },
+    KnownCause {
+        name: "quota",
+        about: "a control group with less than a CPU",
+        levels: &["none", "75", "50", "25"],
+        injection: Injection::Quota,
+        right: &["throttling by a CPU quota"],
+    },
+    KnownCause {
+        name: "cpu-fewer",
+        about: "two threads on one CPU",
+        levels: &["any", "one-cpu"],
+        injection: Injection::Placement,
+        right: &["competition for CPUs"],
+    },
+];

@@ -1,0 +1,461 @@
+//! `cargo xtask long causes`: known causes are put into real runs, and `perflab why` is asked for them; the counts become a table of
+//! `docs/why.md`.
+//!
+//! Runs and answers lie in `target/causes`; a cause whose answers are there is not run again, unless `--again`.
+
+mod known_causes;
+pub mod load;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use known_causes::{Injection, KNOWN_CAUSES, KnownCause};
+
+/// Where the table stands.
+const PAGE: &str = "docs/why.md";
+
+const BEGIN: &str = "<!-- begin: cargo xtask long causes -->";
+const END: &str = "<!-- end: cargo xtask long causes -->";
+
+/// Control groups of version 1 with a quota, which this makes and removes.
+const CPU_GROUPS: &str = "/sys/fs/cgroup/cpu/perflab-causes";
+
+/// What is typed behind `long causes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CauseOptions {
+    /// so many causes, chosen by the seed
+    sample: Option<usize>,
+    seed: u64,
+    only: Option<String>,
+    placebos: usize,
+    iterations: u32,
+    again: bool,
+    table: bool,
+}
+
+impl CauseOptions {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut found = CauseOptions {
+            sample: None,
+            seed: 1,
+            only: None,
+            placebos: 10,
+            iterations: 12,
+            again: false,
+            table: true,
+        };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+            match word.as_str() {
+                "--sample" => found.sample = Some(value()?.parse()?),
+                "--seed" => found.seed = value()?.parse()?,
+                "--only" => found.only = Some(value()?.clone()),
+                "--placebos" => found.placebos = value()?.parse()?,
+                "--iterations" => found.iterations = value()?.parse()?,
+                "--again" => found.again = true,
+                "--no-table" => found.table = false,
+                _ => bail!("`{word}` is not known here"),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The causes that are put in, in the order of the table.
+    fn choose(&self) -> Vec<&'static KnownCause> {
+        let mut all: Vec<(u64, usize)> =
+            (0..KNOWN_CAUSES.len()).map(|at| (mix(self.seed, at as u64), at)).collect();
+        all.sort_unstable();
+        let mut places: Vec<usize> =
+            all.into_iter().map(|(_, at)| at).take(self.sample.unwrap_or(usize::MAX)).collect();
+        places.sort_unstable();
+        let named = |cause: &&KnownCause| self.only.as_ref().is_none_or(|only| cause.name == only);
+        places.into_iter().filter_map(|at| KNOWN_CAUSES.get(at)).filter(named).collect()
+    }
+}
+
+/// SplitMix64 of a seed and a number (Steele, Lea and Flood 2014).
+fn mix(seed: u64, number: u64) -> u64 {
+    let mut z = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// What `why` said of a strength.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CauseAnswer {
+    cause: String,
+    level: String,
+    verdict: String,
+    suspects: Vec<String>,
+}
+
+impl CauseAnswer {
+    fn is_changed(&self) -> bool {
+        matches!(self.verdict.as_str(), "better" | "worse")
+    }
+
+    /// The place of the first right suspect, from 1.
+    fn place(&self, right: &[&str]) -> Option<usize> {
+        self.suspects.iter().position(|name| right.contains(&name.as_str())).map(|at| at + 1)
+    }
+
+    fn to_line(&self) -> String {
+        format!("{}\t{}\t{}\t{}\n", self.cause, self.level, self.verdict, self.suspects.join("; "))
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let mut cells = line.split('\t').map(str::to_owned);
+        let (cause, level, verdict) = (cells.next()?, cells.next()?, cells.next()?);
+        let suspects = cells.next()?;
+        let suspects = suspects.split("; ").filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        Some(CauseAnswer { cause, level, verdict, suspects })
+    }
+}
+
+/// Puts causes in, asks for them, and writes the table; `false` where fewer are right than the issue promises.
+pub fn inject_causes(arguments: &[String]) -> Result<bool> {
+    let options = CauseOptions::parse(arguments)?;
+    let laboratory = Laboratory::open()?;
+    let mut answers = laboratory.read_answers()?;
+    for cause in options.choose() {
+        if options.again {
+            answers.retain(|answer| answer.cause != cause.name);
+        }
+        if answers.iter().any(|answer| answer.cause == cause.name) {
+            continue;
+        }
+        println!("{}: {}", cause.name, cause.about);
+        let found = laboratory.ask(cause, &options)?;
+        for answer in &found {
+            println!("  {}: {}; {}", answer.level, answer.verdict, answer.suspects.join("; "));
+        }
+        answers.extend(found);
+        laboratory.write_answers(&answers)?;
+    }
+    for number in 0..options.placebos {
+        let name = format!("placebo-{number}");
+        if !answers.iter().any(|answer| answer.cause == name) {
+            println!("{name}");
+            answers.extend(laboratory.ask_placebo(&name, &options)?);
+            laboratory.write_answers(&answers)?;
+        }
+    }
+    let table = render_table(&answers);
+    println!("{}", table.text);
+    if options.table && options.sample.is_none() && options.only.is_none() {
+        write_table(&table.text)?;
+    }
+    Ok(table.is_kept)
+}
+
+/// Where runs are made and asked.
+struct Laboratory {
+    home: PathBuf,
+    perflab: PathBuf,
+    load: PathBuf,
+}
+
+impl Laboratory {
+    fn open() -> Result<Self> {
+        let load = std::env::current_exe().context("cannot find this program")?;
+        let target = load.parent().and_then(Path::parent).context("no target directory")?.to_owned();
+        let built = Command::new("cargo").args(["build", "--quiet", "--package", "perflab"]).status()?;
+        if !built.success() {
+            bail!("perflab cannot be built");
+        }
+        let home = target.join("causes");
+        fs::create_dir_all(home.join("scratch"))?;
+        let data = home.join("scratch/cause-load.data");
+        if !data.exists() {
+            // Not zeros, which some file systems do not store.
+            let bytes: Vec<u8> = (0..8_u64 << 20).flat_map(|number| mix(7, number).to_le_bytes()).collect();
+            fs::write(&data, bytes)?;
+        }
+        // A copy: what is built meanwhile must not change what is measured.
+        let copy = home.join("cause-load");
+        fs::copy(&load, &copy)?;
+        Ok(Laboratory { perflab: target.join("debug/perflab"), load: copy, home })
+    }
+
+    fn answers_file(&self) -> PathBuf {
+        self.home.join("answers.tsv")
+    }
+
+    fn read_answers(&self) -> Result<Vec<CauseAnswer>> {
+        if !self.answers_file().exists() {
+            return Ok(Vec::new());
+        }
+        Ok(fs::read_to_string(self.answers_file())?.lines().filter_map(CauseAnswer::from_line).collect())
+    }
+
+    fn write_answers(&self, answers: &[CauseAnswer]) -> Result<()> {
+        Ok(fs::write(self.answers_file(), answers.iter().map(CauseAnswer::to_line).collect::<String>())?)
+    }
+
+    fn perflab(&self, words: &[&str]) -> Result<std::process::Output> {
+        Command::new(&self.perflab)
+            .args(words)
+            .env("PERFLAB_ARCHIVE", self.home.join("archive"))
+            .current_dir(&self.home)
+            .output()
+            .context("cannot run perflab")
+    }
+
+    /// The study of a cause.
+    fn study(&self, cause: &KnownCause, options: &CauseOptions) -> String {
+        let load = format!("{} cause-load", self.load.display());
+        let scratch = self.home.join("scratch");
+        let run = format!("{load} {}", scratch.display());
+        let levels = format!("{:?}", cause.levels);
+        let (command, factor) = match cause.injection {
+            Injection::Dose => {
+                (run, format!("kind = \"environment\"\nkey = \"PERFLAB_DOSE\"\nlevels = {levels}\n"))
+            }
+            Injection::Quota => {
+                // A shell enters the group and becomes the load.
+                let command = format!("sh -c 'echo 0 > {CPU_GROUPS}/$PERFLAB_QUOTA/tasks; exec {run}'");
+                (command, format!("kind = \"environment\"\nkey = \"PERFLAB_QUOTA\"\nlevels = {levels}\n"))
+            }
+            Injection::Placement => {
+                let command = format!("env PERFLAB_DOSE=threads=2 {run}");
+                (command, format!("kind = \"placement\"\nlevels = {levels}\n"))
+            }
+            Injection::Beside(beside) => {
+                let mut tables = format!("kind = \"beside\"\nlevels = {levels}\n");
+                for (level, command) in beside {
+                    let command = command.replace("{load}", &format!("taskset -c 0 {load}"));
+                    let _ = writeln!(tables, "[beside.{level}]\ncommand = {command:?}");
+                }
+                (format!("taskset -c 0 {run}"), tables)
+            }
+        };
+        let data = scratch.join("cause-load.data");
+        format!(
+            "title = \"known cause: {}\"\n[run]\niterations = {}\nwarmup = 1\n\
+             [workload.cause-load]\ncommand = {command:?}\nprepare = \"dd if={} iflag=nocache count=0 status=none\"\n\
+             [factor.cause]\n{factor}{RECORDED}",
+            cause.name,
+            options.iterations,
+            data.display(),
+        )
+    }
+
+    /// Runs a cause's study and asks why, once for each strength.
+    fn ask(&self, cause: &KnownCause, options: &CauseOptions) -> Result<Vec<CauseAnswer>> {
+        let _groups = match cause.injection {
+            Injection::Quota => Some(QuotaGroups::create(cause.levels)?),
+            _ => None,
+        };
+        let file = format!("{}.toml", cause.name);
+        fs::write(self.home.join(&file), self.study(cause, options))?;
+        let label = format!("{}-{}", cause.name, options.seed);
+        let seed = options.seed.to_string();
+        let _ = self.perflab(&["rm", &label, "--yes"])?;
+        let ran =
+            self.perflab(&["run", &file, "--label", &label, "--seed", &seed, "--no-report", "--quiet"])?;
+        if !ran.status.success() {
+            bail!("{}: {}", cause.name, String::from_utf8_lossy(&ran.stderr));
+        }
+        let strengths = cause.levels.get(1..).unwrap_or_default();
+        strengths.iter().map(|level| self.ask_why(cause.name, &label, level)).collect()
+    }
+
+    fn ask_why(&self, name: &str, label: &str, level: &str) -> Result<CauseAnswer> {
+        let said =
+            self.perflab(&["why", label, "--by", "cause", "--versus", level, "--format", "json", "--quiet"])?;
+        let found: Value = serde_json::from_slice(&said.stdout)
+            .with_context(|| format!("{name} {level}: {}", String::from_utf8_lossy(&said.stderr)))?;
+        let suspects = found["explanation"]["suspects"].as_array().into_iter().flatten();
+        Ok(CauseAnswer {
+            cause: name.to_owned(),
+            level: level.to_owned(),
+            verdict: found["rows"][0]["verdict"].as_str().unwrap_or("missing").to_owned(),
+            suspects: suspects.filter_map(|one| Some(one["cause"].as_str()?.to_owned())).collect(),
+        })
+    }
+
+    /// The load against itself.
+    fn ask_placebo(&self, name: &str, options: &CauseOptions) -> Result<Vec<CauseAnswer>> {
+        let seed = mix(options.seed, name.len() as u64 + 100) % 1_000_000;
+        let options = CauseOptions { seed, ..options.clone() };
+        let placebo = KnownCause {
+            name: "placebo",
+            about: "",
+            levels: &["none", "faults=0"],
+            injection: Injection::Dose,
+            right: &[],
+        };
+        let mut found = self.ask(&placebo, &options)?;
+        found.iter_mut().for_each(|answer| name.clone_into(&mut answer.cause));
+        Ok(found)
+    }
+}
+
+/// What is recorded of every iteration.
+const RECORDED: &str = "\
+[monitors]
+vmstat = \"edges\"
+stat = \"edges\"
+diskstats = \"edges\"
+interrupts = \"edges\"
+softirqs = \"edges\"
+cgroup = \"edges\"
+pressure = \"edges\"
+[counters]
+events = [\"page-faults\", \"cpu-migrations\", \"raw_syscalls:sys_enter\"]
+[events.run-queue-delay]
+recipe = \"run-queue-delay\"
+[events.off-cpu]
+recipe = \"off-cpu\"
+[events.block-latency]
+recipe = \"block-latency\"
+";
+
+/// Control groups with a quota; they go with this.
+struct QuotaGroups;
+
+impl QuotaGroups {
+    fn create(levels: &[&str]) -> Result<Self> {
+        let groups = QuotaGroups;
+        for level in levels {
+            let group = Path::new(CPU_GROUPS).join(level);
+            fs::create_dir_all(&group).with_context(|| format!("cannot make {}", group.display()))?;
+            let quota = level.parse::<i64>().map_or(-1, |percent| percent * 200);
+            fs::write(group.join("cpu.cfs_period_us"), "20000")?;
+            fs::write(group.join("cpu.cfs_quota_us"), quota.to_string())?;
+        }
+        Ok(groups)
+    }
+}
+
+impl Drop for QuotaGroups {
+    fn drop(&mut self) {
+        let groups = fs::read_dir(CPU_GROUPS).into_iter().flatten().flatten();
+        groups.filter(|entry| entry.path().is_dir()).for_each(|entry| drop(fs::remove_dir(entry.path())));
+        drop(fs::remove_dir(CPU_GROUPS));
+    }
+}
+
+/// The table, and whether what it says is what was promised.
+struct CauseTable {
+    text: String,
+    is_kept: bool,
+}
+
+fn render_table(answers: &[CauseAnswer]) -> CauseTable {
+    let mut by_cause: BTreeMap<usize, Vec<&CauseAnswer>> = BTreeMap::new();
+    for answer in answers {
+        if let Some(at) = KNOWN_CAUSES.iter().position(|cause| cause.name == answer.cause) {
+            by_cause.entry(at).or_default().push(answer);
+        }
+    }
+    let mut text = "| cause | what was done | strengths that changed | right first | among the first three | said first instead |\n|:--|:--|:--|:--|:--|:--|\n".to_owned();
+    let (mut changed, mut first, mut three) = (0, 0, 0);
+    for (at, answers) in by_cause {
+        let Some(cause) = KNOWN_CAUSES.get(at) else { continue };
+        let judged: Vec<&&CauseAnswer> = answers.iter().filter(|answer| answer.is_changed()).collect();
+        let within = |most: usize| {
+            judged
+                .iter()
+                .filter(|answer| answer.place(cause.right).is_some_and(|place| place <= most))
+                .count()
+        };
+        let mut instead: Vec<&str> = judged
+            .iter()
+            .filter(|answer| answer.place(cause.right) != Some(1))
+            .map(|answer| answer.suspects.first().map_or("nothing", String::as_str))
+            .collect();
+        instead.dedup();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} of {} | {} | {} | {} |",
+            cause.name,
+            cause.about,
+            judged.len(),
+            answers.len(),
+            within(1),
+            within(3),
+            instead.join("; ")
+        );
+        changed += judged.len();
+        first += within(1);
+        three += within(3);
+    }
+    let placebos: Vec<&CauseAnswer> =
+        answers.iter().filter(|answer| answer.cause.starts_with("placebo")).collect();
+    let named = placebos.iter().filter(|answer| !answer.suspects.is_empty()).count();
+    let _ = writeln!(
+        text,
+        "\nFirst right in {first} of {changed}, among the first three in {three}; a suspect named in {named} of {} real placebos.",
+        placebos.len()
+    );
+    let is_kept = first * 10 >= changed * 7 && three * 10 >= changed * 9 && named * 20 <= placebos.len();
+    CauseTable { text, is_kept }
+}
+
+fn write_table(table: &str) -> Result<()> {
+    let page = fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
+    let parts = page.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
+    let (before, after) =
+        parts.with_context(|| format!("{PAGE} has no lines between which the table stands"))?;
+    Ok(fs::write(PAGE, format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", table.trim()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_as_it_was_written() {
+        let answer = CauseAnswer {
+            cause: "faults".into(),
+            level: "faults=5000".into(),
+            verdict: "worse".into(),
+            suspects: vec!["page faults".into(), "vmstat pgfree".into()],
+        };
+        assert_eq!(CauseAnswer::from_line(answer.to_line().trim_end()), Some(answer.clone()));
+        assert_eq!((answer.place(&["vmstat pgfree"]), answer.place(&["interrupts"])), (Some(2), None));
+    }
+
+    #[test]
+    fn a_sample_is_that_of_its_seed() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let names = |text: &str| {
+            let options = CauseOptions::parse(&words(text)).unwrap();
+            options.choose().iter().map(|cause| cause.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("--sample 6 --seed 3"), names("--sample 6 --seed 3"));
+        assert_ne!(names("--sample 6 --seed 3"), names("--sample 6 --seed 4"));
+        assert_eq!(names("--only hog"), ["hog"]);
+        assert!(CauseOptions::parse(&words("--smaple 6")).is_err());
+    }
+
+    #[test]
+    fn only_strengths_that_changed_count() {
+        let answer = |level: &str, verdict: &str, suspects: &[&str]| CauseAnswer {
+            cause: "faults".into(),
+            level: level.into(),
+            verdict: verdict.into(),
+            suspects: suspects.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let table = render_table(&[
+            answer("1", "unclear", &[]),
+            answer("2", "worse", &["interrupts", "page faults"]),
+            answer("3", "worse", &["page faults"]),
+        ]);
+        assert!(
+            table
+                .text
+                .contains("| faults | pages touched for the first time | 2 of 3 | 1 | 2 | interrupts |")
+        );
+        assert!(!table.is_kept);
+    }
+}
