@@ -9,6 +9,7 @@ use perflab_model::io_trace::IoRecording;
 use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 use perflab_model::run::RunWarning;
 use perflab_model::series::{RowRuns, Series, SeriesGap};
+use perflab_model::study::{CountersSpec, EVENTS_MONITOR, Study};
 use perflab_model::{
     EdgeReadings, IterationRecord, MachineDocument, Manifest, Outcome, OverwrittenSettingRecord, Profile,
     RunEvent, RunEventKind, RunRecord, RunStatus, TriggerRecord,
@@ -370,7 +371,16 @@ impl RunDir {
     }
 
     fn series_error(&self, monitor: &str, known: &[String]) -> ArchiveError {
+        let is_asked_for = self.manifest().is_ok_and(|manifest| {
+            let Study { monitors, counters, events, .. } = &manifest.study;
+            let is_counted = CountersSpec::is_monitor(monitor) && counters.is_some()
+                || monitor == EVENTS_MONITOR && !events.is_empty();
+            is_counted || monitors.iter().any(|(name, _)| name == monitor)
+        });
         let hint = match known {
+            _ if is_asked_for => {
+                format!("it was asked for, and nothing was read: `perflab show {}` says why", self.id)
+            }
             [] => "no monitor watched it; a study names those that do under [monitors]".into(),
             known => {
                 let nearest = perflab_model::problem::suggest_name(monitor, known.iter().map(String::as_str));

@@ -19,7 +19,9 @@ use perflab_model::{
     Case, IterationEdge, Manifest, Metric, Nanos, Outcome, PlannedSetting, Refusal, RunEvent, RunEventKind,
     RunStatus, Sample, Scalar, SeriesSchema, Setting, Slot, StopRequest, describe_error_chain,
 };
-use perflab_observe::{CpuTopology, EdgeReader, KernelLog, NewKernelRecords, RealtimeGuard, SamplerOverhead};
+use perflab_observe::{
+    CpuTopology, EdgeReader, KernelLog, NewKernelRecords, RealtimeGuard, SamplerOverhead, UncountedEvent,
+};
 use perflab_settings::{
     AppliedSettings, OverwritingCause, OverwrittenSetting, SettingChange, SettingError, StudyDisk, UndoEntry,
     UndoJournal, UndoneSettings, end_delays, locate_setting, remove_tree,
@@ -57,6 +59,18 @@ impl ReadyIteration {
     pub(crate) fn failed(host: HostPaths, server: Option<RunningServer>, reason: String) -> Self {
         ReadyIteration { host: Some(host), server, failure: Some(reason) }
     }
+}
+
+/// What is lacking for one reason is told at once: names, and the reason.
+fn group_by_reason(lacking: Vec<UncountedEvent>) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for UncountedEvent { name, reason } in lacking {
+        match found.iter_mut().find(|(_, known)| *known == reason) {
+            Some((names, _)) => *names += &format!(", `{name}`"),
+            None => found.push((format!("`{name}`"), reason)),
+        }
+    }
+    found
 }
 
 /// Why a setting is not what it was set to, for people, and what to do.
@@ -218,10 +232,13 @@ impl<'a> SlotExecutor<'a> {
     pub(crate) fn open_counters(&self) -> Result<(), ConductError> {
         self.open_events()?;
         let Some(spec) = &self.manifest.study.counters else { return Ok(()) };
-        for lacking in self.host.counters.open(spec, &self.host.root, self.role.runs_workloads()) {
-            let message = format!("`{}` is not counted: {}", lacking.name, lacking.reason);
-            self.stream
-                .send_warning(message, "`perflab monitor show counters` says what this machine counts")?;
+        let lacking = self.host.counters.open(spec, &self.host.root, self.role.runs_workloads());
+        for (names, reason) in group_by_reason(lacking) {
+            let verb = if names.contains(',') { "are" } else { "is" };
+            self.stream.send_warning(
+                format!("{names} {verb} not counted: {reason}"),
+                "`perflab monitor show counters` says what this machine counts",
+            )?;
         }
         Ok(())
     }
@@ -231,23 +248,30 @@ impl<'a> SlotExecutor<'a> {
         let found =
             self.host.events.open(&self.manifest.study.events, &self.host.root, self.role.runs_workloads());
         let hint = "`perflab event list` says what this machine counts";
-        for lacking in found.uncounted {
-            let message = format!("events `{}` are not counted: {}", lacking.name, lacking.reason);
-            self.stream.send_warning(message, hint)?;
+        for (names, reason) in group_by_reason(found.uncounted) {
+            self.stream.send_warning(format!("events {names} are not counted: {reason}"), hint)?;
         }
-        for other in found.counted_otherwise {
-            let message = format!("events `{}` are counted by perf events: {}", other.name, other.reason);
-            self.stream.send_warning(message, hint)?;
+        for (names, reason) in group_by_reason(found.counted_otherwise) {
+            self.stream.send_warning(format!("events {names} are counted by perf events: {reason}"), hint)?;
+        }
+        for name in found.cut_keys {
+            self.stream.send_warning(
+                format!("events `{name}` have two keys: of a text, the first 8 letters are told apart"),
+                "one key alone has room for 16",
+            )?;
         }
         Ok(())
     }
 
-    /// Leaves the tracepoints alone, and says what was lost.
+    /// Leaves the tracepoints alone, and says what was lost, or not told apart.
     fn close_events(&self) -> Result<(), ConductError> {
-        let lost = self.host.events.describe_losses();
+        let (lost, merged) = (self.host.events.describe_losses(), self.host.events.describe_merged_keys());
         self.host.events.close();
-        let hint = "the column `lost` counts them by iteration";
-        lost.into_iter().try_for_each(|message| self.stream.send_warning(message, hint))
+        let hint =
+            "those of an iteration stand in the column `NAME.lost`; the others were between iterations";
+        lost.into_iter().try_for_each(|message| self.stream.send_warning(message, hint))?;
+        let hint = "`keys` in the event's table makes room for more";
+        merged.into_iter().try_for_each(|message| self.stream.send_warning(message, hint))
     }
 
     /// Makes the scratch directory that the workloads need. What was begun is undone where it fails.

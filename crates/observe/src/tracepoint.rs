@@ -42,7 +42,13 @@ impl Tracepoint {
         let unknown = |reason: String| MissingTracepoint { reason, is_known: false };
         let tracefs = match root.is_host().then(TraceFs::find) {
             Some(Ok(tracefs)) => Some(tracefs),
-            Some(Err(error)) => return Err(unknown(perflab_model::describe_error_chain(&error))),
+            Some(Err(error)) => {
+                let reason = match rustix::process::geteuid().is_root() {
+                    true => perflab_model::describe_error_chain(&error),
+                    false => "only root may read tracefs, which has the tracepoints".to_owned(),
+                };
+                return Err(unknown(reason));
+            }
             None => None,
         };
         let events = tracefs

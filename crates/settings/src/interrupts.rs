@@ -45,7 +45,45 @@ pub(crate) fn read_state(root: &Root) -> Vec<PresetFileState> {
     let paths = expand_pattern(&root.0, FILES).into_iter().chain([root.path(DEFAULT)]);
     let state = |path: PathBuf| {
         let value = SettingContent::read(&path).ok()?.value;
-        Some(PresetFileState { path, level: Some(value.clone()), value: Some(value), offered: Vec::new() })
+        // Of the two kinds of files, one has a list and the other a mask.
+        let level =
+            if path.ends_with("default_smp_affinity") { list_of_mask(&value)? } else { value.clone() };
+        Some(PresetFileState { path, level: Some(level), value: Some(value), offered: Vec::new() })
     };
     paths.filter(|path| path.exists()).filter_map(state).collect()
+}
+
+/// A mask of processors as a list of them: `ff,00000003` is `0-1,32-39`.
+fn list_of_mask(mask: &str) -> Option<String> {
+    let digits: Vec<u32> = mask.chars().rev().filter_map(|digit| digit.to_digit(16)).collect();
+    let bits = digits.iter().enumerate().flat_map(|(place, digit)| {
+        (0..4).filter(move |bit| digit >> bit & 1 == 1).map(move |bit| place * 4 + bit)
+    });
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for cpu in bits {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let show = |(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    (!digits.is_empty()).then(|| ranges.iter().map(show).collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Documentation/core-api/irq/irq-affinity.rst has `ffffffff` for 32 CPUs.
+    #[test]
+    fn a_mask_is_a_list_of_cpus() {
+        for (mask, list) in
+            [("3", "0-1"), ("ff,00000003", "0-1,32-39"), ("ffffffff", "0-31"), ("a", "1,3"), ("0", "")]
+        {
+            assert_eq!(list_of_mask(mask).as_deref(), Some(list), "{mask}");
+        }
+    }
 }

@@ -28,6 +28,9 @@ const MOST_TASKS: u32 = 65_536;
 /// `struct counts` of events.bpf.c, in words: count, sum, largest, and the epoch that this is of.
 const COUNTS: usize = 4;
 
+/// `LOST_KEYS` of events.bpf.c.
+const LATE_KEYS: u32 = 1;
+
 /// `struct histogram`, in words.
 const HISTOGRAM: usize = COUNTS + BUCKETS;
 
@@ -83,6 +86,8 @@ pub(crate) struct EventReading {
     pub(crate) lost: Vec<LostOfCpu>,
     /// Events that came while another BPF program ran on the CPU: the kernel calls no program then.
     pub(crate) missed: u64,
+    /// Events whose key came when there was no room for another: they are counted, as others.
+    pub(crate) late_keys: u64,
 }
 
 /// Keys that came when there was no room for more.
@@ -126,6 +131,8 @@ impl LoadedEvent {
         let (counts, histograms) =
             if program.kept == KeptOfEvents::Histogram { (1, keys) } else { (keys, 1) };
         let mut object = EbpfLoader::new()
+            // Where fields lie stands in `config`: nothing is asked of the kernel's own BTF, which takes long to read.
+            .btf(None)
             .override_global("config", program.config.as_slice(), true)
             .map_max_entries("keyed", counts)
             .map_max_entries("keyed_histograms", histograms)
@@ -193,7 +200,9 @@ impl LoadedEvent {
         };
         let by_key = by_key.map_err(|error| describe_map_error(&error))?;
         let lost = self.read_lost().map_err(|error| describe_map_error(&error))?;
-        Ok(EventReading { by_key, lost, missed: self.read_missed() })
+        let late_keys = self.lost.get(&LATE_KEYS, 0).map_err(|error| describe_map_error(&error))?;
+        let late_keys = late_keys.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
+        Ok(EventReading { by_key, lost, missed: self.read_missed(), late_keys })
     }
 
     /// As the kernel says it of each program; one before 5.12 does not.
@@ -231,9 +240,8 @@ impl LoadedEvent {
     }
 
     fn read_lost(&self) -> Result<Vec<LostOfCpu>, MapError> {
-        // As `enum lost` of events.bpf.c has them; keys that were too many are counted, as others.
-        let [begins, _keys, tasks, values, unmatched] =
-            [0, 1, 2, 3, 4].map(|kind: u32| self.lost.get(&kind, 0));
+        // As `enum lost` of events.bpf.c has them.
+        let [begins, tasks, values, unmatched] = [0, 2, 3, 4].map(|kind: u32| self.lost.get(&kind, 0));
         let (begins, tasks, values, unmatched) = (begins?, tasks?, values?, unmatched?);
         let cpus = begins.iter().zip(tasks.iter()).zip(values.iter()).zip(unmatched.iter());
         Ok(cpus

@@ -61,6 +61,17 @@ impl OpenEvent {
         }
     }
 
+    /// Whether texts of its keys are cut: two share the room that one alone has.
+    fn has_cut_keys(&self) -> bool {
+        match &self.back_end {
+            EventBackEnd::Bpf(loaded) => {
+                let keys = &loaded.program.keys;
+                keys.len() > 1 && keys.iter().any(EventField::is_text)
+            }
+            EventBackEnd::PerfEvents { .. } => false,
+        }
+    }
+
     /// Whether its events have values, or it is a pair, which has times.
     pub(crate) fn has_values(&self) -> bool {
         match &self.back_end {
@@ -142,6 +153,8 @@ pub struct EventShortfalls {
     pub uncounted: Vec<UncountedEvent>,
     /// Counted by perf events, with why BPF is refused.
     pub counted_otherwise: Vec<UncountedEvent>,
+    /// Two keys of which one at least is a text: only its first letters are told apart.
+    pub cut_keys: Vec<String>,
 }
 
 impl RunTracepoints {
@@ -162,6 +175,9 @@ impl RunTracepoints {
                         let other = UncountedEvent { name: name.clone(), reason: reason.clone() };
                         found.counted_otherwise.push(other);
                     }
+                    if event.has_cut_keys() {
+                        found.cut_keys.push(name.clone());
+                    }
                     opened.push(event);
                 }
                 Err(reason) => found.uncounted.push(UncountedEvent { name: name.clone(), reason }),
@@ -178,7 +194,9 @@ impl RunTracepoints {
 
     /// Detaches all.
     pub fn close(&self) {
-        self.lock().clear();
+        // The kernel takes its time for it: whoever reads meanwhile does not wait.
+        let opened = std::mem::take(&mut *self.lock());
+        drop(opened);
     }
 
     /// What was lost so far: a sentence an event, with the CPUs.
@@ -193,6 +211,23 @@ impl RunTracepoints {
             }
             parts.extend((missed > 0).then(|| format!("{missed} while another BPF program ran")));
             (!parts.is_empty()).then(|| format!("`{}` lost events: {}", event.name, parts.join(", ")))
+        };
+        self.lock().iter().filter_map(describe).collect()
+    }
+
+    /// What was not told apart that a study asked for, so far: keys that came when there was no room for more, and texts that are
+    /// longer than what of them is looked at.
+    pub fn describe_merged_keys(&self) -> Vec<String> {
+        let describe = |event: &OpenEvent| {
+            let EventBackEnd::Bpf(loaded) = &event.back_end else { return None };
+            let late = event.read().ok()?.late_keys;
+            let most = loaded.program.most_keys;
+            (late > 0).then(|| {
+                format!(
+                    "{late} events of `{}` came with keys beyond the first {most}: they are `other`",
+                    event.name
+                )
+            })
         };
         self.lock().iter().filter_map(describe).collect()
     }

@@ -173,6 +173,10 @@ impl EventsMonitor {
     fn read(&mut self, kind: ReadingKind, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
         let read = self.events.read(kind == ReadingKind::Begin);
         let mut readings = read.map_err(|reason| ObserveError::Uncounted { reason })?;
+        if readings.len() < self.columns.len() {
+            // The run is over, and has closed them.
+            return Ok(());
+        }
         for (columns, reading) in self.columns.iter().zip(&mut readings) {
             if columns.has_names {
                 name_keys(&self.root, self.symbols.as_ref(), reading);

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use perflab_archive::RunDir;
 use perflab_conduct::{LocalMachine, PlanChoices};
-use perflab_model::study::TomlSource;
+use perflab_model::study::{CounterGroups, CountersSpec, MonitorTiming, TomlSource};
 use perflab_model::{Manifest, Nanos, RunStatus, Study};
 use perflab_observe::own_directories;
 use perflab_settings::TemporaryFolder;
@@ -98,6 +98,18 @@ impl RecordedCommand<'_> {
             }
         }
     }
+}
+
+/// Has a study count, and the counts read as often as all else: of the command, or where there is none on the CPUs.
+pub fn add_counters(study: &mut Study, groups: &CounterGroups, every: Nanos, command: &[OsString]) {
+    let spec = match command.is_empty() {
+        true => CountersSpec { cpus: groups.clone(), ..CountersSpec::default() },
+        false => CountersSpec { events: groups.clone(), ..CountersSpec::default() },
+    };
+    for monitor in spec.monitors() {
+        study.monitors.insert(monitor.into(), MonitorTiming::Every(every));
+    }
+    study.counters = Some(spec);
 }
 
 /// What is recorded, for titles.

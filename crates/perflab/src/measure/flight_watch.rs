@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use perflab_analyze::trigger::{ConditionKind, TriggerCondition, TriggerWatch};
 use perflab_conduct::{LocalMachine, conduct_run};
+use perflab_model::study::CounterGroups;
 use perflab_model::untrusted_text::escape_controls_in_line;
 use perflab_model::{
     Bytes, Manifest, Nanos, Outcome, Refusal, RunEvent, RunEventKind, SeriesSchema, StopRequest, Trigger,
@@ -18,7 +19,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
-use crate::measure::command_study::RecordedCommand;
+use crate::measure::command_study::{RecordedCommand, add_counters};
 use crate::measure::flight_recorder::{FlightLimits, FlightRecord, FlightRecorder, FlightSummary};
 use crate::measure::run;
 use crate::signals::UserSignalListener;
@@ -78,6 +79,8 @@ pub struct WatchedSystem<'a> {
     pub label: Option<&'a str>,
     /// the study's table of monitors
     pub tables: &'a str,
+    /// what is counted besides
+    pub counters: Option<&'a CounterGroups>,
 }
 
 /// Waits, and records what is waited for.
@@ -117,10 +120,16 @@ pub fn record_flights(
     // The log is followed all the while, not read when an iteration ends.
     recorded.written_study()?.prepare(
         context,
-        |study| study.kernel_log = false,
+        |study| {
+            study.kernel_log = false;
+            let groups = watched.counters.into_iter();
+            groups.for_each(|groups| add_counters(study, groups, watched.every, watched.command));
+        },
         |machine, manifest| {
             let stop = run::stop_on_interrupt()?;
-            let machine = LocalMachine { quiet_after: Some(args.after), ..machine };
+            // Without a command there is nothing whose end could be met late: `--duration` is the end.
+            let after = if watched.command.is_empty() { Nanos(0) } else { args.after };
+            let machine = LocalMachine { quiet_after: Some(after), ..machine };
             let recorder = FlightRecorder::new(archive, limits, watch, &stop, context.quiet);
             let (sink, events) = channel();
             let sources = start_sources(kernel_log, args, &sink)?;

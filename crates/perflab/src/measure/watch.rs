@@ -7,6 +7,7 @@ use std::fs::File;
 use clap::Args;
 use perflab_analyze::{MachineActivity, command_times, machine_activity};
 use perflab_archive::RunDir;
+use perflab_model::study::CounterGroups;
 use perflab_model::{Nanos, fact_table};
 use perflab_observe::all_monitors;
 use perflab_present::command_times::command_times_grid;
@@ -15,14 +16,17 @@ use perflab_present::machine_activity::machine_activity_grid;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::failure::{Exit, Failure};
-use crate::measure::command_study::RecordedCommand;
+use crate::failure::{Exit, Failure, UsageError};
+use crate::measure::command_study::{RecordedCommand, add_counters};
 use crate::measure::flight_watch::{FlightArgs, WatchedSystem, record_flights};
 use crate::verb::Verb;
 
 /// Monitors that cost too much, or say too much, to be among all of them unasked.
 const NOT_UNASKED: &[&str] =
     &["slab-exact", "slab-caches", "kvm", "page-types", "blocked", "smaps", "task-numa", "gpu", "nfs"];
+
+/// The shortest time between readings that a study may name.
+const SHORTEST_INTERVAL: Nanos = Nanos(1_000_000);
 
 /// Say what the machine does while a command runs: all monitors
 #[derive(Debug, Args)]
@@ -40,6 +44,9 @@ pub struct WatchArgs {
     /// How long at most
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Nanos>,
+    /// Count these events of the command, too, by perf's names: `task-clock,{instructions,cycles}`; without a command, on each CPU
+    #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
+    pub counters: Option<CounterGroups>,
     /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
@@ -67,6 +74,11 @@ struct WatchDocument<'a> {
 
 /// Watches, and says what happened.
 pub fn watch_command(context: &App, args: &WatchArgs) -> Result<Exit, Failure> {
+    if args.every < SHORTEST_INTERVAL {
+        let message = format!("--every {} is too often", args.every);
+        let hint = format!("{SHORTEST_INTERVAL} is the shortest time between readings; 100ms suits most");
+        return Err(UsageError::new(message, hint).into());
+    }
     let tables = monitor_table(context, args.every, &args.flight.needed_monitors());
     if let Some(keep) = args.flight.keep {
         let watched = WatchedSystem {
@@ -75,6 +87,7 @@ pub fn watch_command(context: &App, args: &WatchArgs) -> Result<Exit, Failure> {
             duration: args.duration,
             label: args.label.as_deref(),
             tables: &tables,
+            counters: args.counters.as_ref(),
         };
         return record_flights(context, &watched, keep, &args.flight);
     }
@@ -88,7 +101,10 @@ pub fn watch_command(context: &App, args: &WatchArgs) -> Result<Exit, Failure> {
         label: args.label.as_deref(),
         tables: &tables,
     };
-    let (status, found) = recorded.record(context, |_| ())?;
+    let (status, found) = recorded.record(context, |study| {
+        let groups = args.counters.as_ref();
+        groups.into_iter().for_each(|groups| add_counters(study, groups, args.every, &args.command));
+    })?;
     show_activity(context, args, &found)?;
     Ok(recorded.exit_of(context, status, &found))
 }

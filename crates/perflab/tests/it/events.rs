@@ -66,6 +66,10 @@ fn system_calls_of_the_workload_are_counted_to_the_last_one_by_key_and_by_value(
         (of_iterations(&laboratory, "calls.count", "all"), of_iterations(&laboratory, "few.count", "all"));
     assert_eq!(calls, few, "keys that are too many are counted all the same");
     assert!(of_iterations(&laboratory, "few.count", "other").iter().sum::<f64>() > 0.0);
+    let record = latest_run(&laboratory).read_record().unwrap();
+    let told =
+        |name: &str| record.warnings.iter().filter(|one| one.message.contains(&format!("`{name}`"))).count();
+    assert_eq!((told("few"), told("calls"), told("writes")), (1, 0, 0), "{:?}", record.warnings);
     let shown = laboratory.run_json(&["compare", "@latest", "@latest", "--monitor", "events"]);
     let rows = shown["rows"].as_array().unwrap();
     assert!(
@@ -180,6 +184,31 @@ fn a_study_says_what_is_no_event_before_anything_runs() {
     let monitored =
         laboratory.write_study("m.toml", "[workload.w]\ncommand = \"true\"\n[monitors]\nevents = \"1s\"\n");
     assert_eq!(laboratory.run(&["study", "check", &monitored]).code, Some(2));
+}
+
+/// Closing takes the kernel longer than a reading may take, and nobody waits for it.
+#[test]
+fn events_on_a_clock_lose_no_reading_when_the_run_closes_them() {
+    if !is_root() {
+        return skip_test("events_on_a_clock_lose_no_reading", "root, for tracepoints");
+    }
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study(
+        "s.toml",
+        "run = { iterations = 1, warmup = 0 }\n[workload.w]\ncommand = [\"sleep\", \"1\"]\n[monitors]\nevents = \"200ms\"\n\
+         [events.a]\nrecipe = \"run-queue-delay\"\n[events.b]\nrecipe = \"system-call-latency\"\n\
+         [events.c]\nrecipe = \"block-latency\"\n[events.d]\nevent = \"sched:sched_switch\"\n",
+    );
+    laboratory.run_successfully(&["run", &study, "--no-report"]);
+    let run = latest_run(&laboratory);
+    let closing = run.read_record().unwrap().gaps.into_iter().filter(|gap| gap.to.is_none());
+    assert_eq!(closing.count(), 0);
+    let series = run.read_series("events").unwrap();
+    let place = series.schema.columns.iter().position(|column| column.name == "d.count").unwrap();
+    let (keys, cells) = (series.table.cell_column(0).unwrap(), series.table.cell_column(place).unwrap());
+    let is_all = |row: &usize| matches!(keys.get(*row), Some(StoredValue::Text(text)) if text == "all");
+    let rows: Vec<usize> = (0..series.at.len()).filter(is_all).collect();
+    assert!(rows.len() >= 3 && rows.iter().all(|row| cells.number(*row).is_some()));
 }
 
 #[test]

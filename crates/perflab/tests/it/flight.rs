@@ -288,3 +288,27 @@ fn what_cannot_be_waited_for_is_refused_before_anything_starts() {
     insta::assert_snapshot!(errors.join("\n"));
     assert!(!laboratory.path("archive").exists());
 }
+
+/// The recording would go on for a minute more.
+#[test]
+fn duration_ends_a_recording_that_is_open() {
+    let laboratory = Sandbox::new();
+    let arguments = ["watch", "--every", "20ms", "--duration", "1s", "--keep", "30s", "--after", "60s"];
+    let typed = [&["--format", "json"], &arguments[..], &["--when", "stat[cpu].ctxt > 1/s"]].concat();
+    let said = laboratory.run_successfully(&typed);
+    let recorded: Value = serde_json::from_str(said.out.lines().next().unwrap()).unwrap();
+    assert!(recorded["after_s"].as_f64().unwrap() < 30.0, "{recorded}");
+    assert_eq!(laboratory.run(&["watch", "--every", "0s", "--", "true"]).code, Some(2));
+}
+
+#[test]
+fn watch_counts_what_the_command_did() {
+    let laboratory = Sandbox::new();
+    let typed = ["watch", "--quiet-time", "0s", "--counters", "page-faults:u", "--", "sleep", "0.3"];
+    laboratory.run_successfully(&typed);
+    let archive = perflab_archive::Archive::open(&laboratory.path("archive")).unwrap();
+    let run = archive.find_runs("@latest").unwrap().remove(0);
+    let (edges, ticks) = (run.read_edges("counters").unwrap().unwrap(), run.read_series("counters").unwrap());
+    assert_eq!(edges.stamps.len(), 2);
+    assert!(!ticks.at.is_empty());
+}
