@@ -1038,6 +1038,7 @@ impl<'a> OpenIteration<'a> {
         };
         let invocation = definition.build_invocation(&case.parameters, &executor.scope, &host)?;
         let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
+        let invocation = Invocation { groups: executor.settings.workload_groups(), ..invocation };
         let mut environment = executor.case_environment(case);
         environment
             .extend(executor.manifest.plan.slot_layout(slot).iter().flat_map(|layout| layout.environment()));

@@ -241,12 +241,16 @@ pub enum SettingMechanism {
     Interrupts,
     /// packets of a network device wait so to be sent: `netem delay 10ms`
     QueueDiscipline,
+    /// a network device does it in place of the kernel: `on`, `off`
+    Offload,
+    /// a control group that the workload is executed in is limited so
+    ControlGroup,
 }
 
 impl SettingMechanism {
     /// Whether what it sets stays when perflab ends.
     pub fn lasts(self) -> bool {
-        self != SettingMechanism::WakeupLatency
+        !matches!(self, SettingMechanism::WakeupLatency | SettingMechanism::ControlGroup)
     }
 }
 
@@ -309,6 +313,10 @@ impl SettingPreset {
             Some(SettingMechanism::QueueDiscipline) => {
                 Some("default, or words of tc such as `netem delay 10ms`")
             }
+            Some(SettingMechanism::Offload) => Some("on, off"),
+            Some(SettingMechanism::ControlGroup) => Some(
+                "none, or a limit: of cpu-max a share of one CPU (50%, 250%), of memory-max and memory-high a size, of pids-max a number, of io-max rates (`rbps=10MiB wiops=100`), of isolated-cpus a list of CPUs",
+            ),
             None => None,
         };
         let mut found: Vec<String> = own.map(str::to_owned).into_iter().collect();

@@ -44,6 +44,7 @@ pub mod monitor_budget;
 pub mod monitor_cost;
 mod monitor_switch;
 pub mod mounts;
+mod network_offload;
 pub mod overhead;
 pub mod own_directories;
 mod perf_counter;
@@ -75,6 +76,7 @@ pub use kvm_probe::{KvmSpeed, probe_kvm_speed};
 pub use monitor::{Monitor, MonitorReading, MonitoredMachine, all_monitors, find_monitor, open_monitor};
 pub use monitor_switch::MonitorSwitch;
 pub use mounts::{device_node, disk_below, is_disk_device, is_rotational, partition_of_device};
+pub use network_offload::NetworkOffload;
 pub use overhead::{
     ProcessUsage, explain_absence, monitors_cpu_time, process_usage, thread_cpu_time, thread_wait_time,
 };

@@ -6,11 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 use perflab_model::{PresetLevel, Refusal, Setting, SettingMechanism, ValueTolerance};
-use perflab_observe::Root;
+use perflab_observe::{NetworkOffload, Root};
 
 use crate::child_command::run_level_command;
 use crate::error::SettingError;
+use crate::group_limit::{AppliedLimit, RunGroups};
 use crate::kernel_device::KernelDevice;
+use crate::offload_level::{self, check_offload, plan_offload, read_offload, set_offload};
 use crate::preset_files::{SettingSite, plan_file_writes};
 use crate::queue_discipline::{self, QueueDiscipline};
 use crate::setting::{
@@ -89,6 +91,10 @@ pub struct AppliedSettings {
     swap: SwapInForce,
     /// Queue disciplines of devices that were set, by setting: the device, and what was read back.
     disciplines: IndexMap<String, (String, String)>,
+    /// Switches of network devices that were set, by setting.
+    offloads: IndexMap<String, HeldOffload>,
+    /// The control groups of the workload.
+    groups: RunGroups,
     /// Requests that are in force while they are held.
     requests: IndexMap<String, HeldRequest>,
     /// By name: what is in force, and the undo entry that puts it back.
@@ -128,6 +134,16 @@ impl WatchedValue {
     }
 }
 
+/// A switch of a network device, as it was set.
+#[derive(Debug)]
+struct HeldOffload {
+    offload: NetworkOffload,
+    device: String,
+    is_on: bool,
+    /// The undo entry, where it was another one.
+    entry: Option<u32>,
+}
+
 #[derive(Debug)]
 struct HeldRequest {
     level: String,
@@ -153,6 +169,8 @@ impl AppliedSettings {
             watched: IndexMap::new(),
             swap: SwapInForce::default(),
             disciplines: IndexMap::new(),
+            offloads: IndexMap::new(),
+            groups: RunGroups::default(),
             requests: IndexMap::new(),
             in_force: IndexMap::new(),
             originals: Vec::new(),
@@ -205,6 +223,11 @@ impl AppliedSettings {
     pub fn find_pending_held_by_runs(&self) -> Vec<PathBuf> {
         let paths = self.journal.pending().filter_map(|(_, undo)| undo.setting_path());
         paths.filter(|path| self.journal.is_held_by_a_run(path)).map(Path::to_owned).collect()
+    }
+
+    /// The files that the workload writes itself to before it is executed: the run's control groups.
+    pub fn workload_groups(&self) -> Vec<PathBuf> {
+        self.groups.member_files()
     }
 
     /// Has a level's command that brings it into force ended by `stop`.
@@ -274,6 +297,12 @@ impl AppliedSettings {
         }
         if level.mechanism == Some(SettingMechanism::QueueDiscipline) {
             return self.apply_discipline(level);
+        }
+        if level.mechanism == Some(SettingMechanism::Offload) {
+            return self.apply_offload(level);
+        }
+        if level.mechanism == Some(SettingMechanism::ControlGroup) {
+            return self.apply_group_limit(level);
         }
         let site = SettingSite { root: &self.root, disk: self.disk.as_ref() };
         let writes = plan_file_writes(level, site)?;
@@ -361,6 +390,49 @@ impl AppliedSettings {
             self.disciplines.insert(level.name.clone(), (device, to.clone()));
             to
         };
+        Ok((from != to).then(|| SettingChange { setting: level.name.clone(), from, to, asked: None }))
+    }
+
+    fn apply_offload(&mut self, level: &PresetLevel) -> Result<Option<SettingChange>, SettingError> {
+        let (offload, device, is_on) = plan_offload(level)?;
+        check_offload(level, &self.root)?;
+        let before = read_offload(offload, &device)?;
+        let undo = UndoEntry::restore_offload(&device, offload, before);
+        // Of a device that has got the name since, nothing is noted yet.
+        let is_of_device = |entry: &u32| {
+            let pending = self.journal.pending().find(|(number, _)| number == entry);
+            pending.is_some_and(|(_, pending)| pending.is_of_same_switch(&undo))
+        };
+        let held = self.offloads.get(&level.name);
+        let mut entry = held.and_then(|held| held.entry).filter(is_of_device);
+        if before != is_on {
+            if entry.is_none() {
+                let _turn = self.journal.lock_settings()?;
+                if let Some(run) = self.journal.find_living_holder(|other| other.is_of_same_switch(&undo)) {
+                    let what = format!("{}: run {run} of another perflab has set it", level.name);
+                    return Err(SettingError::Refused(Refusal {
+                        what,
+                        hint: "wait until it has ended".into(),
+                    }));
+                }
+                entry = Some(self.journal.promise(undo)?);
+            }
+            set_offload(offload, &device, is_on)?;
+        }
+        self.offloads.insert(level.name.clone(), HeldOffload { offload, device, is_on, entry });
+        let (from, to) = (offload_level::word(before).to_owned(), level.level.clone());
+        Ok((before != is_on).then(|| SettingChange { setting: level.name.clone(), from, to, asked: None }))
+    }
+
+    fn apply_group_limit(&mut self, level: &PresetLevel) -> Result<Option<SettingChange>, SettingError> {
+        let site = (&self.root, self.disk.as_ref());
+        let Some(applied) = self.groups.apply(level, site, &mut self.journal)? else { return Ok(None) };
+        let AppliedLimit { from, file } = applied;
+        if let Some((path, value)) = file {
+            let watched = WatchedValue { setting: level.name.clone(), path, value, device: None };
+            self.watched.insert(level.name.clone(), watched);
+        }
+        let to = level.level.clone();
         Ok((from != to).then(|| SettingChange { setting: level.name.clone(), from, to, asked: None }))
     }
 
@@ -476,6 +548,7 @@ impl AppliedSettings {
             if let Some(held) = self.in_force.get_mut(key) {
                 held.value.clone_from(&now);
             }
+            self.groups.forget_level(key);
             // One that said so already, and still cannot be read, has nothing new to say.
             if set != now {
                 found.push(OverwrittenSetting { setting, path, set, found: now, cause });
@@ -515,6 +588,23 @@ impl AppliedSettings {
                 });
             }
         }
+        for (setting, HeldOffload { offload, device, is_on, .. }) in &mut self.offloads {
+            let now = offload.read(device).ok();
+            if now == Some(*is_on) {
+                continue;
+            }
+            let cause = if now.is_none() { OverwritingCause::Gone } else { OverwritingCause::Somebody };
+            let set = offload_level::word(*is_on).to_owned();
+            // What is told is told once; it is read again before it is set again.
+            *is_on = now.unwrap_or(*is_on);
+            found.push(OverwrittenSetting {
+                setting: setting.clone(),
+                path: queue_discipline::device_folder(device),
+                set,
+                found: now.map_or("?", offload_level::word).into(),
+                cause,
+            });
+        }
         for (setting, held) in &mut self.requests {
             let Some((request, set)) = held.request.as_ref().zip(held.value) else { continue };
             // Somebody else asks for less.
@@ -546,6 +636,9 @@ impl AppliedSettings {
             self.watched.shift_remove(key);
             self.disciplines.shift_remove(key);
         }
+        self.groups.forget_gone();
+        // Those that need no undoing are as they were before.
+        self.offloads.retain(|_, held| held.entry.is_none_or(|entry| entry < mark));
         self.originals.retain(|original| original.entry < mark);
         // Those that were so already have no entry, and may be gone with their disk.
         self.watched.retain(|_, watched| watched.path.exists());

@@ -11,8 +11,9 @@
 //! | `preset_list` | presets by name: those of `settings/`, of a study, of a file |
 //! | `preset_files` | a preset's files on this machine: which, what they get, hold and offer, and why there are none |
 //! | `study_disk` | the disk that a study's scratch directory lies on |
-//! | `cpus_online`, `interrupts`, `queue_discipline`, `scheduler_features`, `wakeup_latency`, `swap_level` | presets that are more than one value for some files |
+//! | `cpus_online`, `interrupts`, `queue_discipline`, `offload_level`, `group_limit`, `scheduler_features`, `wakeup_latency`, `swap_level` | presets that are more than one value for some files |
 //! | `kernel_device` | which device a setting's file belongs to, though another one may get its name |
+//! | `control_group` | control groups of perflab's own, removed |
 //! | `swap_areas` | what the kernel swaps to, turned on and off |
 //! | `applied_settings` | what is in force for a slot, and the way from one case's settings to the next one's |
 //! | `undo_entry` | how one thing is put back |
@@ -23,10 +24,13 @@
 
 mod applied_settings;
 mod child_command;
+mod control_group;
 mod cpus_online;
 mod error;
+mod group_limit;
 mod interrupts;
 mod kernel_device;
+mod offload_level;
 mod preset_files;
 mod preset_list;
 mod queue_discipline;

@@ -9,12 +9,14 @@ use rustix::fs::{Access, access};
 
 use crate::cpus_online;
 use crate::error::SettingError;
+use crate::group_limit;
 use crate::interrupts;
+use crate::offload_level;
 use crate::queue_discipline;
 use crate::scheduler_features;
 use crate::setting::{SettingContent, has_write_bit, is_same_value};
 use crate::setting_file::{FileWrite, PresetFileState, describe_absence, expand_pattern};
-use crate::study_disk::StudyDisk;
+use crate::study_disk::{StudyDisk, disk_part};
 use crate::swap_level;
 use crate::wakeup_latency;
 
@@ -44,7 +46,11 @@ pub(crate) fn plan_file_writes(
             return interrupts::plan_interrupts(&level.name, &level.level, site.root);
         }
         Some(
-            SettingMechanism::WakeupLatency | SettingMechanism::Swap | SettingMechanism::QueueDiscipline,
+            SettingMechanism::WakeupLatency
+            | SettingMechanism::Swap
+            | SettingMechanism::QueueDiscipline
+            | SettingMechanism::Offload
+            | SettingMechanism::ControlGroup,
         )
         | None => {}
     }
@@ -99,6 +105,12 @@ pub fn find_preset_refusal(level: &PresetLevel, site: SettingSite<'_>) -> Option
             let device = level.part.as_deref().unwrap_or_default();
             queue_discipline::check_discipline(&level.name, device, &level.level, site.root)
                 .map(|()| Vec::new())
+        }
+        Some(SettingMechanism::Offload) => {
+            offload_level::check_offload(level, site.root).map(|()| Vec::new())
+        }
+        Some(SettingMechanism::ControlGroup) => {
+            group_limit::check_limit(level, (site.root, site.disk)).map(|()| Vec::new())
         }
         _ => plan_file_writes(level, site),
     };
@@ -160,6 +172,8 @@ pub fn read_preset(
         Some(SettingMechanism::Swap) => return Ok(swap_level::read_state(root)),
         Some(SettingMechanism::Interrupts) => return Ok(interrupts::read_state(root)),
         Some(SettingMechanism::QueueDiscipline) => return Ok(queue_discipline::read_state(part, root)),
+        Some(SettingMechanism::Offload) => return Ok(offload_level::read_state(name, part, root)),
+        Some(SettingMechanism::ControlGroup) => return group_limit::read_state(name, root),
         Some(SettingMechanism::SchedulerFeatures) => {
             return scheduler_features::read_state(name, &preset.needs, root);
         }
@@ -237,26 +251,6 @@ fn own_read_ahead(
 ) -> Option<PathBuf> {
     let disk = disk.filter(|disk| of_disk && part == Some(disk.name.as_str()))?;
     disk.read_ahead.clone().filter(|_| pattern.ends_with("/read_ahead_kb"))
-}
-
-fn disk_part(part: Option<&str>, disk: Option<&StudyDisk>) -> Result<String, SettingError> {
-    let refuse =
-        |what: &str, hint: &str| SettingError::Refused(Refusal { what: what.into(), hint: hint.into() });
-    let Some(disk) = disk else {
-        return Err(refuse(
-            "the study has no disk of its own here",
-            "name a disk of /sys/block: `io-scheduler:vda`; or add `[disk]` to the study",
-        ));
-    };
-    if part != Some("under") {
-        return Ok(disk.name.clone());
-    }
-    disk.under.clone().ok_or_else(|| {
-        refuse(
-            "there is no disk under the study's own",
-            "leave `under` out, or use `kind = \"image\"` in `[disk]`",
-        )
-    })
 }
 
 fn check_offer(

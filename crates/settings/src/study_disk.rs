@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perflab_model::Refusal;
 use perflab_observe::disk_below;
 use perflab_observe::io::MountTable;
 use perflab_observe::mounts::read_ahead_file;
+
+use crate::error::SettingError;
 
 /// A disk, and the one under it where it is a loop device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +34,30 @@ impl StudyDisk {
         });
         Some(StudyDisk { name, under, read_ahead: read_ahead_file(mount) })
     }
+}
+
+/// The disk that a preset's part means, which is one of the study's own.
+///
+/// # Errors
+/// The study has none, or none under it.
+pub(crate) fn disk_part(part: Option<&str>, disk: Option<&StudyDisk>) -> Result<String, SettingError> {
+    let refuse =
+        |what: &str, hint: &str| SettingError::Refused(Refusal { what: what.into(), hint: hint.into() });
+    let Some(disk) = disk else {
+        return Err(refuse(
+            "the study has no disk of its own here",
+            "name a disk of /sys/block: `io-scheduler:vda`; or add `[disk]` to the study",
+        ));
+    };
+    if part != Some("under") {
+        return Ok(disk.name.clone());
+    }
+    disk.under.clone().ok_or_else(|| {
+        refuse(
+            "there is no disk under the study's own",
+            "leave `under` out, or use `kind = \"image\"` in `[disk]`",
+        )
+    })
 }
 
 /// The name of a disk, which of a partition is its disk's.

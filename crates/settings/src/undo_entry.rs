@@ -12,6 +12,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use perflab_model::Nanos;
+use perflab_observe::NetworkOffload;
 use perflab_observe::io::MountTable;
 use perflab_workload::Invocation;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, openat, statat, statx, unlinkat};
@@ -19,8 +20,10 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::child_command::{CommandFailure, run_command, run_level_command, run_user_command};
+use crate::control_group;
 use crate::error::SettingError;
 use crate::kernel_device::KernelDevice;
+use crate::offload_level::{self, read_offload, set_offload};
 use crate::queue_discipline;
 use crate::setting::{SettingContent, counterpart_file, is_same_value, write_value};
 use crate::swap_areas;
@@ -97,6 +100,32 @@ pub enum UndoEntry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         identity: Option<KernelDevice>,
     },
+    /// Have a network device do something again, or no more, that it did before.
+    RestoreOffload {
+        /// its name: `eth0`
+        device: String,
+        /// which one that was
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        identity: Option<KernelDevice>,
+        /// what
+        offload: NetworkOffload,
+        /// whether it did it
+        is_on: bool,
+    },
+    /// Remove a control group of perflab's own; whoever is in it moves.
+    RemoveControlGroup {
+        /// its folder
+        path: PathBuf,
+        /// the group that they move to
+        home: PathBuf,
+    },
+    /// Take a controller from the groups below one, unless somebody uses it.
+    DisableController {
+        /// the group's folder
+        group: PathBuf,
+        /// its name: `memory`
+        controller: String,
+    },
     /// Have an emulated disk answer at once, where it is still served: what follows waits for it.
     #[serde(alias = "hurry")]
     EndDelays {
@@ -124,6 +153,21 @@ impl UndoEntry {
         }
     }
 
+    /// A switch of a network device as it is.
+    pub(crate) fn restore_offload(device: &str, offload: NetworkOffload, is_on: bool) -> Self {
+        let identity = KernelDevice::of_network_device(device);
+        UndoEntry::RestoreOffload { device: device.into(), identity, offload, is_on }
+    }
+
+    /// Whether both are of one switch of one network device.
+    pub(crate) fn is_of_same_switch(&self, other: &Self) -> bool {
+        let switch = |entry: &Self| match entry {
+            UndoEntry::RestoreOffload { identity, offload, .. } => Some((identity.clone()?, *offload)),
+            _ => None,
+        };
+        switch(self).is_some_and(|own| Some(own) == switch(other))
+    }
+
     /// The same of what is there now: a device may have another name. None where it is gone, and what was set with it.
     pub(crate) fn locate(&self) -> Option<Self> {
         match self {
@@ -134,6 +178,10 @@ impl UndoEntry {
             UndoEntry::RemoveQueueDiscipline { identity: Some(identity), .. } => {
                 let (device, identity) = (identity.find_name()?, Some(identity.clone()));
                 Some(UndoEntry::RemoveQueueDiscipline { device, identity })
+            }
+            UndoEntry::RestoreOffload { identity: Some(identity), offload, is_on, .. } => {
+                let (device, identity) = (identity.find_name()?, Some(identity.clone()));
+                Some(UndoEntry::RestoreOffload { device, identity, offload: *offload, is_on: *is_on })
             }
             other => Some(other.clone()),
         }
@@ -151,6 +199,17 @@ impl UndoEntry {
             UndoEntry::SwapOff { path } => swap_areas::end_area(path),
             UndoEntry::ResetZram { device, added } => swap_areas::reset_zram(device, *added),
             UndoEntry::RemoveQueueDiscipline { device, .. } => queue_discipline::remove_discipline(device),
+            UndoEntry::RestoreOffload { device, offload, is_on, .. } => {
+                match read_offload(*offload, device)? == *is_on {
+                    true => Ok(()),
+                    false => set_offload(*offload, device, *is_on),
+                }
+            }
+            UndoEntry::RemoveControlGroup { path, home } => control_group::remove_control_group(path, home),
+            UndoEntry::DisableController { group, controller } => {
+                control_group::disable_controller(group, controller);
+                Ok(())
+            }
             UndoEntry::EndDelays { switch } => {
                 end_delays(switch);
                 Ok(())
@@ -174,6 +233,13 @@ impl UndoEntry {
             UndoEntry::ResetZram { device, .. } => format!("reset {device}"),
             UndoEntry::RemoveQueueDiscipline { device, .. } => {
                 format!("queue discipline of {device}: the kernel's own")
+            }
+            UndoEntry::RestoreOffload { device, offload, is_on, .. } => {
+                format!("{} of {device} = {}", offload.name(), offload_level::word(*is_on))
+            }
+            UndoEntry::RemoveControlGroup { path, .. } => format!("remove control group {}", path.display()),
+            UndoEntry::DisableController { group, controller } => {
+                format!("controller {controller} off below {}", group.display())
             }
             UndoEntry::EndDelays { switch } => format!("delays off: {}", switch.display()),
             UndoEntry::Remove { path } => format!("remove {}", path.display()),
@@ -214,6 +280,9 @@ impl UndoEntry {
                 | UndoEntry::SwapOff { .. }
                 | UndoEntry::ResetZram { .. }
                 | UndoEntry::RemoveQueueDiscipline { .. }
+                | UndoEntry::RestoreOffload { .. }
+                | UndoEntry::RemoveControlGroup { .. }
+                | UndoEntry::DisableController { .. }
                 | UndoEntry::EndDelays { .. }
         )
     }

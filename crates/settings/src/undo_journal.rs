@@ -157,6 +157,11 @@ impl UndoJournal {
         self.held_by_others(path).is_some_and(|held| held.lives)
     }
 
+    /// The run's id.
+    pub(crate) fn run(&self) -> String {
+        run_of_journal(&self.path)
+    }
+
     /// The path of a file of the run's own beside the journal.
     pub(crate) fn own_file_path(&self, what: &str) -> PathBuf {
         let stem = self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -361,15 +366,29 @@ impl UndoJournal {
         self.find_other_holders(path).into_iter().reduce(|one, other| if one.lives { one } else { other })
     }
 
-    /// The runs of this boot that have an undo entry for a file, by the journals beside one's own.
-    pub(crate) fn find_other_holders(&self, path: &Path) -> Vec<HeldSetting> {
+    /// A run that goes on and has such an entry.
+    pub(crate) fn find_living_holder(&self, is_such: impl Fn(&UndoEntry) -> bool) -> Option<String> {
+        let holds = |journal: &PathBuf| {
+            let file = open_own_journal(journal, OwnFileAccess::Read).ok()??;
+            let content = read_journal(&file);
+            let is_held = content.pending.iter().any(|(_, undo)| is_such(undo));
+            let lives = is_held && flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+            lives.then(|| run_of_journal(journal))
+        };
+        self.other_journals().iter().find_map(holds)
+    }
+
+    fn other_journals(&self) -> Vec<PathBuf> {
         let entries = self.path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
         let journals = entries.flatten().map(|entry| entry.path());
-        let others = journals.filter(|journal| *journal != self.path && is_journal_path(journal));
+        journals.filter(|journal| *journal != self.path && is_journal_path(journal)).collect()
+    }
+
+    /// The runs of this boot that have an undo entry for a file, by the journals beside one's own.
+    pub(crate) fn find_other_holders(&self, path: &Path) -> Vec<HeldSetting> {
         let identity = FileIdentity::of_path(path);
-        others
-            .filter_map(|journal| find_promise_in_journal(&journal, &self.boot_id, path, &identity))
-            .collect()
+        let holds = |journal: PathBuf| find_promise_in_journal(&journal, &self.boot_id, path, &identity);
+        self.other_journals().into_iter().filter_map(holds).collect()
     }
 
     /// Removes the journal when nothing is pending; otherwise it stays for the next start.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perflab_model::{PresetLevel, PresetName, Setting};
-use perflab_observe::Root;
+use perflab_observe::{NetworkOffload, Root};
 use perflab_settings::{
     AppliedSettings, OverwritingCause, PresetFileState, PresetList, RecoveredRun, SettingError, SettingSite,
     StudyDisk, UndoJournal, UndoneSettings, find_preset_refusal, read_preset, recover_killed_runs,
@@ -708,4 +708,121 @@ fn who_else_holds_a_setting_is_named_and_gets_its_own_again_root() {
     assert_eq!(first.find_overwritten()[0].cause, OverwritingCause::Somebody);
     run_ip(&["link", "set", device, "mtu", "1400"]);
     assert_eq!((first.undo_all().failed.len(), read_mtu(device)), (0, before));
+}
+
+#[test]
+fn switches_of_a_network_device_are_set_told_and_put_back_root() {
+    if !is_root("switches_of_a_network_device_are_set_told_and_put_back_root") {
+        return;
+    }
+    let (home, root) = (tempfile::tempdir().unwrap(), Root::host());
+    let VethPair(device) = &VethPair::add('s');
+    for preset in ["tso", "gso", "gro", "tx-checksum", "rx-checksum"] {
+        let name = format!("{preset}:{device}");
+        let now = || read_state(&name, &root)[0].level.clone().unwrap();
+        let (before, other) = match now().as_str() {
+            "on" => ("on", "off"),
+            _ => ("off", "on"),
+        };
+        let mut applied = new_applied_settings(home.path(), &root);
+        assert!(applied.apply(&[preset_setting(&name, before)]).unwrap().is_empty(), "{name} is so");
+        let changes = applied.apply(&[preset_setting(&name, other)]).unwrap();
+        assert_eq!(
+            (changes[0].from.as_str(), changes[0].to.as_str(), now().as_str()),
+            (before, other, other)
+        );
+        assert!(applied.find_overwritten().is_empty());
+        let offload = NetworkOffload::ALL.into_iter().find(|offload| offload.name() == preset).unwrap();
+        offload.set(device, before == "on").unwrap();
+        assert_eq!(applied.find_overwritten().len(), 1, "{name}: somebody switched it back");
+        applied.apply(&[preset_setting(&name, other)]).unwrap();
+        assert_eq!(now(), other);
+        let second = UndoJournal::new(&home.path().join("state"), "R2", "boot");
+        let refused = AppliedSettings::new(second).apply(&[preset_setting(&name, before)]);
+        assert!(matches!(refused, Err(SettingError::Refused(_))), "another run has it: {refused:?}");
+        // Killed: the next start puts it back.
+        drop(applied);
+        let found = recover(home.path());
+        assert_eq!(
+            (found[0].undone.len(), found[0].failed.len(), now().as_str()),
+            (1, 0, before),
+            "{found:?}"
+        );
+    }
+    let mut applied = new_applied_settings(home.path(), &root);
+    // What the device makes no sums of, it does not cut: that comes back with the sums.
+    let tso = || read_state(&format!("tso:{device}"), &root)[0].level.clone();
+    let before = tso();
+    applied.apply(&[preset_setting(&format!("tx-checksum:{device}"), "off")]).unwrap();
+    assert_eq!(tso().as_deref(), Some("off"));
+    assert_eq!((applied.undo_all().failed.len(), tso()), (0, before));
+    let refused =
+        new_applied_settings(home.path(), &root).apply(&[preset_setting("tso:nothing-there", "on")]);
+    assert!(matches!(refused, Err(SettingError::Refused(_))));
+    let mut lacking = new_applied_settings(home.path(), &root);
+    assert!(lacking.apply(&[preset_setting(&format!("lro:{device}"), "on")]).is_err(), "it has none");
+    assert_eq!(lacking.undo_all().failed.len(), 0);
+}
+
+/// Below perflab's own group of version 1, or beside it in version 2.
+#[test]
+fn a_control_group_is_limited_and_goes_with_who_is_left_in_it_root() {
+    let test = "a_control_group_is_limited_and_goes_with_who_is_left_in_it_root";
+    if !is_root(test) {
+        return;
+    }
+    let (home, root) = (tempfile::tempdir().unwrap(), Root::host());
+    let site = SettingSite { root: &root, disk: None };
+    let (mut set, run) = (0, format!("group{}", std::process::id()));
+    for (name, levels) in [
+        ("cpu-max", ["20%", "150%"]),
+        ("memory-max", ["64MiB", "128MiB"]),
+        ("memory-high", ["64MiB", "128MiB"]),
+        ("pids-max", ["50", "60"]),
+    ] {
+        if let Some(refusal) = find_preset_refusal(&level(name, levels[0]), site) {
+            println!("SKIP {name}: {refusal}");
+            continue;
+        }
+        let journal = UndoJournal::new(&home.path().join("state"), &run, "boot");
+        let mut applied = AppliedSettings::new(journal).with_root(root.clone());
+        for value in levels {
+            let changes = applied
+                .apply(&[preset_setting(name, value)])
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(changes[0].to, value);
+            assert!(applied.apply(&[preset_setting(name, value)]).unwrap().is_empty(), "it is in force");
+            assert!(applied.find_overwritten().is_empty(), "{name}={value}");
+        }
+        assert_eq!(applied.apply(&[preset_setting(name, "none")]).unwrap()[0].from, levels[1]);
+        let groups = applied.workload_groups();
+        let group = groups[0].parent().unwrap().to_owned();
+        assert_eq!(groups.len(), 1);
+        // Somebody who stays is moved, and not ended.
+        let mut left = Command::new("sleep").arg("600").spawn().unwrap();
+        fs::write(&groups[0], left.id().to_string()).unwrap();
+        drop(applied);
+        let found = recover(home.path());
+        let lives = left.try_wait().unwrap().is_none();
+        left.kill().unwrap();
+        left.wait().unwrap();
+        assert!(found[0].failed.is_empty() && lives && !group.exists(), "{found:?}");
+        set += 1;
+    }
+    println!("{set} limits are here");
+    assert!(set > 0);
+    let disks =
+        fs::read_dir("/sys/block").unwrap().flatten().map(|disk| disk.file_name().into_string().unwrap());
+    let Some(disk) = disks.into_iter().find(|disk| !disk.starts_with("loop")) else { return };
+    let name = format!("io-max:{disk}");
+    if let Some(refusal) = find_preset_refusal(&level(&name, "rbps=10MiB"), site) {
+        return println!("SKIP {name}: {refusal}");
+    }
+    let mut applied = new_applied_settings(home.path(), &root);
+    let apply =
+        |applied: &mut AppliedSettings, value: &str| applied.apply(&[preset_setting(&name, value)]).unwrap();
+    for value in ["rbps=10MiB wiops=100", "wbps=1MiB", "none"] {
+        assert_eq!(apply(&mut applied, value)[0].to, value);
+    }
+    assert_eq!(applied.undo_all().failed.len(), 0);
 }

@@ -83,6 +83,14 @@ pub enum WorkloadError {
         /// the system's reason
         cause: std::io::Error,
     },
+    /// A control group that it is to be in cannot be opened.
+    #[error("cannot open the control group {}: {cause}", path.display())]
+    ControlGroup {
+        /// the group's `cgroup.procs`
+        path: std::path::PathBuf,
+        /// the system's reason
+        cause: std::io::Error,
+    },
     /// The system refused something while it ran.
     #[error("while running `{program}`: cannot {action}: {cause}")]
     Running {
@@ -107,6 +115,7 @@ impl Classify for WorkloadError {
             | WorkloadError::PortTaken { .. }
             | WorkloadError::NoServer { .. }
             | WorkloadError::Start { .. }
+            | WorkloadError::ControlGroup { .. }
             | WorkloadError::Running { .. } => ErrorClass::Environment,
             WorkloadError::Template { cause, .. } => cause.class(),
         }

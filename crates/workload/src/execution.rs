@@ -231,7 +231,13 @@ impl RunningExecution {
         let start = read_monotonic_clock();
         let spawned = command.spawn();
         drop(guard);
-        let mut child = spawned.map_err(|cause| WorkloadError::Start { program: program.clone(), cause })?;
+        // Of a process that joins groups first, either may be what failed.
+        let explain = |cause: std::io::Error| match invocation.groups.is_empty() {
+            true => cause,
+            false => std::io::Error::new(cause.kind(), format!("{cause}: the program, or its control group")),
+        };
+        let mut child = spawned
+            .map_err(|cause| WorkloadError::Start { program: program.clone(), cause: explain(cause) })?;
         let pid = Pid::from_child(&child);
         Ok(RunningExecution {
             program,

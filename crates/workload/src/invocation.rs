@@ -1,5 +1,6 @@
 //! What will be executed: argv, environment and directory with all templates filled in.
 
+use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -11,6 +12,7 @@ use perflab_model::expression::{ExpressionError, ExpressionScope};
 use crate::argv_element::ArgvElement;
 use crate::definition::UntimedPhase;
 use crate::descendants::MARK;
+use crate::system_calls::join_before_exec;
 use crate::{WorkloadDefinition, WorkloadError, install};
 
 /// Paths on the host that only the caller knows.
@@ -40,6 +42,9 @@ pub struct Invocation {
     /// Whether it reads perflab's standard input, unless that is a terminal: from there, only a terminal's foreground may read. Else
     /// its standard input is empty.
     pub inherits_stdin: bool,
+    /// Control groups that it joins before it is executed: their `cgroup.procs`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<PathBuf>,
 }
 
 impl Invocation {
@@ -68,6 +73,14 @@ impl Invocation {
         command.envs(variables.map(|(name, value)| (name, value))).env(MARK, mark);
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
+        }
+        let open = |path: &PathBuf| {
+            let opened = File::options().write(true).open(path);
+            opened.map_err(|cause| WorkloadError::ControlGroup { path: path.clone(), cause })
+        };
+        let groups = self.groups.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        if !groups.is_empty() {
+            join_before_exec(&mut command, groups);
         }
         Ok(command)
     }
@@ -138,6 +151,7 @@ impl WorkloadDefinition {
             environment: self.render_environment(scope)?,
             directory: host.scratch.clone().filter(|_| self.needs.scratch),
             inherits_stdin: false,
+            groups: Vec::new(),
         })
     }
 
@@ -192,7 +206,7 @@ impl WorkloadDefinition {
 #[cfg(test)]
 pub(crate) fn invoke_script(script: &str) -> Invocation {
     let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-    Invocation { argv, environment: Vec::new(), directory: None, inherits_stdin: false }
+    Invocation { argv, environment: Vec::new(), directory: None, inherits_stdin: false, groups: Vec::new() }
 }
 
 /// Everything but the data that were made for it.

@@ -8,18 +8,25 @@
 use std::cell::UnsafeCell;
 use std::fs;
 use std::hint::black_box;
-use std::io;
+use std::io::{self, Write as _};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::Pid;
+
+/// Has what a command starts write itself to these files before it is executed: `cgroup.procs` of control groups.
+pub(crate) fn join_before_exec(command: &mut Command, groups: Vec<fs::File>) {
+    let join = move || groups.iter().try_for_each(|mut file| file.write_all(b"0"));
+    // SAFETY: between fork and exec it only writes a constant to open files, which allocates nothing and takes no lock.
+    unsafe { command.pre_exec(join) };
+}
 
 /// Reaps a child of this process that has ended or ends soon: wait4(2).
 ///

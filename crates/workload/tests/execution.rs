@@ -23,6 +23,7 @@ fn script_invocation(directory: &Path, text: &str) -> Invocation {
         environment: Vec::new(),
         directory: Some(directory.into()),
         inherits_stdin: false,
+        groups: Vec::new(),
     }
 }
 
@@ -85,6 +86,7 @@ fn a_missing_program_is_a_clear_error() {
         environment: vec![],
         directory: None,
         inherits_stdin: false,
+        groups: Vec::new(),
     };
     let error = execute_invocation(&invocation, &[], LONG, &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(error, WorkloadError::Start { .. }));

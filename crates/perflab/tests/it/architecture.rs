@@ -28,7 +28,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("perflab-prefetch", &["perflab-files", "perflab-model", "perflab-observe"]),
     ("perflab-guest", &["perflab-files", "perflab-model", "perflab-observe", "perflab-stacks"]),
-    ("perflab-settings", &["perflab-model", "perflab-observe", "perflab-workload"]),
+    ("perflab-settings", &["perflab-formats", "perflab-model", "perflab-observe", "perflab-workload"]),
     ("perflab-disk", &["perflab-model", "perflab-observe", "perflab-settings"]),
     ("perflab-startup", &["perflab-formats", "perflab-model", "perflab-observe", "perflab-settings"]),
     (

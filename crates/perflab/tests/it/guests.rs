@@ -508,3 +508,35 @@ fn monitors_of_a_guest_read_what_its_kernel_has_and_name_what_it_lacks() {
         assert!(reason.contains(option), "{reason}");
     }
 }
+
+/// Debian's kernel has version 2 of control groups alone.
+#[test]
+fn control_groups_of_version_2_limit_the_workload_of_a_guest() {
+    let Some(step) = SynchronisedGuests::new("control_groups_of_version_2_limit_the_workload_of_a_guest")
+    else {
+        return;
+    };
+    let script = "d=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup); cat $d/cpu.max $d/memory.max $d/memory.high $d/pids.max $d/cpuset.cpus.partition; \
+                  grep Cpus_allowed_list /proc/self/status /proc/1/status; \
+                  i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; cat $d/cpu.stat; echo speed 7";
+    let study = scripted_study(&step, script, "iterations = 1");
+    let limits = [
+        ("cpu-max", "20%"),
+        ("memory-max", "64MiB"),
+        ("memory-high", "32MiB"),
+        ("pids-max", "55"),
+        ("isolated-cpus", "1"),
+    ];
+    let limits = limits.map(|(name, level)| format!("{name} = {{ level = \"{level}\", on = \"guest\" }}\n"));
+    let text = fs::read_to_string(&study).unwrap().replace("count = 2", "count = 1\ncpus = 2");
+    fs::write(&study, format!("{text}[settings]\n{}", limits.concat())).unwrap();
+    let ended = step.run_disturbed(&study, |_| ());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let outputs = read_zstd_text(&step.laboratory.only_run().join("logs/outputs.jsonl.zst"));
+    assert!(outputs.contains("20000 100000\\n67108864\\n33554432\\n55\\nisolated\\n"), "{outputs}");
+    let allowed = |process: &str, cpus: &str| {
+        outputs.contains(&format!("/proc/{process}/status:Cpus_allowed_list:\\t{cpus}\\n"))
+    };
+    assert!(allowed("self", "1") && allowed("1", "0"), "{outputs}");
+    step.guests.assert_nothing_is_left();
+}

@@ -345,3 +345,73 @@ fn a_queue_discipline_of_somebody_else_is_not_taken_for_the_default_root() {
     run_program("tc", &["qdisc", "replace", "dev", &device.0, "root", "handle", "1:", "pfifo", "limit", "9"]);
     assert_eq!(tune(), Some(3));
 }
+
+/// What the workload's own group of a controller holds, in version 1 or 2.
+const OWN_GROUP: &str = r#"
+g() { d=$(sed -n "s/^[0-9]*:$1://p" /proc/self/cgroup); if [ -n "$d" ]; then cat "/sys/fs/cgroup/$1$d/$2";
+      else cat "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/$3"; fi; }
+"#;
+
+/// Folders of control groups that perflab made.
+fn own_groups() -> Vec<std::path::PathBuf> {
+    let is_own =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("perflab-01"));
+    let mut found = Vec::new();
+    let mut left = vec![Path::new("/sys/fs/cgroup").to_owned()];
+    while let Some(folder) = left.pop() {
+        let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let folders = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        left.extend(folders.map(|entry| entry.path()));
+        found.extend(Some(folder).filter(|folder| is_own(folder)));
+    }
+    found
+}
+
+#[test]
+fn the_workload_and_not_perflab_is_limited_by_a_control_group_also_after_kill_9_root() {
+    let test = "the_workload_and_not_perflab_is_limited_by_a_control_group_also_after_kill_9_root";
+    let laboratory = Sandbox::new();
+    let shown = laboratory.run_json(&["setting", "show", "cpu-max"]);
+    if !is_root() || shown["facts"]["in force"].is_null() && !Path::new("/sys/fs/cgroup/cpu").exists() {
+        return skip_test(test, "needs root and the controllers");
+    }
+    laboratory.write_workload(
+        "looks",
+        "",
+        &format!(
+            "{OWN_GROUP} g cpu cpu.cfs_quota_us cpu.max; g pids pids.max pids.max; g memory memory.limit_in_bytes memory.max\n\
+             i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; g cpu cpu.stat cpu.stat; echo speed 1"
+        ),
+    );
+    let study = laboratory.write_study(
+        "groups.toml",
+        "run = { iterations = 2, warmup = 0, order = \"sequential\" }\n[workload.looks]\n[settings]\npids-max = 77\n\
+         memory-max = \"64MiB\"\n[factor.cpus]\nkind = \"setting\"\nkey = \"cpu-max\"\nlevels = [\"10%\", \"none\"]\n",
+    );
+    let ran = laboratory.run(&["run", &study]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let seen = printed(&laboratory, 4);
+    let count = |line: &str| {
+        seen.lines().filter(|found| *found == line || found.starts_with(&format!("{line} "))).count()
+    };
+    assert_eq!((count("77"), count("67108864"), count("10000")), (4, 4, 2), "{seen}");
+    let throttled = |line: &&str| line.strip_prefix("nr_throttled ").is_some_and(|count| count != "0");
+    assert!(seen.lines().filter(throttled).count() >= 2, "{seen}");
+
+    let begun = laboratory.path("begun");
+    laboratory.write_workload("long", "", &format!("touch {}; exec sleep 600", begun.display()));
+    let study = laboratory.write_study(
+        "long.toml",
+        "run = { iterations = 1, warmup = 0 }\n[workload.long]\n[settings]\ncpu-max = \"50%\"\n",
+    );
+    let mut run = laboratory.command(&["run", &study]);
+    let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_condition(|| begun.exists());
+    let held = own_groups();
+    send_signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    let undone = laboratory.run(&["undo"]);
+    let gone = held.iter().filter(|group| !group.exists()).count();
+    assert!(undone.code == Some(0) && gone > 0, "{held:?} {}", undone.err);
+    assert_eq!(laboratory.run(&["tune", "--apply", "cpu-max=50%"]).code, Some(2), "it is of a run");
+}
