@@ -38,8 +38,8 @@ cargo xtask long mutants [--count N] [--seed N] [--only SAMPLE]
                      change the code at random places (200 a sample), count into docs/reliability.md what the tests catch
 cargo xtask long causes [--sample N] [--seed N] [--only NAME] [--placebos N] [--iterations N] [--again] [--no-table]
                      put known causes into real runs, count into docs/why.md how often `perflab why` names them (as root)
-cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard|decided|bisect]
-                     make the table of truth of docs/statistics.md again (2,000 experiments a cell)";
+cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard|decided|bisect|shift]
+                     make the simulated tables of docs/statistics.md and docs/decisions/location-shift.md again";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

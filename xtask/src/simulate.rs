@@ -1,4 +1,4 @@
-//! `cargo xtask long simulate`: the simulated tables of docs/statistics.md, made again from a seed.
+//! `cargo xtask long simulate`: the simulated tables of the docs, made again from a seed.
 
 use std::process::Command;
 
@@ -6,21 +6,31 @@ use anyhow::{Context, Result, bail};
 
 use crate::reliability;
 
-const PAGE: &str = "docs/statistics.md";
+const STATISTICS: &str = "docs/statistics.md";
 
-/// A simulation whose output stands on the page between two lines.
+/// A simulation whose output stands on a page between two lines.
 struct Simulation {
+    page: &'static str,
     /// What `--table` and the lines on the page call it.
     name: &'static str,
     package: &'static str,
     example: &'static str,
 }
 
-const TRUTH: Simulation = Simulation { name: "truth", package: "perflab-analyze", example: "truth_table" };
+const TRUTH: Simulation =
+    Simulation { page: STATISTICS, name: "truth", package: "perflab-analyze", example: "truth_table" };
 const DECIDED: Simulation =
-    Simulation { name: "decided", package: "perflab-analyze", example: "decided_table" };
-const GUARD: Simulation = Simulation { name: "guard", package: "perflab-stats", example: "guard_table" };
-const BISECT: Simulation = Simulation { name: "bisect", package: "perflab-analyze", example: "bisect_table" };
+    Simulation { page: STATISTICS, name: "decided", package: "perflab-analyze", example: "decided_table" };
+const GUARD: Simulation =
+    Simulation { page: STATISTICS, name: "guard", package: "perflab-stats", example: "guard_table" };
+const BISECT: Simulation =
+    Simulation { page: STATISTICS, name: "bisect", package: "perflab-analyze", example: "bisect_table" };
+const SHIFT: Simulation = Simulation {
+    page: "docs/decisions/location-shift.md",
+    name: "shift",
+    package: "perflab-analyze",
+    example: "shift_table",
+};
 
 /// Runs that the guard's flat series live for.
 const GUARD_LIFE: &str = "500";
@@ -41,8 +51,8 @@ pub fn simulate_tables(arguments: &[String]) -> Result<bool> {
         }
     }
     let is_chosen = |simulation: &Simulation| table.as_deref().is_none_or(|name| name == simulation.name);
-    if ![TRUTH, GUARD, DECIDED, BISECT].iter().any(is_chosen) {
-        bail!("there is no such table; there are `truth`, `guard`, `decided` and `bisect`");
+    if ![TRUTH, GUARD, DECIDED, BISECT, SHIFT].iter().any(is_chosen) {
+        bail!("there is no such table; there are `truth`, `guard`, `decided`, `bisect` and `shift`");
     }
     let commit = reliability::tested_commit()?;
     let mut holds = true;
@@ -54,6 +64,9 @@ pub fn simulate_tables(arguments: &[String]) -> Result<bool> {
     }
     if is_chosen(&BISECT) {
         holds &= simulate_bisect_table(&seed, repetitions)?;
+    }
+    if is_chosen(&SHIFT) {
+        SHIFT.write(&SHIFT.run(&[&seed, &repetitions.to_string()])?)?;
     }
     if is_chosen(&TRUTH) {
         holds &= simulate_truth_table(&seed, repetitions, &commit)?;
@@ -127,11 +140,12 @@ impl Simulation {
 
     /// Puts the tables into the page.
     fn write(&self, tables: &str) -> Result<()> {
-        let page = std::fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
+        let file = self.page;
+        let page = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
         let page = self
             .replace_tables(&page, tables)
-            .with_context(|| format!("{PAGE} has no lines between which the table `{}` stands", self.name))?;
-        std::fs::write(PAGE, page).with_context(|| format!("cannot write {PAGE}"))
+            .with_context(|| format!("{file} has no lines between which the table `{}` stands", self.name))?;
+        std::fs::write(file, page).with_context(|| format!("cannot write {file}"))
     }
 
     fn replace_tables(&self, page: &str, tables: &str) -> Option<String> {

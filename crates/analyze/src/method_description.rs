@@ -13,6 +13,8 @@ pub enum MethodDescription {
         estimator: ShiftEstimator,
         /// Whether these are all rows.
         all: bool,
+        /// Whether some of them are paired.
+        of_pairs: bool,
     },
     /// Rows with few boots or runs: Student's or Welch's t on their medians.
     BootMeans,

@@ -12,7 +12,9 @@ pub fn describe_method(method: &MethodDescription) -> String {
              confidence sequence from the signs that drawn orders give to the differences of a block), also those of tails, means and failures"
                 .into()
         }
-        MethodDescription::ChangeBy { estimator, all } => change_by_text(*estimator, *all),
+        MethodDescription::ChangeBy { estimator, all, of_pairs } => {
+            change_by_text(*estimator, *all, *of_pairs)
+        }
         MethodDescription::BootMeans => {
             "change of rows with few boots or runs: Welch's t on their medians (Student's where a side has one, whose spread is taken \
              to be the other side's): two or three a side are too few for ranks"
@@ -99,7 +101,7 @@ pub fn describe_method(method: &MethodDescription) -> String {
     }
 }
 
-fn change_by_text(estimator: ShiftEstimator, all: bool) -> String {
+fn change_by_text(estimator: ShiftEstimator, all: bool, of_pairs: bool) -> String {
     let rest = if all { "all" } else { "all other" };
     match estimator {
         ShiftEstimator::SignedRanks => {
@@ -112,7 +114,8 @@ fn change_by_text(estimator: ShiftEstimator, all: bool) -> String {
                 .into()
         }
         ShiftEstimator::RankSum => format!(
-            "change of {rest} rows: Hodges and Lehmann's, with the interval that inverts the Mann-Whitney test"
+            "change of {rest} rows{}: Hodges and Lehmann's, with the interval that inverts the Mann-Whitney test",
+            if of_pairs { ", also of paired ones whose pairs tell nothing" } else { "" }
         ),
         ShiftEstimator::Means => {
             "change of rows most of whose values are equal to another one (a coarse clock, small counts): the difference of the means, \

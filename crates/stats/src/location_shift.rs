@@ -6,11 +6,16 @@
 //! unpaired samples. The ranks of all values together know where a value lies among its like; what the *pairs* know then goes into
 //! the error, so that it holds for whatever order the two of a pair were drawn in ([`JointRanks`]).
 //!
+//! A few pairs tell that error badly. Where they scatter no more than unpaired values would, they know nothing that the values do
+//! not, and the test of two samples is as right as that of pairs, and sharper ([`PairwiseShifts`]).
+//!
 //! Values on a coarse scale, most of which are equal to another one, have ranks that say little: limits by ranks are whole steps
 //! apart, or all on one, and exclude a true change that is less than a step. Their means tell it.
 //!
 //! To choose by the width of the intervals costs at most one alarm in a hundred (simulated: the table of truth in
 //! docs/statistics.md, and docs/decisions/location-shift.md).
+
+use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::descriptive::sd;
 use crate::error::{StatsError, check_paired};
@@ -22,8 +27,11 @@ use crate::sample_shape::{has_coarse_scale, value_resolution};
 use crate::signed_rank::{WalshAverages, signed_rank};
 use crate::student_t::{WelchTest, t_quantile_above, t_two_sided, welch};
 
-/// Fewest pairs, or values a side, from which an error is taken: with fewer, ranks that need none are at least as sharp.
-const FEWEST_CHOICE_VALUES: usize = 10;
+/// Fewest pairs from which the error of joint ranks is taken: with fewer, ranks that need none are at least as sharp.
+const FEWEST_JOINT_PAIRS: usize = 10;
+
+/// Fewest values a side whose means are compared.
+const FEWEST_MEAN_VALUES: usize = 5;
 
 /// The confidence at which the widths are compared.
 const CHOICE_CONFIDENCE: f64 = 0.9;
@@ -31,6 +39,13 @@ const CHOICE_CONFIDENCE: f64 = 0.9;
 /// How wide the interval of joint ranks may be, in widths of that of signed ranks: two that are about equal are not chosen between
 /// by luck.
 const JOINT_WIDTH: f64 = 0.92;
+
+/// How wide the interval of two samples may be, in widths of that of signed ranks. Both vary much from one set of few pairs to the
+/// next, even where neither is sharper.
+const SAMPLES_WIDTH: f64 = 0.86;
+
+/// The share of independent pairs that scatter more than this is taken for: those are not looked at as two samples.
+const SCATTER_TAIL: f64 = 0.05;
 
 /// How wide the interval of means may be, in widths of that of ranks: a mean that a few far values pull about is no
 /// better than ranks in steps.
@@ -58,14 +73,14 @@ impl LocationShift {
         let averages = WalshAverages::absolute(baseline, candidate)?;
         let p = signed_rank(baseline, candidate)?.p;
         let ranks = LocationShift::SignedRanks(averages, p);
-        if baseline.len() < FEWEST_CHOICE_VALUES {
+        if baseline.len() < FEWEST_MEAN_VALUES {
             return Ok(ranks);
         }
         let all = [baseline, candidate].concat();
         let better = if has_coarse_scale(&all) {
             ranks.better_means(paired_mean_shift(baseline, candidate, MeanScale::Difference), &all)?
         } else {
-            ranks.sharper_joint_ranks(JointRanks::new(baseline, candidate))?
+            ranks.sharper_ranks_of_all(JointRanks::new(baseline, candidate))?
         };
         Ok(better.unwrap_or(ranks))
     }
@@ -78,7 +93,7 @@ impl LocationShift {
         let shifts = PairwiseShifts::absolute(baseline, candidate)?;
         let ranks = LocationShift::RankSum(shifts);
         let all = [baseline, candidate].concat();
-        if baseline.len().min(candidate.len()) < FEWEST_CHOICE_VALUES || !has_coarse_scale(&all) {
+        if baseline.len().min(candidate.len()) < FEWEST_MEAN_VALUES || !has_coarse_scale(&all) {
             return Ok(ranks);
         }
         Ok(ranks.better_means(welch(baseline, candidate), &all)?.unwrap_or(ranks))
@@ -117,11 +132,24 @@ impl LocationShift {
         Ok(self.estimate(CHOICE_CONFIDENCE)?.interval.map(|interval| interval.half_width()))
     }
 
-    /// Joint ranks, where they are clearly sharper than these.
-    fn sharper_joint_ranks(&self, joint: Result<JointRanks, StatsError>) -> Result<Option<Self>, StatsError> {
-        let Some(joint) = if_any(joint)?.map(LocationShift::JointRanks) else { return Ok(None) };
-        let widths = (joint.half_width()?, self.half_width()?);
-        Ok(matches!(widths, (Some(joint), Some(signed)) if joint < JOINT_WIDTH * signed).then_some(joint))
+    /// The ranks of all values, where they are clearly sharper than these of differences: of the values as two samples where the
+    /// pairs allow it, unless the error that the pairs show is clearly smaller.
+    fn sharper_ranks_of_all(
+        &self,
+        joint: Result<JointRanks, StatsError>,
+    ) -> Result<Option<Self>, StatsError> {
+        let (Some(joint), Some(signed)) = (if_any(joint)?, self.half_width()?) else { return Ok(None) };
+        let samples = joint.scatters_like_samples().then(|| LocationShift::RankSum(joint.shifts.clone()));
+        let joint = (joint.pairs >= FEWEST_JOINT_PAIRS).then_some(LocationShift::JointRanks(joint));
+        let width = |shift: &Option<Self>| match shift {
+            Some(shift) => Ok(shift.half_width()?.unwrap_or(f64::INFINITY)),
+            None => Ok::<_, StatsError>(f64::INFINITY),
+        };
+        let (joint_width, samples_width) = (width(&joint)?, width(&samples)?);
+        if samples_width < SAMPLES_WIDTH * signed && joint_width >= JOINT_WIDTH * samples_width {
+            return Ok(samples);
+        }
+        Ok(joint.filter(|_| joint_width < JOINT_WIDTH * signed))
     }
 
     /// Means, unless far values make them much worse than these ranks, whose limits are whole steps apart.
@@ -194,6 +222,16 @@ impl JointRanks {
         Ok(self.shifts.estimate_at_cut(cut, InferenceMethod::StudentT))
     }
 
+    /// Whether the pairs scatter no more than independent ones do, but for [`SCATTER_TAIL`] of these: whoever is paired then
+    /// with whom tells nothing. Where what is high in one of a pair is low in the other (alternating modes), they scatter more.
+    fn scatters_like_samples(&self) -> bool {
+        let n = self.pairs as f64;
+        let independent = n * n * (2.0 * n + 1.0) / 12.0;
+        ChiSquared::new(n - 1.0).is_ok_and(|squares| {
+            self.standard_error.powi(2) * (n - 1.0) <= independent * squares.inverse_cdf(1.0 - SCATTER_TAIL)
+        })
+    }
+
     /// Two-sided p-value of no shift. It is below 1 - confidence where the interval excludes 0: both are of one test.
     #[must_use]
     pub fn p(&self) -> f64 {
@@ -263,18 +301,48 @@ mod tests {
     #[test]
     fn the_interval_excludes_no_shift_where_p_is_below_its_error() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
-        let (mut excluded, mut joint) = (0, 0);
+        let (mut excluded, mut of_all) = (0, 0);
         for round in 0..600_u32 {
             let (x, y) = modal_pairs(&mut rng, 10 + round as usize % 40, f64::from(round % 5) * 0.005);
             let found = LocationShift::of_pairs(&x, &y).unwrap();
-            joint += u32::from(matches!(found, LocationShift::JointRanks(_)));
+            of_all += u32::from(!matches!(found, LocationShift::SignedRanks(..)));
             for confidence in [0.9, 0.95, 0.99] {
                 let excludes = found.estimate(confidence).unwrap().interval.unwrap().excludes(0.0);
                 assert_eq!(excludes, found.p() < 1.0 - confidence, "{x:?} {y:?}");
                 excluded += u32::from(excludes);
             }
         }
-        assert!(excluded > 300 && excluded < 1_500 && joint > 400, "{excluded} {joint}");
+        assert!(excluded > 300 && excluded < 1_500 && of_all > 400, "{excluded} {of_all}");
+    }
+
+    /// Modes that alternate: of the two of a pair, in an order that is drawn, one is always in the upper mode.
+    fn alternating_pairs(rng: &mut ChaCha8Rng, pairs: usize) -> (Vec<f64>, Vec<f64>) {
+        let mut one = |_| {
+            let (lower, upper) = (rng.random_range(-0.01..0.01), 0.05 + rng.random_range(-0.01..0.01));
+            if rng.random_bool(0.5) { (lower, upper) } else { (upper, lower) }
+        };
+        (0..pairs).map(&mut one).unzip()
+    }
+
+    #[test]
+    fn few_pairs_are_taken_as_two_samples_unless_they_scatter_more_than_these() {
+        let mut rng = ChaCha8Rng::seed_from_u64(17);
+        let mut count_alarms = |pairs: usize| {
+            let (mut of_pairs, mut of_samples) = (0, 0);
+            for _ in 0..2_000 {
+                let (x, y) = alternating_pairs(&mut rng, pairs);
+                of_pairs += u32::from(LocationShift::of_pairs(&x, &y).unwrap().p() < 0.05);
+                of_samples += u32::from(LocationShift::of_samples(&x, &y).unwrap().p() < 0.05);
+            }
+            (of_pairs, of_samples)
+        };
+        let (few, many) = (count_alarms(10), count_alarms(30));
+        assert!(few.0 < 150 && few.1 > 200 && many.0 < 120 && many.1 > 200, "{few:?} {many:?}");
+        let independent = (0..400).filter(|_| {
+            let (x, y) = modal_pairs(&mut rng, 10, 0.0);
+            matches!(LocationShift::of_pairs(&x, &y), Ok(LocationShift::RankSum(_)))
+        });
+        assert!(independent.count() > 100);
     }
 
     #[test]

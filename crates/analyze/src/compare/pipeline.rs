@@ -177,11 +177,13 @@ fn describe_methods(
         ShiftEstimator::Means,
         ShiftEstimator::RankSum,
     ];
-    notes.extend(
-        estimators.into_iter().filter(|estimator| drafts.iter().any(with(*estimator))).map(|estimator| {
-            MethodDescription::ChangeBy { estimator, all: drafts.iter().all(with(estimator)) }
-        }),
-    );
+    notes.extend(estimators.into_iter().filter(|estimator| drafts.iter().any(with(*estimator))).map(
+        |estimator| {
+            let is_paired = |draft: &RowEstimate| draft.row.method.is_some_and(|method| method.paired);
+            let of_pairs = drafts.iter().any(|draft| with(estimator)(draft) && is_paired(draft));
+            MethodDescription::ChangeBy { estimator, all: drafts.iter().all(with(estimator)), of_pairs }
+        },
+    ));
     notes.extend(by_means.then_some(MethodDescription::BootMeans));
     notes.extend(pooled_noise(drafts));
     notes.extend(random_effects.then_some(MethodDescription::RandomEffects));

@@ -82,7 +82,9 @@ fn clean_samples_stay_the_same() {
                 let row = &found.rows[0];
                 row.middle == Some(Verdict::Same)
             });
-            assert!(lost <= 5.0, "{name}, n = {n}: {lost} % lose their word");
+            // Five points, and twice the simulation's own error.
+            let error = 2.0 * (5.0 * 95.0 / REPETITIONS as f64).sqrt();
+            assert!(lost <= 5.0 + error, "{name}, n = {n}: {lost} % lose their word");
         }
     }
 }
