@@ -298,6 +298,7 @@ fn newest_failures(
     let archive = context.archive()?;
     let study = runs.records.last().map(|newest| newest.manifest.study.title.as_str());
     let is_own = |record: &&RunRecord| Some(record.manifest.study.title.as_str()) == study;
+    let looks = runs.records.iter().filter(is_own).count();
     let latest = runs.records.iter().rev().filter(is_own).take(MOST_FAILURE_RUNS);
     let mut records: Vec<RunRecord> = latest.cloned().collect();
     records.reverse();
@@ -305,7 +306,7 @@ fn newest_failures(
     for record in records.iter().filter(has_failed) {
         failed.push(selection::select_run(&archive, &record.manifest.id)?.read_failed_record()?);
     }
-    Ok(judge_newest_failures(FailureRecords { runs: &records, failed: &failed }, options)?)
+    Ok(judge_newest_failures(FailureRecords { runs: &records, failed: &failed, looks }, options)?)
 }
 
 /// On so many runs the share of iterations that fail rests at most.
@@ -313,13 +314,17 @@ const MOST_FAILURE_RUNS: usize = 200;
 
 /// `5 of 10 iterations failed, 0 of 200 in 20 runs before: more than chance explains`
 fn failures_text(found: &GuardFailures) -> String {
-    let GuardFailures { newest, earlier, runs, .. } = found;
+    let GuardFailures { newest, recent, recent_runs, earlier, runs, .. } = found;
     let meaning = match found.verdict {
         Verdict::Worse => "more than chance explains",
         _ => "what is judged are the others",
     };
+    let together = match recent_runs {
+        1 => String::new(),
+        _ => format!(", {} of {} in the newest {recent_runs} runs", recent.failed, recent.of),
+    };
     format!(
-        "{} of {} iterations failed, {} of {} in {runs} runs before: {meaning}",
+        "{} of {} iterations failed{together}, {} of {} in {runs} runs before: {meaning}",
         newest.failed, newest.of, earlier.failed, earlier.of
     )
 }
