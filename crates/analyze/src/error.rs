@@ -32,7 +32,8 @@ pub enum AnalyzeError {
     /// The two sides measured different things.
     #[error(
         "`{baseline}` and `{candidate}` have no metric in common: `{baseline}` has {}; `{candidate}` has {}",
-        baseline_metrics.join(", "), candidate_metrics.join(", ")
+        list_side_metrics(baseline_metrics),
+        list_side_metrics(candidate_metrics)
     )]
     NoCommonMetric {
         /// Name of the baseline.
@@ -223,6 +224,11 @@ fn no_samples_message(filter: &str, known: &[String]) -> String {
         return ": it was stopped before its first iteration ended, nothing was recorded in its iterations, or it has none".into();
     }
     format!(" of {filter}: it has {}", known.join(", "))
+}
+
+/// Metrics of a side. Of a run every iteration of which failed there are none.
+fn list_side_metrics(metrics: &[String]) -> String {
+    if metrics.is_empty() { "none, since no iteration gave a value".into() } else { metrics.join(", ") }
 }
 
 /// What cases have, in the order of how much it says.

@@ -52,7 +52,7 @@ fn is_foreign_file(path: &Path) -> bool {
     path.exists() && !path.join("run.json").exists() && !perflab_archive::is_portable_run(path)
 }
 
-/// Makes a run of a file, and says what of it could not be used; gives its folder.
+/// Makes a run of a file; gives its folder.
 fn import_file(context: &App, archive: &Archive, name: &str) -> Result<String, Failure> {
     let path = Path::new(name);
     perflab_files::refuse_endless(path).map_err(|error| {
@@ -70,9 +70,6 @@ fn import_file(context: &App, archive: &Archive, name: &str) -> Result<String, F
     let imported = imported.ok_or_else(|| {
         UsageError::new(format!("there is nothing in {name} to compare"), "see `perflab import --help`")
     })??;
-    for report in imported.file_reports.iter().filter(|report| report.rows_unusable > 0) {
-        stderr_line!("warning: {name}: {}", report.format_counts());
-    }
     warn_of_import(context, &imported);
     Ok(imported.run.path().display().to_string())
 }

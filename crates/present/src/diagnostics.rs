@@ -152,6 +152,7 @@ fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str
         ComparisonDiagnostic::CountedOnce { .. } => ("runs made of the very same files count once", "import each measurement once; the others can be removed with `perflab rm`"),
         ComparisonDiagnostic::SameContent { .. } => ("both sides have runs made of the very same files", "compare different measurements: a file held against itself is always the same"),
         ComparisonDiagnostic::FailedIterations { .. } => ("iterations failed", "read their output with `perflab show RUN`: values that remain may be a biased choice"),
+        ComparisonDiagnostic::UnusableRows { .. } => ("not every row of the files could be used", "import them to see which lines, and why: `perflab import FILE`"),
         ComparisonDiagnostic::NotNumbers { .. } => ("values that are not numbers were left out", "check how the workload's output becomes metrics (`perflab workload try`)"),
         ComparisonDiagnostic::WarmUp { .. } => ("the first iterations are warm-up", "leave them out with `--warmup auto`, or give the study as many warm-up iterations"),
         ComparisonDiagnostic::NotExact { .. } => ("values that were assumed exact differ, so that statistics compare them", "take `assume=exact` off the unit, or find out why it varies"),
@@ -182,6 +183,15 @@ fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str
     }
 }
 
+/// The files with their counts; a file that is compared without an import gives its name to the side.
+fn describe_unusable_rows(side: &str, files: &[String]) -> String {
+    let named = |file: &String| match file.split_once(": ") {
+        Some((name, counts)) if side.ends_with(name) => format!("{side}: {counts}"),
+        _ => format!("{side}: {file}"),
+    };
+    files.iter().map(named).collect::<Vec<_>>().join("; ")
+}
+
 /// What was found, in one line without the headline.
 pub(crate) fn diagnostic_detail(found: &ComparisonDiagnostic) -> String {
     match found {
@@ -197,6 +207,7 @@ pub(crate) fn diagnostic_detail(found: &ComparisonDiagnostic) -> String {
         ComparisonDiagnostic::FailedIterations { side, subject, failed, reason } => {
             format!("{subject} ({side}): {failed}, the first: {reason}")
         }
+        ComparisonDiagnostic::UnusableRows { side, files, .. } => describe_unusable_rows(side, files),
         ComparisonDiagnostic::NotNumbers { place, values } => {
             format!("{}: {values}", describe_location(place))
         }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::thread;
 
 use indexmap::IndexMap;
-use perflab_model::{RunRecord, RunStatus, describe_overwritten_settings};
+use perflab_model::{RunRecord, RunStatus, describe_overwritten_settings, fact_table};
 use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes, median, value_resolution};
 
 use crate::compare::alignment::{AlignedSide, CaseIterations, MetricSamples, SampleIndex};
@@ -201,9 +201,28 @@ fn check_run(side: &str, run: &RunRecord) -> Vec<ComparisonDiagnostic> {
         settings,
     });
     let gaps = monitor_gaps(run);
+    let files = files_with_unusable_rows(run);
+    let unusable = (!files.is_empty()).then(|| ComparisonDiagnostic::UnusableRows {
+        side: side.clone(),
+        run: id.clone(),
+        files,
+    });
     let monitors =
         (!gaps.is_empty()).then_some(ComparisonDiagnostic::MonitorGaps { side, run: id, monitors: gaps });
-    [unfinished, order, overwritten, monitors].into_iter().flatten().collect()
+    [unfinished, order, overwritten, unusable, monitors].into_iter().flatten().collect()
+}
+
+/// Files of an import, each with its counts of rows, of which some could not be used.
+fn files_with_unusable_rows(run: &RunRecord) -> Vec<String> {
+    let all = fact_table::IMPORT_ROWS.as_str();
+    let files = run.manifest.facts.iter().filter_map(|(key, fact)| {
+        let file = key.strip_prefix(all)?.trim_start_matches('.');
+        let counts = fact.value.to_string();
+        let unusable = counts.strip_suffix(" unusable")?.rsplit(' ').next()?;
+        let name = if file.is_empty() { String::new() } else { format!("{file}: ") };
+        (unusable != "0").then(|| format!("{name}{counts}"))
+    });
+    files.collect()
 }
 
 /// Monitors with gaps, each with its first reason.

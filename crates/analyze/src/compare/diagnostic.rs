@@ -62,6 +62,15 @@ pub enum ComparisonDiagnostic {
         /// Why the first one did.
         reason: String,
     },
+    /// Rows of files that a run was imported from could not be used.
+    UnusableRows {
+        /// Name of the side.
+        side: String,
+        /// The run's id.
+        run: String,
+        /// The files, each with its counts of rows; of many files one line.
+        files: Vec<String>,
+    },
     /// Values that are not numbers were left out.
     NotNumbers {
         /// Where.
@@ -277,6 +286,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::CountedOnce { .. } => "counted-once",
             ComparisonDiagnostic::SameContent { .. } => "same-content",
             ComparisonDiagnostic::FailedIterations { .. } => "failed-iterations",
+            ComparisonDiagnostic::UnusableRows { .. } => "unusable-rows",
             ComparisonDiagnostic::NotNumbers { .. } => "not-numbers",
             ComparisonDiagnostic::NotExact { .. } => "not-exact",
             ComparisonDiagnostic::WarmUp { .. } => "warm-up",
@@ -336,6 +346,7 @@ impl ComparisonDiagnostic {
             | ComparisonDiagnostic::CountedOnce { .. }
             | ComparisonDiagnostic::SameContent { .. }
             | ComparisonDiagnostic::NoValues { .. }
+            | ComparisonDiagnostic::UnusableRows { .. }
             | ComparisonDiagnostic::DifferentStudy { .. } => {
                 return None;
             }

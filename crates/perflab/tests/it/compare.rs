@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::laboratory::Sandbox;
+use crate::laboratory::{Sandbox, skip_test};
 
 fn two_echo_runs() -> Sandbox {
     let laboratory = Sandbox::new();
@@ -204,6 +205,59 @@ fn four_formats_carry_the_same_verdict() {
         let verdicts: Vec<&str> = cells.filter(|cell| VERDICT_CELLS.contains(cell)).collect();
         assert_eq!(verdicts, ["✗ worse"], "{table}");
     }
+}
+
+/// By another reader than ours: no key that the schema does not name, no word that it does not have.
+#[test]
+fn comparisons_are_valid_by_their_schema() {
+    let name = "comparisons_are_valid_by_their_schema";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = root.join("../../target/test-venv/bin/python");
+    let ready = Command::new(&python).args(["-c", "import jsonschema"]).output();
+    if !ready.is_ok_and(|found| found.status.success()) {
+        return skip_test(name, "target/test-venv lacks jsonschema (cargo xtask test makes it)");
+    }
+    let repeated = repeated_echo_runs();
+    repeated.run_echo("alone", 70);
+    let script = "echo >> COUNT; test $(wc -l < COUNT) -gt 2 && echo speed 100";
+    repeated.write_workload(
+        "brittle",
+        "",
+        &script.replace("COUNT", &repeated.path("count").display().to_string()),
+    );
+    let two_levels = "[factor.speed]\nkind = \"parameter\"\nlevels = [100, 150]";
+    for (label, workload, level) in
+        [("fails", "brittle", ""), ("stays", "brittle", ""), ("levels", "echo", two_levels)]
+    {
+        let text = format!("run = {{ iterations = 8, warmup = 0 }}\n[workload.{workload}]\n{level}");
+        let study = repeated.write_study(&format!("{label}.toml"), &text);
+        repeated.run(&["run", &study, "--label", label, "--quiet"]);
+    }
+    let imported = import_recorded_logs("current");
+    let compared: [(&Sandbox, &[&str]); 9] = [
+        (&repeated, &["before", "after"]),
+        (&repeated, &["after", "after", "--confidence", "99%"]),
+        (&repeated, &["alone", "after"]),
+        (&repeated, &["stays", "fails"]),
+        (&repeated, &["before", "after", "--margin", "0%"]),
+        (&repeated, &["levels", "--by", "speed"]),
+        (&repeated, &["before", "alone"]),
+        (&imported, &["recorded-base", "recorded-new"]),
+        (&imported, &["recorded-base", "recorded-new", "--monitor", "vmstat"]),
+    ];
+    let lines: Vec<String> = compared
+        .iter()
+        .map(|(laboratory, arguments)| laboratory.run_json(&[&["compare"], *arguments].concat()).to_string())
+        .collect();
+    let documents = repeated.path("comparisons.jsonl");
+    fs::write(&documents, lines.join("\n")).unwrap();
+    let said = Command::new(&python)
+        .arg(root.join("tests/compare_schema.py"))
+        .args([documents, root.join("../../docs/reference/compare.schema.json")])
+        .output()
+        .unwrap();
+    let [out, err] = [said.stdout, said.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(said.status.success() && out.trim() == "9", "{out}{err}");
 }
 
 /// What a cell with a verdict holds.
