@@ -22,12 +22,14 @@
 //! | `benchmark_results` | what benchmarks reported: cases, iterations, samples |
 //! | `imported_run`, `import_report` | all of it as the events of one run; what was read, skipped and why |
 //! | `machine_page_size` | the page size of an imported machine |
+//! | `foreign_study` | studies made from other suites' configurations: [`convert_study`] |
 //! | [`error`] | what can go wrong, naming file and line |
 
 mod benchmark_results;
 mod document_import;
 mod dump_log;
 pub mod error;
+mod foreign_study;
 mod import_report;
 mod imported_run;
 pub mod importer;
@@ -41,6 +43,7 @@ mod packed_folder;
 pub mod registry;
 
 pub use error::ImportError;
+pub use foreign_study::{ConvertedStudy, FateCounts, LineAccount, LineFate, convert_study};
 pub use import_report::{FileReport, LineRemark};
 pub use importer::{
     BlockMapFile, BlockTraceFileSystem, ImportOptions, ImportSource, ImportedEvents, Importer,

@@ -1,7 +1,10 @@
-//! Study files: `perflab study check`, `expand`, `schema`, `new`, `list`.
+//! Study files: `perflab study check`, `expand`, `schema`, `new`, `from`, `list`.
+
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use perflab_conduct::{PlanChoices, find_refusals, plan_study};
+use perflab_import::{LineFate, convert_study};
 use perflab_model::study::{DiskKind, FactorSide, ScratchDisk, TomlSource};
 use perflab_model::{Bytes, Case, PlannedSetting, PlannedTarget, Problem, RunPlan, Scalar, Study};
 use perflab_observe::{EventFault, find_event_fault};
@@ -24,6 +27,7 @@ pub fn run_study_verb(context: &App, args: &StudyArgs) -> Result<Exit, Failure> 
             context.print_json(&perflab_model::study::study_json_schema())?;
         }
         StudyVerb::New { file } => write_new_study(context, file)?,
+        StudyVerb::From { file, output } => convert_foreign_study(context, file, output.as_ref())?,
         StudyVerb::List => list_shipped_studies(context)?,
     }
     Ok(Exit::Fine)
@@ -204,6 +208,46 @@ fn write_new_study(context: &App, file: &OutputPath) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes the study that a configuration of another suite becomes, and prints what became of its lines.
+fn convert_foreign_study(context: &App, file: &Path, output: Option<&OutputPath>) -> Result<(), Failure> {
+    let study = convert_study(file)?;
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let own = format!("{}.toml", name.trim_start_matches("config-"));
+    let output = output.cloned().unwrap_or_else(|| OutputPath::File(own.into()));
+    output.write_new(|out| Ok(out.write_all(study.text.as_bytes())?))?;
+    let counts = study.account.count();
+    if context.format == OutputFormat::Json {
+        let lines: Vec<serde_json::Value> =
+            study.account.iter().map(|(line, fate)| json!({ "line": line, "became": fate })).collect();
+        let found = json!({ "file": output.to_string(), "counts": counts, "lines": lines });
+        return context.print_json(&found);
+    }
+    let mut grid =
+        Grid::new([GridColumn::right("lines"), GridColumn::left("became"), GridColumn::left("what")]);
+    for (lines, fate) in study.account.join_lines() {
+        let (became, what) = match fate {
+            LineFate::Empty => continue,
+            LineFate::Translated(what) => ("study", what),
+            LineFate::NoMeaning(why) => ("nothing: no meaning here", why),
+            LineFate::NotUnderstood(why) => ("left out", why),
+        };
+        let range = match lines.start() == lines.end() {
+            true => lines.start().to_string(),
+            false => format!("{}-{}", lines.start(), lines.end()),
+        };
+        grid.add_row([range.as_str().into(), became.into(), what.as_str().into()]);
+    }
+    context.print_grid(&grid)?;
+    context.print_conclusion(&format!(
+        "{} lines: {} in the study, {} without a meaning here, {} left out, {} empty or comments",
+        counts.lines, counts.translated, counts.no_meaning, counts.not_understood, counts.empty
+    ))?;
+    if output != OutputPath::Stdout {
+        context.note(format!("{output}: look at it, then `perflab study check {output}`"));
+    }
+    Ok(())
+}
+
 fn list_shipped_studies(context: &App) -> Result<(), Failure> {
     let mut grid = Grid::new(["study", "title"].map(GridColumn::left));
     for shipped in study_source::STUDIES {
@@ -252,6 +296,15 @@ pub enum StudyVerb {
         /// The file to write (never overwritten); `-` is standard output
         #[arg(value_parser = OutputPath::parser())]
         file: OutputPath,
+    },
+    /// Make a study of a configuration of MMTests, without running it, and account for every line
+    From {
+        /// The configuration; others that it includes lie beside it
+        file: PathBuf,
+        /// The study to write (never overwritten), by default the configuration's name without `config-`; `-` is standard
+        /// output
+        #[arg(short, long, value_name = "STUDY", value_parser = OutputPath::parser())]
+        output: Option<OutputPath>,
     },
     /// List the shipped studies
     List,

@@ -86,6 +86,7 @@ const VERBS: &[&str] = &[
     "study expand two.toml",
     "study schema",
     "study new three.toml",
+    "study from config-mine -o four.toml",
     "study list",
     "workload list",
     "workload show noisy",
@@ -146,6 +147,8 @@ fn prepare_formats_sandbox() -> Sandbox {
     let recorded =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/recorded/blktrace/cat.blkparse");
     fs::copy(recorded, laboratory.path("cat.blkparse")).unwrap();
+    let configuration = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/config-mine");
+    fs::copy(configuration, laboratory.path("config-mine")).unwrap();
     laboratory
 }
 

@@ -487,6 +487,7 @@ fn run_with_files(laboratory: &Sandbox, words: &[&str]) -> (Option<i32>, String,
 /// A format is what is printed, or it is refused: none is accepted and changes nothing. (Markdown is refused where CSV is.)
 fn find_ineffective_formats(laboratory: &Sandbox) -> Vec<String> {
     laboratory.write_study("fast.toml", "run = { iterations = 1 }\n[workload.echo]");
+    fs::write(laboratory.path("config-new"), "export MMTESTS=stressng\n").unwrap();
     let mut verbs = BTreeSet::new();
     let trials = TRIALS.iter().filter(|(verb, ..)| verbs.insert(*verb));
     let trials = trials.map(|(verb, base, _)| format!("{verb} {}", base.replace("--format json", "")));
@@ -578,6 +579,7 @@ const MORE_VERBS: &[&str] = &[
     "study check fast.toml",
     "study expand fast.toml",
     "study new new.toml",
+    "study from config-new",
     "workload list",
     "workload show memory-sweep",
     "workload install memory-sweep",

@@ -1,6 +1,7 @@
 //! `perflab study`, and `perflab workload` from the outside.
 
 use std::fs;
+use std::path::Path;
 
 use crate::laboratory::Sandbox;
 
@@ -10,6 +11,37 @@ fn the_starter_is_good_and_never_overwritten() {
     laboratory.run_successfully(&["study", "new", "mine.toml"]);
     laboratory.run_successfully(&["study", "check", "mine.toml"]);
     assert_eq!(laboratory.run(&["study", "new", "mine.toml"]).code, Some(2));
+}
+
+/// A configuration of another suite is read, never run; its study checks, and the account has each line once.
+#[test]
+fn a_configuration_of_mmtests_becomes_a_study() {
+    let laboratory = Sandbox::new();
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/config-mine");
+    fs::copy(recorded, laboratory.path("config-mine")).unwrap();
+    let said = laboratory.run_json(&["study", "from", "config-mine"]);
+    assert_eq!(said["file"], "mine.toml");
+    let count = |name: &str| said["counts"][name].as_u64().unwrap();
+    let fates = ["empty", "translated", "no_meaning", "not_understood"].map(count);
+    assert_eq!(fates.iter().sum::<u64>(), count("lines"));
+    assert_eq!(said["lines"].as_array().unwrap().len() as u64, count("lines"));
+    let left_out =
+        said["lines"].as_array().unwrap().iter().filter(|line| line["became"]["fate"] == "not-understood");
+    let left_out: Vec<u64> = left_out.map(|line| line["line"].as_u64().unwrap()).collect();
+    assert_eq!(left_out, [4, 33, 34], "ltp, and what only running it would do: {said}");
+    for made in ["ran-this", "ran-that"] {
+        assert!(!laboratory.path(made).exists(), "{made}: it was run");
+    }
+    let checked = laboratory.run_json(&["study", "check", "mine.toml"]);
+    assert!(checked["cases"].as_u64().unwrap() >= 6, "{checked}");
+    assert_eq!(laboratory.run(&["study", "from", "config-mine"]).code, Some(2), "it is never overwritten");
+    let printed = laboratory.run_successfully(&["study", "from", "config-mine", "-o", "-"]);
+    assert_eq!(printed.out, fs::read_to_string(laboratory.path("mine.toml")).unwrap());
+    let table = laboratory.run_successfully(&["study", "from", "config-mine", "-o", "again.toml"]);
+    insta::assert_snapshot!(table.out);
+    fs::write(laboratory.path("config-other"), "export MMTESTS=ltp\n").unwrap();
+    let refused = laboratory.run(&["study", "from", "config-other"]);
+    assert_eq!((refused.code, laboratory.path("other.toml").exists()), (Some(2), false), "{}", refused.err);
 }
 
 #[test]

@@ -1,0 +1,931 @@
+//! A configuration of MMTests as a study: benchmarks become workloads, bounds become lists, monitors and settings their
+//! counterparts, by the table `mmtests.toml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use indexmap::IndexMap;
+use perflab_model::problem::{nearest_name, suggest_name};
+use serde::Deserialize;
+
+use super::ConvertedStudy;
+use super::line_account::{LineAccount, LineFate};
+use super::shell_config::{ChangeKind, ShellConfig, read_shell_config};
+use super::shell_value::{MachineNumber, ShellValue, shorten};
+
+/// What stands here for what MMTests has.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CounterpartTable {
+    benchmark: BTreeMap<String, BenchmarkCounterpart>,
+    #[serde(rename = "by-hand")]
+    by_hand: BTreeMap<String, String>,
+    elsewhere: BTreeMap<String, String>,
+    monitors: BTreeMap<String, Vec<String>>,
+    runner: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct BenchmarkCounterpart {
+    workload: String,
+    say: Option<String>,
+    iterations: Option<String>,
+    parameters: IndexMap<String, toml::Value>,
+    #[serde(default)]
+    without_meaning: BTreeMap<String, String>,
+}
+
+fn counterparts() -> &'static CounterpartTable {
+    static TABLE: OnceLock<CounterpartTable> = OnceLock::new();
+    TABLE.get_or_init(|| match toml::from_str(include_str!("mmtests.toml")) {
+        Ok(table) => table,
+        Err(error) => unreachable!("mmtests.toml is part of perflab: {error}"),
+    })
+}
+
+/// A study of the text of a configuration; those that it includes lie in `folder`.
+///
+/// # Errors
+/// The reason why there is none.
+pub(super) fn convert_configuration(text: &str, folder: &Path, name: &str) -> Result<ConvertedStudy, String> {
+    let config = read_shell_config(text, folder)?;
+    let benchmarks = named_benchmarks(&config)?;
+    let mut writer = StudyWriter::new(&config, name);
+    for benchmark in &benchmarks {
+        writer.add_benchmark(benchmark);
+    }
+    if writer.workloads.is_empty() {
+        return Err(no_counterpart(&benchmarks));
+    }
+    writer.add_monitors();
+    writer.add_disk();
+    writer.add_changes();
+    let account = writer.account_for_lines();
+    let text = writer.write_study(&describe_file(text), &account);
+    Ok(ConvertedStudy { text, account })
+}
+
+fn named_benchmarks(config: &ShellConfig) -> Result<Vec<String>, String> {
+    let names = config.variables.get("MMTESTS").map(|variable| &variable.value);
+    match names {
+        None => Err("it does not set MMTESTS, so it is no configuration of MMTests".into()),
+        Some(ShellValue::Text(names)) if !names.trim().is_empty() => {
+            let names: indexmap::IndexSet<&str> = names.split_whitespace().collect();
+            Ok(names.into_iter().map(str::to_owned).collect())
+        }
+        Some(_) => Err("MMTESTS names no benchmark that can be known without running it".into()),
+    }
+}
+
+fn no_counterpart(benchmarks: &[String]) -> String {
+    let why = |name: &String| format!("{} ({})", shorten(name), missing_counterpart(name));
+    let all: Vec<String> = benchmarks.iter().take(5).map(why).collect();
+    format!("none of its benchmarks has a counterpart here: {}", all.join("; "))
+}
+
+/// Why nothing stands for a benchmark, and what to use.
+fn missing_counterpart(name: &str) -> String {
+    let table = counterparts();
+    match table.elsewhere.get(name) {
+        Some(reason) => reason.clone(),
+        None if name.ends_with("build") => "a program is built: a command of yours".into(),
+        None if name.starts_with("nas-") || name.starts_with("parsec-") => "none yet".into(),
+        None => format!("not known; {}", suggest_name(name, table.benchmark.keys().map(String::as_str))),
+    }
+}
+
+/// The comment that the file begins with, as one paragraph.
+fn describe_file(text: &str) -> String {
+    let comment =
+        text.lines().skip_while(|line| line.trim().is_empty()).take_while(|line| line.starts_with('#'));
+    let words: Vec<&str> =
+        comment.flat_map(|line| line.trim_start_matches(['#', '!']).split_whitespace()).collect();
+    let mut description = words.join(" ");
+    if let Some((at, _)) = description.char_indices().nth(LONGEST_DESCRIPTION) {
+        description.truncate(at);
+        description.push_str("...");
+    }
+    description
+}
+
+/// Characters.
+const LONGEST_DESCRIPTION: usize = 600;
+
+/// A workload of the study.
+struct ConvertedWorkload {
+    name: String,
+    counterpart: &'static BenchmarkCounterpart,
+    parameters: Vec<(String, String)>,
+    matrix: Vec<(String, String)>,
+}
+
+struct StudyWriter<'a> {
+    config: &'a ShellConfig,
+    file: String,
+    workloads: Vec<ConvertedWorkload>,
+    /// Benchmarks that nothing stands for.
+    missing: Vec<String>,
+    iterations: Option<i64>,
+    monitors: BTreeSet<String>,
+    monitor_interval: String,
+    counters: Vec<String>,
+    disk: Vec<(String, String)>,
+    settings: IndexMap<String, String>,
+    factors: Vec<(String, String)>,
+    /// What became of variables, by name.
+    fates: BTreeMap<String, LineFate>,
+    change_fates: Vec<LineFate>,
+}
+
+impl<'a> StudyWriter<'a> {
+    fn new(config: &'a ShellConfig, file: &str) -> Self {
+        StudyWriter {
+            config,
+            file: shorten(file),
+            workloads: Vec::new(),
+            missing: Vec::new(),
+            iterations: None,
+            monitors: BTreeSet::new(),
+            monitor_interval: "10s".into(),
+            counters: Vec::new(),
+            disk: Vec::new(),
+            settings: IndexMap::new(),
+            factors: Vec::new(),
+            fates: BTreeMap::new(),
+            change_fates: Vec::new(),
+        }
+    }
+
+    /// The value of a variable that is set to something.
+    fn value(&self, name: &str) -> Option<&'a ShellValue> {
+        let value = &self.config.variables.get(name)?.value;
+        (value.as_text() != Some("")).then_some(value)
+    }
+
+    fn text(&self, name: &str) -> Option<&'a str> {
+        self.value(name)?.as_text()
+    }
+
+    fn translated(&mut self, name: &str, what: String) {
+        self.fates.insert(name.to_owned(), LineFate::Translated(what));
+    }
+
+    fn refused(&mut self, name: &str, why: String) {
+        self.fates.entry(name.to_owned()).or_insert(LineFate::NotUnderstood(why));
+    }
+
+    fn add_benchmark(&mut self, name: &str) {
+        let Some(counterpart) = counterparts().benchmark.get(name).filter(|_| self.is_covered(name)) else {
+            self.missing.push(name.to_owned());
+            return;
+        };
+        let mut workload = ConvertedWorkload {
+            name: workload_name(name),
+            counterpart,
+            parameters: Vec::new(),
+            matrix: Vec::new(),
+        };
+        for (parameter, rule) in &counterpart.parameters {
+            self.add_parameter(&mut workload, parameter, rule);
+        }
+        if name == "fio" {
+            self.add_fio_jobs(&mut workload);
+        }
+        if name == "perfpipe" {
+            self.add_placement(&workload.name);
+        }
+        for (variable, why) in &counterpart.without_meaning {
+            self.fates.entry(variable.clone()).or_insert_with(|| LineFate::NoMeaning(why.clone()));
+        }
+        if let Some(variable) = &counterpart.iterations {
+            self.add_iterations(variable);
+        }
+        self.add_iterations("MMTEST_ITERATIONS");
+        self.workloads.push(workload);
+    }
+
+    /// Whether the kind of a benchmark that is asked for is the one that has a counterpart.
+    fn is_covered(&self, benchmark: &str) -> bool {
+        match benchmark {
+            "unixbenchd" => self.text("UNIXBENCHD_SUBCOMMAND").is_none_or(|command| command == "context1"),
+            "fio" => self.value("FIO_CMD_OPTIONS").is_some() || self.value("FIO_IO_PATTERNS").is_some(),
+            _ => true,
+        }
+    }
+
+    fn add_iterations(&mut self, variable: &str) {
+        let Some(value) = self.value(variable) else { return };
+        match value.as_integer().filter(|number| (1..=100_000).contains(number)) {
+            Some(number) => {
+                self.iterations = Some(self.iterations.unwrap_or(0).max(number));
+                self.translated(variable, format!("run.iterations = {number}"));
+            }
+            None => self.refused(variable, "iterations are a number that the study knows".into()),
+        }
+    }
+
+    fn add_parameter(&mut self, workload: &mut ConvertedWorkload, parameter: &str, rule: &toml::Value) {
+        let toml::Value::String(rule) = rule else {
+            workload.parameters.push((parameter.to_owned(), rule.to_string()));
+            return;
+        };
+        if let Some(text) = rule.strip_prefix('=') {
+            workload.parameters.push((parameter.to_owned(), quote(text)));
+            return;
+        }
+        let words: Vec<&str> = rule.split_whitespace().collect();
+        let place = format!("workload.{}.parameters.{parameter}", workload.name);
+        match words[..] {
+            ["walk" | "powers", low, high] => {
+                self.add_range(workload, parameter, (words.first().copied().unwrap_or_default(), low, high))
+            }
+            ["list" | "sizes" | "words", variable] => {
+                self.add_list(workload, parameter, (words.first().copied().unwrap_or_default(), variable))
+            }
+            [kind, variable, ref rest @ ..] => {
+                let Some(value) = self.value(variable) else { return };
+                match convert_value(kind, value, rest.first().copied()) {
+                    Ok(text) => {
+                        self.translated(variable, format!("{place} = {text}"));
+                        workload.parameters.push((parameter.to_owned(), text));
+                    }
+                    Err(why) => self.refused(variable, why),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A list from its two ends; one value where both are the same.
+    fn add_range(
+        &mut self,
+        workload: &mut ConvertedWorkload,
+        parameter: &str,
+        (function, low, high): (&str, &str, &str),
+    ) {
+        let end = |writer: &Self, name: &str| match name.parse::<i64>() {
+            Ok(number) => Some(Ok(MachineNumber::known(number))),
+            Err(_) => writer.value(name).map(|value| {
+                value.as_number().ok_or_else(|| match value {
+                    ShellValue::Unknown(reason) => reason.clone(),
+                    _ => "it is no number".to_owned(),
+                })
+            }),
+        };
+        let (low_end, high_end) = (end(self, low), end(self, high));
+        for (name, found) in [(low, &low_end), (high, &high_end)] {
+            if let Some(Err(why)) = found {
+                self.refused(name, why.clone());
+            }
+        }
+        let place = |writer: &mut Self, what: &str, text: &str| {
+            let names = [low, high].map(|name| (name, writer.value(name).is_some()));
+            for (name, _) in names.into_iter().filter(|(_, is_set)| *is_set) {
+                writer.translated(name, format!("workload.{}.{what}.{parameter} = {text}", workload.name));
+            }
+        };
+        match (low_end, high_end) {
+            (Some(Ok(low_end)), Some(Ok(high_end))) if low_end != high_end => {
+                let text = quote(&format!("{function}({low_end}, {high_end})"));
+                place(self, "matrix", &text);
+                workload.matrix.push((parameter.to_owned(), text));
+            }
+            (Some(Ok(only)), Some(Ok(_))) | (None, Some(Ok(only))) => {
+                let text = number_text(&only);
+                place(self, "parameters", &text);
+                workload.parameters.push((parameter.to_owned(), text));
+            }
+            // One end of a list is none, where the other is not known.
+            (Some(Ok(only)), None) if self.value(low).is_some() => {
+                let text = number_text(&only);
+                place(self, "parameters", &text);
+                workload.parameters.push((parameter.to_owned(), text));
+            }
+            _ => {}
+        }
+    }
+
+    fn add_list(
+        &mut self,
+        workload: &mut ConvertedWorkload,
+        parameter: &str,
+        (kind, variable): (&str, &str),
+    ) {
+        let Some(value) = self.value(variable) else { return };
+        let Some(text) = value.as_text() else {
+            return self.refused(variable, "a list that the machine decides".into());
+        };
+        let words: Vec<&str> = text.split([' ', ',', '\n', '\t']).filter(|word| !word.is_empty()).collect();
+        let converted: Option<Vec<String>> = words
+            .iter()
+            .map(|word| match kind {
+                "words" => Some(quote(word)),
+                "sizes" => parse_size(word).map(|bytes| bytes.to_string()),
+                _ => word.parse::<i64>().ok().map(|number| number.to_string()),
+            })
+            .collect();
+        match converted.as_deref() {
+            Some([only]) => {
+                self.translated(
+                    variable,
+                    format!("workload.{}.parameters.{parameter} = {only}", workload.name),
+                );
+                workload.parameters.push((parameter.to_owned(), only.clone()));
+            }
+            Some(list @ [_, ..]) => {
+                let text = format!("[{}]", list.join(", "));
+                self.translated(variable, format!("workload.{}.matrix.{parameter} = {text}", workload.name));
+                workload.matrix.push((parameter.to_owned(), text));
+            }
+            _ => self.refused(variable, "a list of what are no numbers".into()),
+        }
+    }
+
+    /// The jobs of fio: a file that the configuration wrote, with the options of the command line, or these alone.
+    fn add_fio_jobs(&mut self, workload: &mut ConvertedWorkload) {
+        if self.value("FIO_CMD_OPTIONS").is_none() {
+            return self.add_fio_patterns(workload);
+        }
+        let options = self.text("FIO_CMD_OPTIONS").unwrap_or_default();
+        let mut job = String::new();
+        let mut extra = Vec::new();
+        for word in options.split_whitespace() {
+            match word.strip_prefix("--") {
+                Some(option) => extra.push(option),
+                None => match self.config.files.get(word) {
+                    Some(text) => job.push_str(&text.clone().into_template()),
+                    None => {
+                        return self.refused(
+                            "FIO_CMD_OPTIONS",
+                            format!("the job file {} is not there", shorten(word)),
+                        );
+                    }
+                },
+            }
+        }
+        if job.is_empty() {
+            job = "[job]\n".into();
+        }
+        let mut lines: Vec<String> = job.lines().map(|line| strip_job_comment(line).to_owned()).collect();
+        lines.retain(|line| !line.is_empty());
+        // Options of the command line hold for the jobs that follow: for all of a file's.
+        let global = lines.iter().position(|line| line.trim() == "[global]").map(|at| at + 1);
+        let at = global.unwrap_or_else(|| {
+            lines.insert(0, "[global]".into());
+            1
+        });
+        for option in extra.iter().rev().filter(|option| !option.starts_with("output")) {
+            lines.insert(at, (*option).to_owned());
+        }
+        let text = multiline(&lines.join("\n"));
+        for name in ["FIO_CMD_OPTIONS", "JOBFILE"] {
+            self.translated(name, format!("workload.{}.parameters.job", workload.name));
+        }
+        workload.parameters.push(("job".into(), text));
+    }
+
+    /// fio by its parameters, `FIO_TEST_TYPE=multivar_scale`: the workload `fio`, each list a list.
+    fn add_fio_patterns(&mut self, workload: &mut ConvertedWorkload) {
+        workload.counterpart = plain_fio();
+        let rules = [
+            ("rw", "words FIO_IO_PATTERNS"),
+            ("iodepth", "list FIO_IODEPTH"),
+            ("bs", "sizes FIO_BLOCK_SIZE"),
+            ("size", "sizes FIO_SIZE"),
+            ("ioengine", "words FIO_IOENGINE"),
+            ("jobs", "powers 1 FIO_MAX_JOBS"),
+        ];
+        for (parameter, rule) in rules {
+            self.add_parameter(workload, parameter, &toml::Value::String(rule.into()));
+        }
+    }
+
+    /// Where the two ends of a pipe run.
+    fn add_placement(&mut self, workload: &str) {
+        let Some(binding) = self.text("PERFPIPE_BINDING") else { return };
+        let level = match binding {
+            "cross-ht" => "siblings",
+            "cross-llc" | "same-socket" => "same-cache",
+            "cross-socket" | "cross-node" => "cross-node",
+            "pinned" | "pin" => "one-cpu",
+            _ => {
+                return self
+                    .refused("PERFPIPE_BINDING", format!("`{}` is no placement here", shorten(binding)));
+            }
+        };
+        self.translated("PERFPIPE_BINDING", format!("factor.placement.levels = [\"{level}\"]"));
+        let text = format!("kind = \"placement\"\nworkload = {}\nlevels = [\"{level}\"]", quote(workload));
+        self.factors.push(("placement".into(), text));
+    }
+
+    fn add_monitors(&mut self) {
+        let table = counterparts();
+        let mut not_here = Vec::new();
+        for variable in ["MONITORS_ALWAYS", "MONITORS_GZIP", "MONITORS_WITH_LATENCY", "MONITORS_TRACER"] {
+            let Some(names) = self.text(variable) else { continue };
+            for name in names.split_whitespace() {
+                match table.monitors.get(name) {
+                    Some(ours) => self.monitors.extend(ours.iter().cloned()),
+                    None if name.starts_with("perf-") || name == "ftrace" => {}
+                    None => not_here.push(name),
+                }
+            }
+            let fate = match not_here[..] {
+                [] => LineFate::Translated("monitors".into()),
+                _ => LineFate::Translated(format!(
+                    "monitors, but {}, which perflab has not",
+                    not_here.join(", ")
+                )),
+            };
+            not_here.clear();
+            self.fates.insert(variable.into(), fate);
+        }
+        if self.text("RUN_MONITOR") == Some("no") {
+            self.monitors.clear();
+        }
+        if let Some(value) = self.value("MONITOR_UPDATE_FREQUENCY")
+            && let Ok(text) = convert_value("time", value, Some("s"))
+        {
+            self.monitor_interval = text.trim_matches('"').to_owned();
+            self.translated("MONITOR_UPDATE_FREQUENCY", format!("the interval of monitors is {text}"));
+        }
+        if let Some(events) = self.text("MONITOR_PERF_EVENTS") {
+            let is_name =
+                |event: &&str| event.chars().all(|c| c.is_ascii_alphanumeric() || "-_:/".contains(c));
+            self.counters = events
+                .split([',', ' ', '\n', '\t'])
+                .filter(|event| !event.is_empty())
+                .filter(is_name)
+                .map(str::to_owned)
+                .collect();
+            self.translated("MONITOR_PERF_EVENTS", "counters.events".into());
+        }
+    }
+
+    fn add_disk(&mut self) {
+        let filesystem =
+            self.text("TESTDISK_FILESYSTEM").filter(|name| ["ext4", "xfs", "btrfs"].contains(name));
+        if let Some(partition) = self.text("TESTDISK_PARTITION") {
+            self.disk.push(("kind".into(), quote("partition")));
+            self.disk.push(("path".into(), quote(partition)));
+            self.translated("TESTDISK_PARTITION", "disk.path".into());
+        } else if filesystem.is_some() {
+            let size = self.text("TESTDISK_FS_SIZE").and_then(parse_size);
+            let size = size.map_or_else(|| quote("2GiB"), |bytes| bytes.to_string());
+            self.disk.push(("kind".into(), quote("image")));
+            self.disk.push(("size".into(), size));
+            self.translated("TESTDISK_FS_SIZE", "disk.size".into());
+        }
+        if let Some(filesystem) = filesystem {
+            self.disk.push(("filesystem".into(), quote(filesystem)));
+            self.translated("TESTDISK_FILESYSTEM", "disk.filesystem".into());
+        }
+        for (variable, key) in [("TESTDISK_MKFS_PARAM", "mkfs"), ("TESTDISK_MOUNT_ARGS", "mount")] {
+            if let Some(text) = self.text(variable).filter(|_| !self.disk.is_empty()) {
+                self.disk.push((key.into(), quote(text)));
+                self.translated(variable, format!("disk.{key}"));
+            }
+        }
+        let needed = self.config.variables.contains_key("TESTDISK_FS_SIZE") && self.disk.is_empty();
+        if needed {
+            let why = "without TESTDISK_FILESYSTEM, workloads write to a directory";
+            self.fates.insert("TESTDISK_FS_SIZE".into(), LineFate::NoMeaning(why.into()));
+        }
+    }
+
+    fn add_changes(&mut self) {
+        for change in &self.config.changes {
+            let fate = match &change.kind {
+                ChangeKind::Write(path, value) => self.add_written_file(path, value.trim()),
+                ChangeKind::Command(words) => {
+                    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                    self.add_command(&words)
+                }
+            };
+            self.change_fates.push(fate);
+        }
+    }
+
+    fn set(&mut self, preset: &str, level: &str) -> LineFate {
+        let level = if level.parse::<i64>().is_ok() { level.to_owned() } else { quote(level) };
+        let fate = LineFate::Translated(format!("settings.{preset} = {level}"));
+        self.settings.insert(preset.to_owned(), level);
+        fate
+    }
+
+    fn add_sysctl(&mut self, key: &str, value: &str) -> LineFate {
+        if !key.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c)) || value.contains("{{") {
+            return LineFate::NotUnderstood("a sysctl whose value the machine decides".into());
+        }
+        let key = key.replace('/', ".");
+        let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { quote(value) };
+        let name = key.replace('.', "-");
+        let text = format!("kind = \"sysctl\"\nkey = {}\nlevels = [{level}]", quote(&key));
+        self.factors.push((name, text));
+        LineFate::Translated(format!("a factor of kind sysctl: {key} = {level}"))
+    }
+
+    fn add_written_file(&mut self, path: &str, value: &str) -> LineFate {
+        if let Some(key) = path.strip_prefix("/proc/sys/") {
+            return self.add_sysctl(key, value);
+        }
+        match path {
+            "/sys/kernel/mm/transparent_hugepage/enabled" => self.set("thp", value),
+            "/sys/kernel/mm/transparent_hugepage/defrag" => self.set("thp-defrag", value),
+            "/sys/kernel/mm/lru_gen/enabled" => self.set("lru-gen", value),
+            _ if value.contains("{{") => LineFate::NotUnderstood("a value that the machine decides".into()),
+            _ => {
+                let name = path.trim_start_matches("/sys/").replace(['/', '.', '_'], "-");
+                let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { quote(value) };
+                let text = format!("kind = \"file\"\nkey = {}\nlevels = [{level}]", quote(path));
+                self.factors.push((name, text));
+                LineFate::Translated(format!("a factor of kind file: {}", shorten(path)))
+            }
+        }
+    }
+
+    fn add_command(&mut self, words: &[&str]) -> LineFate {
+        match words {
+            ["disable_transhuge"] => self.set("thp", "never"),
+            ["enable_transhuge"] => self.set("thp", "always"),
+            ["madvise_transhuge" | "default_transhuge"] => self.set("thp", "madvise"),
+            ["cpupower", "frequency-set", "-g", governor] => self.set("governor", governor),
+            ["swapoff", "-a"] => self.set("swap", "none"),
+            ["sysctl", rest @ ..] => {
+                let pairs = rest.iter().filter_map(|word| word.split_once('='));
+                let pairs: Vec<(&str, &str)> = pairs.collect();
+                match pairs[..] {
+                    [(key, value)] => self.add_sysctl(key, value),
+                    _ => LineFate::NotUnderstood("a sysctl that is not one name with its value".into()),
+                }
+            }
+            ["limit_memory", ..] => LineFate::NotUnderstood(
+                "run it in a guest with so much memory: [target] memory, or append = \"mem=...\"".into(),
+            ),
+            [name, ..] => LineFate::NotUnderstood(format!(
+                "the command `{}`: a hook or a factor of kind commands can run it",
+                shorten(name)
+            )),
+            [] => LineFate::NoMeaning("it does nothing".into()),
+        }
+    }
+
+    fn account_for_lines(&self) -> LineAccount {
+        let mut account = self.config.account.clone();
+        for (change, fate) in self.config.changes.iter().zip(&self.change_fates) {
+            account.set(change.lines.clone(), fate);
+        }
+        for (name, variable) in &self.config.variables {
+            let fate = self.variable_fate(name, &variable.value);
+            for lines in &variable.lines {
+                account.set(lines.clone(), &fate);
+            }
+        }
+        account
+    }
+
+    fn variable_fate(&self, name: &str, value: &ShellValue) -> LineFate {
+        if name == "MMTESTS" {
+            return match &self.missing[..] {
+                [] => LineFate::Translated("the workloads".into()),
+                missing => {
+                    let why = |name: &String| format!("{}: {}", shorten(name), missing_counterpart(name));
+                    let all: Vec<String> = missing.iter().map(why).collect();
+                    LineFate::NotUnderstood(format!(
+                        "not all benchmarks have a counterpart: {}",
+                        all.join("; ")
+                    ))
+                }
+            };
+        }
+        if let Some(fate) = self.fates.get(name) {
+            return fate.clone();
+        }
+        if value.as_text() == Some("") {
+            return LineFate::NoMeaning("it is empty: what holds without it".into());
+        }
+        if let Some(why) = counterparts().runner.get(name) {
+            return LineFate::NoMeaning(why.clone());
+        }
+        if let Some(how) = counterparts().by_hand.get(name) {
+            return LineFate::NotUnderstood(how.clone());
+        }
+        if self.config.read.contains(name) {
+            return LineFate::Translated("part of other values".into());
+        }
+        if self.config.files.contains_key(value.as_text().unwrap_or_default()) {
+            return LineFate::Translated("the name of a file".into());
+        }
+        let known = self.workloads.iter().flat_map(|workload| workload.counterpart.variables());
+        let known: BTreeSet<&str> = known.collect();
+        LineFate::NotUnderstood(match nearest_name(name, known).filter(|known| is_slip(name, known)) {
+            Some(nearest) => format!("nothing here corresponds; did you mean `{nearest}`?"),
+            None => "nothing here corresponds".into(),
+        })
+    }
+
+    fn write_study(&self, description: &str, account: &LineAccount) -> String {
+        let mut text =
+            format!("# Made by `perflab study from {}`, which has an account of every line.\n", self.file);
+        for name in &self.missing {
+            let _ = writeln!(text, "# Not here: {}: {}", shorten(name), missing_counterpart(name));
+        }
+        for workload in &self.workloads {
+            if let Some(say) = &workload.counterpart.say {
+                let _ = writeln!(text, "# {}: {say}.", workload.name);
+            }
+        }
+        for (line, fate) in account.iter() {
+            if let LineFate::NotUnderstood(why) = fate {
+                let _ = writeln!(text, "# Line {line} is left out: {}", shorten_comment(why));
+            }
+        }
+        let title = self.file.trim_start_matches("config-");
+        let _ = writeln!(text, "title = {}", quote(title));
+        if !description.is_empty() {
+            let _ = writeln!(text, "description = {}", quote(description));
+        }
+        let iterations = self.iterations.unwrap_or(DEFAULT_ITERATIONS);
+        let _ = writeln!(text, "\n[run]\niterations = {iterations}");
+        for workload in &self.workloads {
+            let name = &workload.name;
+            let _ = writeln!(text, "\n[workload.{name}]");
+            if *name != workload.counterpart.workload {
+                let _ = writeln!(text, "use = {}", quote(&workload.counterpart.workload));
+            }
+            write_table(&mut text, &format!("workload.{name}.parameters"), &workload.parameters);
+            write_table(&mut text, &format!("workload.{name}.matrix"), &workload.matrix);
+        }
+        if !self.monitors.is_empty() {
+            let interval = quote(&self.monitor_interval);
+            let monitors: Vec<(String, String)> =
+                self.monitors.iter().map(|name| (name.clone(), interval.clone())).collect();
+            write_table(&mut text, "monitors", &monitors);
+        }
+        if !self.counters.is_empty() {
+            let events: Vec<String> = self.counters.iter().map(|event| quote(event)).collect();
+            let _ = writeln!(text, "\n[counters]\nevents = [{}]", events.join(", "));
+        }
+        write_table(&mut text, "disk", &self.disk);
+        let settings: Vec<(String, String)> =
+            self.settings.iter().map(|(preset, level)| (preset.clone(), level.clone())).collect();
+        write_table(&mut text, "settings", &settings);
+        for (name, factor) in &self.factors {
+            let _ = writeln!(text, "\n[factor.{name}]\n{factor}");
+        }
+        text
+    }
+}
+
+/// Where a configuration does not say how many.
+const DEFAULT_ITERATIONS: i64 = 10;
+
+impl BenchmarkCounterpart {
+    /// The variables that it knows.
+    fn variables(&self) -> impl Iterator<Item = &str> {
+        let rules = self.parameters.values().filter_map(toml::Value::as_str);
+        let named = rules
+            .flat_map(str::split_whitespace)
+            .filter(|word| word.starts_with(|c: char| c.is_ascii_uppercase()));
+        named.chain(self.iterations.as_deref()).chain(self.without_meaning.keys().map(String::as_str))
+    }
+}
+
+fn plain_fio() -> &'static BenchmarkCounterpart {
+    static FIO: OnceLock<BenchmarkCounterpart> = OnceLock::new();
+    FIO.get_or_init(|| BenchmarkCounterpart {
+        workload: "fio".into(),
+        say: None,
+        iterations: None,
+        parameters: IndexMap::new(),
+        without_meaning: BTreeMap::new(),
+    })
+}
+
+/// Whether two names differ in no more than two letters in a row: those of one benchmark begin alike, and mean other things.
+fn is_slip(name: &str, known: &str) -> bool {
+    let alike = name.chars().zip(known.chars()).take_while(|(a, b)| a == b).count();
+    let rest = name.chars().rev().zip(known.chars().rev()).take_while(|(a, b)| a == b).count();
+    alike + rest + 2 >= name.len().max(known.len())
+}
+
+/// A name for a table of the study.
+fn workload_name(benchmark: &str) -> String {
+    benchmark.replace('_', "-")
+}
+
+fn write_table(text: &mut String, name: &str, rows: &[(String, String)]) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n[{name}]");
+    for (key, value) in rows {
+        let _ = writeln!(text, "{key} = {value}");
+    }
+}
+
+fn quote(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Text of several lines as a value.
+fn multiline(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
+    let plain: String = escaped.chars().filter(|c| !c.is_control() || *c == '\n' || *c == '\t').collect();
+    format!("\"\"\"\n{plain}\n\"\"\"")
+}
+
+/// A number as a value: itself, or an expression.
+fn number_text(number: &MachineNumber) -> String {
+    number.as_integer().map_or_else(|| quote(&number.to_string()), |known| known.to_string())
+}
+
+/// A value of a parameter, by the kind that the table has for it.
+fn convert_value(kind: &str, value: &ShellValue, unit: Option<&str>) -> Result<String, String> {
+    let unknown = |value: &ShellValue| match value {
+        ShellValue::Unknown(reason) => reason.clone(),
+        ShellValue::Text(text) => format!("`{}` is no such value", shorten(text)),
+        ShellValue::Number(_) => "the machine decides it".to_owned(),
+    };
+    match kind {
+        "number" => value.as_number().map(|number| number_text(&number)).ok_or_else(|| unknown(value)),
+        "size" => match value {
+            ShellValue::Text(text) => {
+                parse_size(text).map(|bytes| bytes.to_string()).ok_or_else(|| unknown(value))
+            }
+            ShellValue::Number(number) => Ok(quote(&number.to_string())),
+            ShellValue::Unknown(_) => Err(unknown(value)),
+        },
+        "time" => match value.as_integer().filter(|time| *time >= 0) {
+            Some(time) => Ok(quote(&format!("{time}{}", unit.unwrap_or("s")))),
+            None => Err(unknown(value)),
+        },
+        "text" => value.as_text().map(quote).ok_or_else(|| unknown(value)),
+        "yes" => match value.as_text() {
+            Some("yes") => Ok("true".into()),
+            Some("no") => Ok("false".into()),
+            _ => Err(unknown(value)),
+        },
+        _ => Err(format!("the table has no kind `{kind}`")),
+    }
+}
+
+/// Bytes as shells and fio write them: `4096`, `4k`, `1G`, `64m`.
+fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match text.get(digits.len()..)?.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        "t" | "tb" | "tib" => 1 << 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// A line of a job file without what fio takes for a comment.
+fn strip_job_comment(line: &str) -> &str {
+    let end = line.find(['#', ';']).unwrap_or(line.len());
+    line.get(..end).unwrap_or_default().trim_end()
+}
+
+/// A reason as a comment, on one line.
+fn shorten_comment(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn convert(text: &str) -> ConvertedStudy {
+        convert_configuration(text, Path::new("/nonexistent"), "config-mine").unwrap()
+    }
+
+    fn parse(study: &ConvertedStudy) -> toml::Table {
+        study.text.parse().unwrap()
+    }
+
+    const LATENCY: &str = "\
+### Wake-ups over all CPUs
+export MMTESTS=\"schbench stressng\"
+. $SHELLPACK_INCLUDE/include-sizes.sh
+export MONITORS_GZIP=\"proc-vmstat mpstat\"
+export MONITOR_UPDATE_FREQUENCY=3
+STEPS=15
+export SCHBENCH_RUNTIME=$((60+STEPS-1)) SCHBENCH_MIN_WORKER_THREADS=1
+export SCHBENCH_MAX_WORKER_THREADS=$((NUM_LOGICAL_CPUS*2))
+if [ $SCHBENCH_MAX_WORKER_THREADS -gt 64 ]; then
+\tSCHBENCH_MAX_WORKER_THREADS=64
+fi
+if [[ `uname -m` =~ i.86 ]]; then
+\texport SCHBENCH_RUNTIME=1
+fi
+export STRESSNG_TESTNAME=context STRESSNG_ITERATIONS=7
+disable_transhuge
+echo 40 > /proc/sys/vm/dirty_ratio
+frobnicate --now
+export SCHBENCH_RUNTIEM=5
+";
+
+    #[test]
+    fn a_configuration_becomes_a_study_that_fits_every_machine() {
+        let study = convert(LATENCY);
+        let table = parse(&study);
+        let workload = &table["workload"]["schbench"];
+        assert_eq!(workload["use"].as_str(), Some("wakeups"));
+        assert_eq!(workload["parameters"]["time"].as_str(), Some("74s"));
+        assert_eq!(workload["matrix"]["workers"].as_str(), Some("walk(1, [2 * cpus, 64]|min)"));
+        assert_eq!(table["workload"]["stressng"]["parameters"]["stressor"].as_str(), Some("context"));
+        assert_eq!(table["run"]["iterations"].as_integer(), Some(7));
+        assert_eq!(table["settings"]["thp"].as_str(), Some("never"));
+        assert_eq!(table["factor"]["vm-dirty_ratio"]["levels"][0].as_integer(), Some(40));
+        assert_eq!(table["monitors"]["vmstat"].as_str(), Some("3s"));
+        assert_eq!(table["description"].as_str(), Some("Wake-ups over all CPUs"));
+    }
+
+    #[test]
+    fn the_account_has_every_line_once() {
+        let study = convert(LATENCY);
+        let counts = study.account.count();
+        assert_eq!(counts.lines, 19);
+        assert_eq!(
+            counts.empty + counts.translated + counts.no_meaning + counts.not_understood,
+            counts.lines
+        );
+        let left_out: Vec<usize> = study
+            .account
+            .iter()
+            .filter(|(_, fate)| matches!(fate, LineFate::NotUnderstood(_)))
+            .map(|(line, _)| line)
+            .collect();
+        assert_eq!(left_out, [18, 19], "{:?}", study.account);
+        let fate = |line: usize| study.account.iter().nth(line - 1).unwrap().1.clone();
+        assert!(matches!(fate(9), LineFate::Translated(_)) && matches!(fate(11), LineFate::Translated(_)));
+        assert!(matches!(fate(13), LineFate::NoMeaning(_)), "{:?}", fate(13));
+        assert!(matches!(fate(19), LineFate::NotUnderstood(why) if why.contains("SCHBENCH_RUNTIME")));
+    }
+
+    #[test]
+    fn a_job_file_goes_into_the_study_with_the_options_of_the_command_line() {
+        let text = "export MMTESTS=fio\nJOB=/tmp/job-$$\nexport FIO_CMD_OPTIONS=\"$JOB --ioengine=libaio\"\n\
+                    cat >$JOB <<END\n[global]\ndirect=1 # no cache\n[reader]\n\
+                    filesize=$((MEMTOTAL_BYTES*2))\nEND\n";
+        let study = convert(text);
+        let job = parse(&study)["workload"]["fio"]["parameters"]["job"].as_str().unwrap().to_owned();
+        assert_eq!(job, "[global]\nioengine=libaio\ndirect=1\n[reader]\nfilesize={{ 2 * memory }}\n");
+        assert_eq!(study.account.count().not_understood, 0, "{:?}", study.account);
+    }
+
+    #[test]
+    fn what_is_no_configuration_is_refused_with_the_reason() {
+        let refuse = |text: &str| convert_configuration(text, Path::new("/nonexistent"), "c").unwrap_err();
+        for (text, word) in [
+            ("echo hello\n", "MMTESTS"),
+            ("export MMTESTS=\"$(ls)\"\n", "running"),
+            ("export MMTESTS=ltp\n", "functional"),
+            ("if then (", ""),
+        ] {
+            assert!(refuse(text).contains(word), "{text}: {}", refuse(text));
+        }
+        let deep = format!("export MMTESTS={}", "$(".repeat(500));
+        assert!(refuse(&deep).contains("brackets"), "{}", refuse(&deep));
+        let many = "if true; then ".repeat(20_000) + &"fi; ".repeat(20_000);
+        assert!(refuse(&many).contains("conditions"), "{}", refuse(&many));
+    }
+
+    /// A file that includes itself, and two that include each other, end.
+    #[test]
+    fn includes_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("one", "source two\nexport STRESSNG_ITERATIONS=9\n");
+        write("two", ". ./one\nexport STRESSNG_TESTNAME=fork\n");
+        let text = "export MMTESTS=stressng\nsource configs/one\n";
+        let study = convert_configuration(text, folder.path(), "c").unwrap();
+        let table = parse(&study);
+        assert_eq!(table["workload"]["stressng"]["parameters"]["stressor"].as_str(), Some("fork"));
+        assert_eq!(table["run"]["iterations"].as_integer(), Some(9));
+    }
+
+    /// Every counterpart is in the catalogue, with every parameter that the table names.
+    #[test]
+    fn counterparts_are_in_the_catalogue() {
+        let catalogue = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+        for (name, counterpart) in &counterparts().benchmark {
+            let text = std::fs::read_to_string(catalogue.join(&counterpart.workload).with_extension("toml"));
+            let definition: toml::Table =
+                text.unwrap_or_else(|error| panic!("{name}: {error}")).parse().unwrap();
+            for parameter in counterpart.parameters.keys() {
+                assert!(definition["parameter"].get(parameter).is_some(), "{name}: {parameter}");
+            }
+        }
+    }
+}

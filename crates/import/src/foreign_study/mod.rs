@@ -1,0 +1,48 @@
+//! A study made from another suite's configuration, without running it: `perflab study from FILE`.
+//!
+//! | file | content |
+//! |---|---|
+//! | `shell_value` | what a variable holds, where the machine decides some of it |
+//! | `shell_config` | a shell configuration as variables, changes to the machine, and files: its statements |
+//! | `word_expansion`, `shell_conditions` | its words and its conditions |
+//! | `line_account` | what became of each line |
+//! | `mmtests_study` | a configuration of MMTests as a study, by the table `mmtests.toml` |
+
+mod line_account;
+mod mmtests_study;
+mod shell_conditions;
+mod shell_config;
+mod shell_value;
+mod word_expansion;
+
+use std::path::Path;
+
+pub use line_account::{FateCounts, LineAccount, LineFate};
+
+use crate::error::ImportError;
+
+/// Bytes of a configuration: the longest that are public have 8 KB.
+const LONGEST_CONFIGURATION: u64 = 1 << 20;
+
+/// A study made from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConvertedStudy {
+    /// The study, with comments.
+    pub text: String,
+    /// What became of each line of the file.
+    pub account: LineAccount,
+}
+
+/// Makes a study of a configuration of MMTests.
+///
+/// # Errors
+/// A file that cannot be read, that is no such configuration, or of whose benchmarks none has a counterpart.
+pub fn convert_study(path: &Path) -> Result<ConvertedStudy, ImportError> {
+    let foreign = |reason: String| ImportError::Foreign { path: path.to_owned(), line: None, reason };
+    let bytes = perflab_files::read_finite_file(path, LONGEST_CONFIGURATION)
+        .map_err(|source| ImportError::Io { what: "read", path: path.to_owned(), source })?;
+    let text = String::from_utf8(bytes).map_err(|_| foreign("it is no text in UTF-8".into()))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    mmtests_study::convert_configuration(&text, folder, &name).map_err(foreign)
+}
