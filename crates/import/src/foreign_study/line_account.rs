@@ -4,6 +4,15 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
+/// A study made from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConvertedStudy {
+    /// The study, with comments.
+    pub text: String,
+    /// What became of each line of the file.
+    pub account: LineAccount,
+}
+
 /// What became of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "fate", content = "about", rename_all = "kebab-case")]

@@ -10,8 +10,7 @@ use indexmap::IndexMap;
 use perflab_model::problem::{nearest_name, suggest_name};
 use serde::Deserialize;
 
-use super::ConvertedStudy;
-use super::line_account::{LineAccount, LineFate};
+use super::line_account::{ConvertedStudy, LineAccount, LineFate};
 use super::shell_config::{ChangeKind, ShellConfig, read_shell_config};
 use super::shell_value::{MachineNumber, ShellValue, shorten};
 

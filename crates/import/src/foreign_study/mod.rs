@@ -5,7 +5,7 @@
 //! | `shell_value` | what a variable holds, where the machine decides some of it |
 //! | `shell_config` | a shell configuration as variables, changes to the machine, and files: its statements |
 //! | `word_expansion`, `shell_conditions` | its words and its conditions |
-//! | `line_account` | what became of each line |
+//! | `line_account` | the study, and what became of each line |
 //! | `mmtests_study` | a configuration of MMTests as a study, by the table `mmtests.toml` |
 
 mod line_account;
@@ -17,21 +17,10 @@ mod word_expansion;
 
 use std::path::Path;
 
-pub use line_account::{FateCounts, LineAccount, LineFate};
+pub use line_account::{ConvertedStudy, FateCounts, LineAccount, LineFate};
+use shell_config::LONGEST_CONFIGURATION;
 
 use crate::error::ImportError;
-
-/// Bytes of a configuration: the longest that are public have 8 KB.
-const LONGEST_CONFIGURATION: u64 = 1 << 20;
-
-/// A study made from a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConvertedStudy {
-    /// The study, with comments.
-    pub text: String,
-    /// What became of each line of the file.
-    pub account: LineAccount,
-}
 
 /// Makes a study of a configuration of MMTests.
 ///

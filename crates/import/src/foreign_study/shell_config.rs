@@ -113,6 +113,9 @@ const WITHOUT_MEANING: [(&str, &str); 25] = [
     ("sync", "it flushes what is dirty"),
 ];
 
+/// Bytes of a configuration: the longest that are public have 8 KB.
+pub(super) const LONGEST_CONFIGURATION: u64 = 1 << 20;
+
 /// Configurations that others are read with, one within the other.
 const MOST_INCLUDES: usize = 8;
 
@@ -542,7 +545,7 @@ impl ConfigReader {
         }
         let file = self.folder.join(name);
         let bytes = (!name.is_empty())
-            .then(|| perflab_files::read_finite_file(&file, super::LONGEST_CONFIGURATION))
+            .then(|| perflab_files::read_finite_file(&file, LONGEST_CONFIGURATION))
             .and_then(Result::ok);
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         let Some(program) = text.and_then(|text| parse_program(&text).ok()) else {

@@ -35,13 +35,15 @@ fn shell_commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// What each page may take for granted: two runs of a study, the study itself, and a log of /proc/slabinfo.
+/// What each page may take for granted: two runs of a study, the study itself, a log of /proc/slabinfo, and a configuration of MMTests.
 fn prepare_sandbox() -> Sandbox {
     let laboratory = Sandbox::new();
     let study = "title = \"pages\"\nrun = { iterations = 6, warmup = 0 }\n[workload.memory-sweep]\nparameters = { size = \"8MiB\", passes = 16 }\n\
                  [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"5ms\"\nstat = \"5ms\"\n";
     fs::write(laboratory.path("study.toml"), study).unwrap();
     fs::write(laboratory.path("slabinfo.log"), crate::slab::slabinfo_log(20, 0)).unwrap();
+    fs::copy(project_root().join("crates/perflab/tests/data/config-mine"), laboratory.path("config-latency"))
+        .unwrap();
     write_mmtests_logs(&laboratory);
     for label in ["before", "after"] {
         laboratory.run_successfully(&["run", "study.toml", "--label", label, "--quiet"]);
