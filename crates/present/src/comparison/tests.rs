@@ -439,7 +439,7 @@ fn an_answer_about_one_row_is_a_sentence() {
 fn a_row_is_one_line_of_a_commit_message() {
     insta::assert_snapshot!(render_to_text(&comparison_with_every_verdict(), OutputFormat::Short, None), @"
     sweep threads=1 bandwidth: 10.24 -> 12.75 GB/s, +24.59 % [+23.79, +25.49], better
-    sweep threads=1 time: 12.26 -> 13.2 ms, +7.86 % [+7.00, +8.74], worse
+    sweep threads=1 time: 12.26 -> 13.2 ms, +7.8 % [+6.7, +9.0], worse
     sweep threads=1 latency: 84.9 -> 85.24 µs, +0.33 % [-0.08, +0.58], same
     sweep threads=1 jitter: 825.2 -> 908.2 ns, +10 % [-8, +30], unclear
     sweep threads=2 bandwidth: 10.17 -> 12.84 GB/s, +26.1 % [+24.9, +27.0], better
@@ -470,13 +470,13 @@ fn studies_of_two_labels_are_a_mail() {
 
     memory:
       2 of 8 worse: time +8.15 % [+7.73, +8.82] (sweep threads=2), time
-      +7.86 % [+7.00, +8.74] (sweep threads=1); 2 better: bandwidth +26.1 %
+      +7.8 % [+6.7, +9.0] (sweep threads=1); 2 better: bandwidth +26.1 %
       [+24.9, +27.0] (sweep threads=2), bandwidth +24.59 % [+23.79, +25.49]
       (sweep threads=1); 1 same within 3 %, 3 unclear (about 130 iterations
       a side would decide)
       sweep threads=1
         better              bandwidth  10.24 -> 12.75 GB/s  +24.59 % [+23.79, +25.49]
-        worse               time       12.26 -> 13.2 ms     +7.86 % [+7.00, +8.74]
+        worse               time       12.26 -> 13.2 ms     +7.8 % [+6.7, +9.0]
         unclear             jitter     825.2 -> 908.2 ns    +10 % [-8, +30]
       sweep threads=2
         better              bandwidth  10.17 -> 12.84 GB/s  +26.1 % [+24.9, +27.0]
