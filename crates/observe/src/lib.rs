@@ -16,6 +16,7 @@
 //! | `run_counters`, `perf_counter` | what a study counts ([`RunCounters`]); one event that is counted |
 //! | [`probes`] | functions and USDT probes of any program, reported each time a thread hits them |
 //! | [`io`], [`mounts`] | pages and disk requests of a process tree, and their files; file systems and the disks below them |
+//! | `network_offload` | switches of network devices, read and set ([`NetworkOffload`]) |
 //! | [`taskstats`] | what threads waited for and read, reported when they end |
 //! | [`facts`] | what a target says about itself, by family |
 //! | [`kvm_probe`] | whether /dev/kvm runs guests at the processor's speed |
