@@ -17,6 +17,9 @@ use crate::terminal_text::{bold_text, wrap_text};
 /// So many suspects have lines of their own.
 const MOST_SHOWN: usize = 3;
 
+/// An answer has at most so many lines.
+const MOST_LINES: usize = 10;
+
 /// So many commands that would record more are shown.
 const MOST_ADVICE: usize = 3;
 
@@ -74,16 +77,21 @@ impl<'a> ExplanationDocument<'a> {
 pub fn explanation_text(found: &Explanation, width: Option<usize>, colour: bool) -> String {
     let mut lines = vec![bold_text(&headline(found), colour)];
     lines.extend(place_line(found));
-    for (number, suspect) in (1..).zip(found.suspects.iter().take(MOST_SHOWN)) {
+    let shown = if found.is_mostly_carried() { MOST_SHOWN } else { MOST_SHOWN - 1 };
+    for (number, suspect) in (1..).zip(found.suspects.iter().take(shown)) {
         lines.push(format!("{number}. {}", suspect_sentence(suspect, found)));
         lines.push(format!("   Test: {}   Figures: {}", suspect.test, suspect.shown_by));
     }
-    if found.suspects.is_empty() {
-        lines.push(nothing_found(found));
-        let advice = found.to_record.iter().take(MOST_ADVICE);
+    if !found.is_mostly_carried() {
+        lines.push(match found.has_suspects() {
+            true => "None of these can carry half of it: what carries most of it I do not know".into(),
+            false => nothing_found(found),
+        });
+        let room = MOST_LINES.saturating_sub(lines.len() + 2).min(MOST_ADVICE);
+        let advice = found.to_record.iter().take(room);
         lines.extend(advice.map(|advice| format!("   Record {}: {}", advice.about, advice.command)));
     }
-    lines.extend(other_differences(found));
+    lines.extend(other_differences(found, shown));
     lines.extend(left_out_line(found));
     let wrapped = lines.into_iter().flat_map(|line| match width {
         Some(width) if !line.contains('\u{1b}') => wrap_text(line.trim_start(), width, indent(&line), "   "),
@@ -271,9 +279,9 @@ fn nothing_found(found: &Explanation) -> String {
 }
 
 /// In one line what else differs: facts, the kernel's log, and the first that was ruled out.
-fn other_differences(found: &Explanation) -> Option<String> {
+fn other_differences(found: &Explanation, shown: usize) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
-    let more = found.suspects.len().saturating_sub(MOST_SHOWN);
+    let more = found.suspects.len().saturating_sub(shown);
     parts.extend((more > 0).then(|| format!("{more} more suspects in --format csv")));
     let none = || "none".to_owned();
     parts.extend(found.facts.first().map(|fact| {

@@ -45,6 +45,9 @@ pub struct CauseSpec {
     pub most_ns: Option<f64>,
     /// Whether one of it costs about what another does, so that more of it cost what those of the baseline did.
     pub alike: bool,
+    /// Whether the other measures count only where the best one that was recorded differs, too: what the whole machine has more of
+    /// may be what the workload left to others.
+    pub by_best: bool,
     /// Whether less of it may make an iteration longer, too.
     pub either_way: bool,
     /// A command that varies it, or records more of it; `{study}` is the study that was run.
@@ -59,7 +62,7 @@ const fn cause(
     parts: &'static [TimePart],
     test: &'static str,
 ) -> CauseSpec {
-    CauseSpec { name, series, parts, most_ns: None, alike: false, either_way: false, test }
+    CauseSpec { name, series, parts, most_ns: None, alike: false, by_best: false, either_way: false, test }
 }
 
 /// The causes that are known, the most particular first: of two that go together and can carry as much, the one that stands first is
@@ -165,20 +168,23 @@ pub const CAUSES: &[CauseSpec] = &[
             "perflab run {study} --counters irq:irq_handler_entry,irq_vectors:local_timer_entry",
         )
     },
-    cause(
-        "competition for CPUs",
-        &[
-            "others-cpu-time",
-            "events run-queue-delay.sum*",
-            "schedstat run_delay_ns*",
-            "involuntary-switches",
-            "pressure total_ns resource=cpu kind=some",
-            "cgroup cpu_pressure_some*",
-            "stat steal*",
-        ],
-        &[OffCpu],
-        "perflab run {study} --event run-queue-delay",
-    ),
+    CauseSpec {
+        by_best: true,
+        ..cause(
+            "competition for CPUs",
+            &[
+                "events run-queue-delay.sum*",
+                "schedstat run_delay_ns*",
+                "involuntary-switches",
+                "pressure total_ns resource=cpu kind=some",
+                "others-cpu-time",
+                "cgroup cpu_pressure_some*",
+                "stat steal*",
+            ],
+            &[OffCpu],
+            "perflab run {study} --event run-queue-delay",
+        )
+    },
     CauseSpec {
         either_way: true,
         ..cause(
@@ -191,11 +197,21 @@ pub const CAUSES: &[CauseSpec] = &[
     CauseSpec {
         most_ns: Some(10_000.0),
         alike: true,
+        by_best: true,
         ..cause(
             "page faults",
             &["minor-faults", "counters page-faults*", "vmstat pgfault", "counters minor-faults*"],
             &[System],
             "perflab run {study} --vary setting:thp=always,never --counters page-faults",
+        )
+    },
+    CauseSpec {
+        by_best: true,
+        ..cause(
+            "waits of the workload (switches of its own accord)",
+            &["voluntary-switches", "events off-cpu.*"],
+            &[OffCpu, System],
+            "perflab run {study} --event off-cpu --event system-call-latency",
         )
     },
     CauseSpec {
@@ -216,12 +232,6 @@ pub const CAUSES: &[CauseSpec] = &[
             "perflab run {study} --counters sched:sched_process_fork,sched:sched_process_exec",
         )
     },
-    cause(
-        "waits of the workload (switches of its own accord)",
-        &["voluntary-switches", "events off-cpu.*"],
-        &[OffCpu, System],
-        "perflab run {study} --event off-cpu --event system-call-latency",
-    ),
     CauseSpec {
         most_ns: Some(50_000.0),
         alike: true,
@@ -240,7 +250,7 @@ pub const CAUSES: &[CauseSpec] = &[
     ),
 ];
 
-/// Series that follow from a change of time, or are averages of the kernel, or what is free: never a cause.
+/// Series that follow from a change of time, or say what is there: never a cause, unless [`CAUSES`] has them.
 pub const CONSEQUENCES: &[&str] = &[
     "stat idle*",
     "stat iowait*",
@@ -251,6 +261,8 @@ pub const CONSEQUENCES: &[&str] = &[
     "stat procs_*",
     "stat ctxt*",
     "counters context-switches*",
+    "vmstat nr_*",
+    "vmstat workingset_nodes*",
     "loadavg *",
     "pressure avg*",
     "pressure total_ns resource=cpu kind=full*",
@@ -306,8 +318,8 @@ pub(crate) fn cause_of(name: &str) -> Option<(usize, usize)> {
 
 /// Whether a quantity can only follow from a change.
 pub(crate) fn is_consequence(name: &str) -> bool {
-    let name = untargeted(name);
-    CONSEQUENCES.iter().any(|pattern| fits(pattern, &name))
+    let untargeted = untargeted(name);
+    cause_of(name).is_none() && CONSEQUENCES.iter().any(|pattern| fits(pattern, &untargeted))
 }
 
 #[cfg(test)]

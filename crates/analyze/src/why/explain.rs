@@ -7,12 +7,12 @@ use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::error::AnalyzeError;
 use crate::kernel_log_rows::KernelLogRow;
 use crate::why::candidate_families::{QuantityFamily, group_quantities};
-use crate::why::cause_table::{CAUSES, CauseSpec, TimePart};
+use crate::why::cause_table::{CAUSES, CauseSpec, TimePart, cause_of};
 use crate::why::evidence_table::{EvidenceTable, Quantity, ResponseMeaning, is_level, seconds_of};
 use crate::why::explanation::{
     AccountEvidence, AccountLimit, ComparedUnits, DifferenceEvidence, DoseEvidence, DoseWord,
     EXPLANATION_FORMAT, Explanation, IntervalValue, LeftOut, QuantityCounts, RuledOut, RuledOutReason,
-    Suspect, TimePlace,
+    Suspect, TimePlace, can_carry_half,
 };
 use crate::why::recording_advice::advise_recording;
 
@@ -68,7 +68,7 @@ pub fn explain_row(
     let mut ruled_out = Vec::new();
     let mut differing = 0;
     for (family, shift) in candidates.families.iter().zip(&shifts) {
-        if shift.adjusted > MOST_P {
+        if shift.adjusted > MOST_P || !candidates.has_differing_best(&table, &shifts, family) {
             continue;
         }
         differing += 1;
@@ -82,6 +82,7 @@ pub fn explain_row(
     let mut suspects: Vec<Suspect> = suspects.into_iter().map(|(_, suspect)| suspect).collect();
     keep_best_of_cause(&mut suspects);
     let study = study_name(sides, row);
+    let series: Vec<String> = table.quantities.iter().map(|quantity| quantity.name.clone()).collect();
     for suspect in &mut suspects {
         suspect.test = suspect.test.replace("{study}", &study);
         suspect.shown_by = shown_by(&suspect.series, comparison, row);
@@ -116,7 +117,13 @@ pub fn explain_row(
         baseline: comparison.baseline.clone(),
         candidate: row.candidate_name.clone(),
         verdict: row.verdict_word().to_owned(),
-        to_record: advise_recording(&places, change, monitors, &study, !suspects.is_empty()),
+        to_record: advise_recording(
+            &places,
+            change,
+            (monitors, &series),
+            &study,
+            can_carry_half(&suspects, change),
+        ),
         study,
         before: table.mean_before(&table.response),
         change,
@@ -239,6 +246,27 @@ impl Candidates {
         let (families, constant, beyond) = group_quantities(&table.quantities, &tested);
         let parts = table.quantities.iter().filter(|quantity| is_part(quantity)).count();
         Candidates { families, constant: constant.saturating_sub(parts), beyond }
+    }
+
+    /// Whether the best recorded measure of a family's cause differs, where that is asked for.
+    fn has_differing_best(
+        &self,
+        table: &EvidenceTable,
+        shifts: &[JointShift],
+        family: &QuantityFamily,
+    ) -> bool {
+        let Some(cause) = family.cause.filter(|at| CAUSES.get(*at).is_some_and(|spec| spec.by_best)) else {
+            return true;
+        };
+        let measure = |at: usize| {
+            let (of, measure) = cause_of(&table.quantities.get(at)?.name)?;
+            (of == cause).then_some(measure)
+        };
+        let best = (0..table.quantities.len()).filter_map(measure).min();
+        let holds_best = |family: &QuantityFamily| {
+            std::iter::once(&family.leader).chain(&family.others).any(|at| measure(*at) == best)
+        };
+        self.families.iter().zip(shifts).any(|(family, shift)| shift.adjusted <= MOST_P && holds_best(family))
     }
 
     /// Both what there is of a quantity and its excess have to differ, the same way: the weaker one counts.
@@ -579,11 +607,13 @@ impl Weighing<'_> {
 
     /// The time of these parts in a unit of the baseline; all of it where none is named.
     fn time_before(&self, parts: &[TimePart]) -> f64 {
-        let of =
-            |part: &TimePart| self.places.iter().find(|place| place.part == *part).map(|place| place.before);
+        let of = |part: &TimePart| {
+            let before = self.places.iter().find(|place| place.part == *part)?.before;
+            Some(if *part == TimePart::OffCpu { before } else { before * self.table.stretch() })
+        };
         let known: Option<Vec<f64>> = parts.iter().map(of).collect();
         match known.filter(|known| !known.is_empty()) {
-            Some(known) => known.iter().sum::<f64>() * self.table.stretch(),
+            Some(known) => known.iter().sum(),
             None => self.table.mean_before(&self.table.response),
         }
     }

@@ -95,6 +95,17 @@ impl Explanation {
     pub fn has_suspects(&self) -> bool {
         !self.suspects.is_empty()
     }
+
+    /// Whether a suspect can carry half of the change: where none can, most of it is not explained.
+    #[must_use]
+    pub fn is_mostly_carried(&self) -> bool {
+        can_carry_half(&self.suspects, self.change)
+    }
+}
+
+pub(crate) fn can_carry_half(suspects: &[Suspect], change: IntervalValue) -> bool {
+    let whole = change.value.abs();
+    suspects.iter().any(|suspect| suspect.account.share_of(whole) >= 0.5)
 }
 
 /// What is compared with what.
@@ -203,6 +214,15 @@ pub struct AccountEvidence {
     pub limit: Option<AccountLimit>,
     /// What remains of the change when it is held constant; absent where that is not known.
     pub remains: Option<IntervalValue>,
+}
+
+impl AccountEvidence {
+    /// How much of the whole it can carry, from 0 to 1: by its slope where that is known, within what limits it.
+    pub(crate) fn share_of(&self, whole: f64) -> f64 {
+        let most = self.at_most.unwrap_or(whole);
+        let carried = self.carries.map_or(most, |carries| carries.value.abs().min(most));
+        if whole > 0.0 { (carried / whole).min(1.0) } else { 0.0 }
+    }
 }
 
 /// Why a quantity cannot carry more.

@@ -64,27 +64,43 @@ const RECORDING_SOURCES: &[RecordingSource] = &[
         about: "instructions and cache misses, where the processor counts them",
         command: "perflab run {study} --counters instructions,cycles,cache-misses",
     },
+    RecordingSource {
+        monitor: "profile",
+        parts: &[User, System],
+        about: "functions (`[profile]` of the study: frequency = 999)",
+        command: "perflab flame diff BEFORE AFTER",
+    },
 ];
 
-/// What is not recorded, and would tell of where the time of the change is; where nothing is suspected, all of it.
+/// Whether the first event that a source counts is recorded.
+fn names_recorded_event(source: &RecordingSource, series: &[String]) -> bool {
+    let events = source.command.split("--counters ").nth(1).unwrap_or_default();
+    let first = events.split(',').next().unwrap_or_default();
+    !first.is_empty() && series.iter().any(|name| name.starts_with(&format!("counters {first}")))
+}
+
+/// What is not recorded, and would tell of where the time of the change is; nothing where a suspect can carry half of the change.
 pub(crate) fn advise_recording(
     places: &[TimePlace],
     change: IntervalValue,
-    monitors: &[String],
+    (monitors, series): (&[String], &[String]),
     study: &str,
-    has_suspects: bool,
+    is_carried: bool,
 ) -> Vec<RecordingAdvice> {
-    if has_suspects {
+    if is_carried {
         return Vec::new();
     }
-    let is_recorded = |name: &str| monitors.iter().any(|monitor| monitor.split('.').next() == Some(name));
+    let is_recorded = |source: &RecordingSource| match source.monitor {
+        "counters" => names_recorded_event(source, series),
+        name => monitors.iter().any(|monitor| monitor.split('.').next() == Some(name)),
+    };
     let matters = |part: &TimePart| {
         let place = places.iter().find(|place| place.part == *part);
         place.is_none_or(|place| place.change.value * change.value.signum() > 0.2 * change.value.abs())
     };
     RECORDING_SOURCES
         .iter()
-        .filter(|recorder| !is_recorded(recorder.monitor) && recorder.parts.iter().any(matters))
+        .filter(|recorder| !is_recorded(recorder) && recorder.parts.iter().any(matters))
         .map(|recorder| RecordingAdvice {
             about: recorder.about.to_owned(),
             command: recorder.command.replace("{study}", study),

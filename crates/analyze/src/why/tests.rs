@@ -12,13 +12,22 @@ type Measure<'a> = &'a mut dyn FnMut(&str, bool) -> f64;
 
 /// Levels `a` and `b` in blocks of one run: metrics beside `time`, and their values, asked for in the order of the metrics, `time` first.
 fn explain(iterations: u32, names: &[&'static str], measure: Measure<'_>) -> Explanation {
+    explain_metric(primary_metric("time", "s", Direction::Lower), iterations, names, measure)
+}
+
+fn explain_metric(
+    metric: MeasuredMetric,
+    iterations: u32,
+    names: &[&'static str],
+    measure: Measure<'_>,
+) -> Explanation {
     let lower = |name: &&'static str| -> MeasuredMetric {
         explanatory_metric(name, if matches!(*name, "user" | "system") { "s" } else { "1" }, Direction::Lower)
     };
     let builder = RunBuilder::new("01A").with(|run| {
         run.factors = vec![("how", vec!["a", "b"])];
         run.iterations = iterations;
-        run.metrics = vec![primary_metric("time", "s", Direction::Lower)];
+        run.metrics = vec![metric];
         run.metrics.extend(names.iter().map(lower));
     });
     let mut record = builder.build_run(|point| Some(measure(point.metric, point.level("how") == "b")));
@@ -41,6 +50,7 @@ fn explain_only_row(
 
 /// Iterations last as long as their `time` says.
 fn set_durations(record: &mut RunRecord) {
+    // Of work a second, all iterations last half of one.
     let times: Vec<f64> =
         record.samples.iter().filter(|sample| sample.metric == *"time").map(|sample| sample.value).collect();
     for (iteration, seconds) in record.iterations.iter_mut().zip(times) {
@@ -52,13 +62,17 @@ const PARTS: &[&str] = &["user", "system"];
 
 /// An iteration takes 0.4 s of user time; `b` has page faults beside, 100 us each.
 fn faulting(iterations: u32, seed: u64, faults_of_b: f64) -> Explanation {
+    faulting_sides(iterations, seed, [100.0, 100.0 + faults_of_b])
+}
+
+fn faulting_sides(iterations: u32, seed: u64, [of_a, of_b]: [f64; 2]) -> Explanation {
     let mut noise = SplitMixNoise(seed);
     let (mut faults, mut system, mut user) = (0.0, 0.0, 0.0);
     let names =
         [PARTS, &["minor-faults", "vmstat pgfault", "vmstat numa_hit", "vmstat pgmigrate_success"]].concat();
     explain(iterations, &names, &mut |metric, is_b| match metric {
         "time" => {
-            faults = (if is_b { 100.0 + faults_of_b } else { 100.0 }) * (1.0 + 0.2 * noise.normal());
+            faults = (if is_b { of_b } else { of_a }) * (1.0 + 0.2 * noise.normal());
             system = 1e-5 * faults;
             user = 0.4 + 0.002 * noise.normal();
             user + system + 0.001
@@ -93,10 +107,39 @@ fn page_faults_are_suspected_with_all_three_kinds_of_evidence() {
 }
 
 #[test]
-fn fewer_faults_make_it_better() {
-    let found = faulting(12, 2, -95.0);
-    // 95 faults are less than a hundredth of the time: too small for a verdict, and still no wrong cause.
-    assert!(found.suspects.iter().all(|suspect| suspect.cause == "page faults"), "{found:#?}");
+fn fewer_faults_are_why_it_is_better() {
+    let found = faulting_sides(12, 2, [5100.0, 100.0]);
+    assert!(found.verdict == "better" && found.change.value < 0.0);
+    let [first] = &found.suspects[..] else { panic!("{found:#?}") };
+    assert_eq!((first.cause.as_str(), first.dose.word), ("page faults", DoseWord::Agrees));
+    let carries = first.account.carries.unwrap();
+    assert!(carries.value < 0.0 && carries.low < -0.05 && -0.05 < carries.high, "{carries:?}");
+}
+
+/// Iterations of one second do less work the more each operation faults: amounts are told for as much work, not by iteration.
+#[test]
+fn work_a_second_is_explained_as_time_for_as_much_work() {
+    let mut noise = SplitMixNoise(6);
+    let (mut operations, mut each) = (0.0, 0.0);
+    let metric = primary_metric("rate", "operations/s", Direction::Higher);
+    let found =
+        explain_metric(metric, 12, &[PARTS, &["minor-faults"]].concat(), &mut |metric, is_b| match metric {
+            "rate" => {
+                each = (if is_b { 20.0 } else { 1.0 }) * (1.0 + 0.05 * noise.normal());
+                // An operation takes 1 ms, and 10 us more for each fault.
+                operations = 1.0 / (1e-3 + 1e-5 * each);
+                operations
+            }
+            "user" => 0.5 * operations * 1e-3,
+            "system" => 0.5 * operations * 1e-5 * each,
+            _ => 0.5 * operations * each,
+        });
+    assert!(found.by_work && found.unit.0.as_str() == "s");
+    // 495 operations, in half a second, of 0.19 ms more.
+    assert!((found.change.value - 0.094).abs() < 0.01, "{:?}", found.change);
+    let [first] = &found.suspects[..] else { panic!("{found:#?}") };
+    assert_eq!(first.cause, "page faults");
+    assert!((first.after / first.before - 20.0).abs() < 1.5, "{first:?}");
 }
 
 /// The time is in user mode and nothing that was counted goes with it but what comes with any time that passes.
@@ -156,4 +199,29 @@ fn what_goes_the_other_way_within_the_sides_is_ruled_out() {
     });
     assert!(is_candidate && found.suspects.is_empty(), "{:#?}", found.suspects);
     assert_eq!(found.ruled_out[0].reason, RuledOutReason::OtherWay);
+}
+
+/// A workload that may not run leaves its CPU to others: they use more, and it is not preempted more often.
+#[test]
+fn what_a_workload_leaves_to_others_is_no_competition() {
+    let mut noise = SplitMixNoise(7);
+    let mut quota = |has_preemptions: bool| {
+        let (mut time, mut of_b) = (0.0, false);
+        let names = [PARTS, &["others-cpu-time", "involuntary-switches"]].concat();
+        explain(12, &names, &mut |metric, is_b| match metric {
+            "time" => {
+                of_b = is_b;
+                time = (if is_b { 0.8 } else { 0.4 }) + 0.01 * noise.normal();
+                time
+            }
+            "user" => 0.3 + 0.001 * noise.normal(),
+            "system" => 0.01,
+            "others-cpu-time" => time * (if of_b { 1.5 } else { 1.0 }) + 0.01 * noise.normal(),
+            _ => 20.0 + 2.0 * noise.normal() + if of_b && has_preemptions { 40.0 } else { 0.0 },
+        })
+    };
+    assert!(quota(false).suspects.is_empty());
+    let found = quota(true);
+    let [only] = &found.suspects[..] else { panic!("{found:#?}") };
+    assert_eq!((only.cause.as_str(), only.known), ("competition for CPUs", true));
 }
