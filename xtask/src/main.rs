@@ -36,7 +36,7 @@ cargo xtask long fuzz [--seconds N] [--only TARGET] [--again] [--no-table]
                      fuzz every decoder of foreign bytes (600 s each), count into docs/reliability.md
 cargo xtask long mutants [--count N] [--seed N] [--only SAMPLE]
                      change the code at random places (200 a sample), count into docs/reliability.md what the tests catch
-cargo xtask long causes [--sample N] [--seed N] [--only NAME] [--placebos N] [--iterations N] [--again] [--no-table]
+cargo xtask long causes [--sample N] [--seed N] [--only NAME] [--placebos N] [--iterations N] [--again] [--ask] [--no-table]
                      put known causes into real runs, count into docs/why.md how often `perflab why` names them (as root)
 cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard|decided|bisect|shift]
                      make the simulated tables of docs/statistics.md and docs/decisions/location-shift.md again";

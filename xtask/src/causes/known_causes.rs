@@ -7,7 +7,7 @@ pub enum Injection {
     Dose,
     /// Something runs beside the load, which is kept on one CPU: commands of `cause-load`, by level.
     Beside(&'static [(&'static str, &'static str)]),
-    /// The load runs in a control group with a part of a CPU: percent by level.
+    /// The load, and perflab, run in a control group with a part of a CPU: microseconds of every 20,000, by level.
     Quota,
     /// The load runs on other CPUs.
     Placement,
@@ -91,12 +91,12 @@ pub const KNOWN_CAUSES: &[KnownCause] = &[
     dose("false-sharing", "two threads count in one cache line", &["threads=2", "threads=2 shared=1"], &[]),
     KnownCause {
         name: "hog",
-        about: "a program that computes on the same CPU",
-        levels: &["none", "nice10", "nice5", "nice0"],
+        about: "programs that compute on the same CPU",
+        levels: &["none", "one", "two", "four"],
         injection: Injection::Beside(&[
-            ("nice10", "nice -n 10 {load} spin"),
-            ("nice5", "nice -n 5 {load} spin"),
-            ("nice0", "{load} spin"),
+            ("one", "{load} spin"),
+            ("two", "sh -c '{load} spin & {load} spin'"),
+            ("four", "sh -c '{load} spin & {load} spin & {load} spin & {load} spin'"),
         ]),
         right: &["competition for CPUs"],
     },
@@ -114,7 +114,7 @@ pub const KNOWN_CAUSES: &[KnownCause] = &[
     KnownCause {
         name: "quota",
         about: "a control group with less than a CPU",
-        levels: &["none", "75", "50", "25"],
+        levels: &["-1", "15000", "10000", "5000"],
         injection: Injection::Quota,
         right: &["throttling by a CPU quota"],
     },

@@ -1,7 +1,8 @@
 //! `cargo xtask long causes`: known causes are put into real runs, and `perflab why` is asked for them; the counts become a table of
 //! `docs/why.md`.
 //!
-//! Runs and answers lie in `target/causes`; a cause whose answers are there is not run again, unless `--again`.
+//! Runs and answers lie in `target/causes`; a cause whose answers are there is not run again, unless `--again`. `--ask` asks the runs that are
+//! there once more, with the perflab of now.
 
 mod known_causes;
 pub mod load;
@@ -23,8 +24,8 @@ const PAGE: &str = "docs/why.md";
 const BEGIN: &str = "<!-- begin: cargo xtask long causes -->";
 const END: &str = "<!-- end: cargo xtask long causes -->";
 
-/// Control groups of version 1 with a quota, which this makes and removes.
-const CPU_GROUPS: &str = "/sys/fs/cgroup/cpu/perflab-causes";
+/// A control group of version 1 with a quota, which this makes and removes.
+const CPU_GROUP: &str = "/sys/fs/cgroup/cpu/perflab-causes";
 
 /// What is typed behind `long causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,7 @@ struct CauseOptions {
     placebos: usize,
     iterations: u32,
     again: bool,
+    ask: bool,
     table: bool,
 }
 
@@ -48,6 +50,7 @@ impl CauseOptions {
             placebos: 10,
             iterations: 12,
             again: false,
+            ask: false,
             table: true,
         };
         let mut words = arguments.iter();
@@ -60,6 +63,7 @@ impl CauseOptions {
                 "--placebos" => found.placebos = value()?.parse()?,
                 "--iterations" => found.iterations = value()?.parse()?,
                 "--again" => found.again = true,
+                "--ask" => found.ask = true,
                 "--no-table" => found.table = false,
                 _ => bail!("`{word}` is not known here"),
             }
@@ -126,7 +130,7 @@ pub fn inject_causes(arguments: &[String]) -> Result<bool> {
     let laboratory = Laboratory::open()?;
     let mut answers = laboratory.read_answers()?;
     for cause in options.choose() {
-        if options.again {
+        if options.again || options.ask {
             answers.retain(|answer| answer.cause != cause.name);
         }
         if answers.iter().any(|answer| answer.cause == cause.name) {
@@ -144,7 +148,7 @@ pub fn inject_causes(arguments: &[String]) -> Result<bool> {
         let name = format!("placebo-{number}");
         if !answers.iter().any(|answer| answer.cause == name) {
             println!("{name}");
-            answers.extend(laboratory.ask_placebo(&name, &options)?);
+            answers.extend(laboratory.ask_placebo(&name, number, &options)?);
             laboratory.write_answers(&answers)?;
         }
     }
@@ -201,12 +205,11 @@ impl Laboratory {
     }
 
     fn perflab(&self, words: &[&str]) -> Result<std::process::Output> {
-        Command::new(&self.perflab)
-            .args(words)
-            .env("PERFLAB_ARCHIVE", self.home.join("archive"))
-            .current_dir(&self.home)
-            .output()
-            .context("cannot run perflab")
+        self.set_up(Command::new(&self.perflab).args(words)).output().context("cannot run perflab")
+    }
+
+    fn set_up<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command.env("PERFLAB_ARCHIVE", self.home.join("archive")).current_dir(&self.home)
     }
 
     /// The study of a cause.
@@ -220,9 +223,9 @@ impl Laboratory {
                 (run, format!("kind = \"environment\"\nkey = \"PERFLAB_DOSE\"\nlevels = {levels}\n"))
             }
             Injection::Quota => {
-                // A shell enters the group and becomes the load.
-                let command = format!("sh -c 'echo 0 > {CPU_GROUPS}/$PERFLAB_QUOTA/tasks; exec {run}'");
-                (command, format!("kind = \"environment\"\nkey = \"PERFLAB_QUOTA\"\nlevels = {levels}\n"))
+                let factor =
+                    format!("kind = \"file\"\nkey = \"{CPU_GROUP}/cpu.cfs_quota_us\"\nlevels = {levels}\n");
+                (run, factor)
             }
             Injection::Placement => {
                 let command = format!("env PERFLAB_DOSE=threads=2 {run}");
@@ -250,22 +253,34 @@ impl Laboratory {
 
     /// Runs a cause's study and asks why, once for each strength.
     fn ask(&self, cause: &KnownCause, options: &CauseOptions) -> Result<Vec<CauseAnswer>> {
-        let _groups = match cause.injection {
-            Injection::Quota => Some(QuotaGroups::create(cause.levels)?),
-            _ => None,
-        };
-        let file = format!("{}.toml", cause.name);
-        fs::write(self.home.join(&file), self.study(cause, options))?;
         let label = format!("{}-{}", cause.name, options.seed);
-        let seed = options.seed.to_string();
-        let _ = self.perflab(&["rm", &label, "--yes"])?;
-        let ran =
-            self.perflab(&["run", &file, "--label", &label, "--seed", &seed, "--no-report", "--quiet"])?;
-        if !ran.status.success() {
-            bail!("{}: {}", cause.name, String::from_utf8_lossy(&ran.stderr));
+        if !(options.ask && self.perflab(&["show", &label])?.status.success()) {
+            self.run(cause, &label, options)?;
         }
         let strengths = cause.levels.get(1..).unwrap_or_default();
         strengths.iter().map(|level| self.ask_why(cause.name, &label, level)).collect()
+    }
+
+    fn run(&self, cause: &KnownCause, label: &str, options: &CauseOptions) -> Result<()> {
+        let is_in_group = matches!(cause.injection, Injection::Quota);
+        let _group = is_in_group.then(QuotaGroup::create).transpose()?;
+        let file = format!("{}.toml", cause.name);
+        fs::write(self.home.join(&file), self.study(cause, options))?;
+        let seed = options.seed.to_string();
+        let _ = self.perflab(&["rm", label])?;
+        let words = ["run", &file, "--label", label, "--seed", &seed, "--no-report", "--quiet"];
+        let ran = if is_in_group {
+            // A shell enters the group and becomes perflab.
+            let enter = format!("echo 0 > {CPU_GROUP}/tasks && exec \"$0\" \"$@\"");
+            self.set_up(Command::new("sh").arg("-c").arg(enter).arg(&self.perflab).args(words)).output()
+        } else {
+            self.set_up(Command::new(&self.perflab).args(words)).output()
+        };
+        let ran = ran.context("cannot run perflab")?;
+        if !ran.status.success() {
+            bail!("{}: {}", cause.name, String::from_utf8_lossy(&ran.stderr));
+        }
+        Ok(())
     }
 
     fn ask_why(&self, name: &str, label: &str, level: &str) -> Result<CauseAnswer> {
@@ -283,8 +298,8 @@ impl Laboratory {
     }
 
     /// The load against itself.
-    fn ask_placebo(&self, name: &str, options: &CauseOptions) -> Result<Vec<CauseAnswer>> {
-        let seed = mix(options.seed, name.len() as u64 + 100) % 1_000_000;
+    fn ask_placebo(&self, name: &str, number: usize, options: &CauseOptions) -> Result<Vec<CauseAnswer>> {
+        let seed = mix(options.seed, number as u64 + 100) % 1_000_000;
         let options = CauseOptions { seed, ..options.clone() };
         let placebo = KnownCause {
             name: "placebo",
@@ -319,28 +334,21 @@ recipe = \"off-cpu\"
 recipe = \"block-latency\"
 ";
 
-/// Control groups with a quota; they go with this.
-struct QuotaGroups;
+/// A control group whose quota is a factor; it goes with this.
+struct QuotaGroup;
 
-impl QuotaGroups {
-    fn create(levels: &[&str]) -> Result<Self> {
-        let groups = QuotaGroups;
-        for level in levels {
-            let group = Path::new(CPU_GROUPS).join(level);
-            fs::create_dir_all(&group).with_context(|| format!("cannot make {}", group.display()))?;
-            let quota = level.parse::<i64>().map_or(-1, |percent| percent * 200);
-            fs::write(group.join("cpu.cfs_period_us"), "20000")?;
-            fs::write(group.join("cpu.cfs_quota_us"), quota.to_string())?;
-        }
-        Ok(groups)
+impl QuotaGroup {
+    fn create() -> Result<Self> {
+        let (made, group) = (QuotaGroup, Path::new(CPU_GROUP));
+        fs::create_dir_all(group).with_context(|| format!("cannot make {CPU_GROUP}"))?;
+        fs::write(group.join("cpu.cfs_period_us"), "20000")?;
+        Ok(made)
     }
 }
 
-impl Drop for QuotaGroups {
+impl Drop for QuotaGroup {
     fn drop(&mut self) {
-        let groups = fs::read_dir(CPU_GROUPS).into_iter().flatten().flatten();
-        groups.filter(|entry| entry.path().is_dir()).for_each(|entry| drop(fs::remove_dir(entry.path())));
-        drop(fs::remove_dir(CPU_GROUPS));
+        drop(fs::remove_dir(CPU_GROUP));
     }
 }
 
