@@ -900,6 +900,17 @@ export SCHBENCH_RUNTIEM=5
         assert!(refuse(&many).contains("conditions"), "{}", refuse(&many));
     }
 
+    /// The parser would take the age of the world for these.
+    #[test]
+    fn arithmetic_that_is_not_closed_is_given_up() {
+        let text = format!(
+            "export MMTESTS=fio\ncat >$JOB <<END\n{}END\n",
+            "size=$((MEMORY*thread start\n".repeat(20)
+        );
+        let error = convert_configuration(&text, Path::new("/nonexistent"), "c").unwrap_err();
+        assert!(error.contains("not closed"), "{error}");
+    }
+
     /// A file that includes itself, and two that include each other, end.
     #[test]
     fn includes_end() {

@@ -6,6 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use brush_parser::ast::{
     AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, CaseClauseCommand, Command,
@@ -125,6 +127,9 @@ const MOST_STATEMENTS: usize = 20_000;
 /// Brackets, or conditions and loops, within one another: the parser calls itself for each.
 const MOST_NESTED: usize = 100;
 
+/// How long reading may take; a configuration takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// The stack of the thread that parses.
 const STACK: usize = 256 << 20;
 
@@ -140,9 +145,19 @@ pub(super) fn read_shell_config(text: &str, folder: &Path) -> Result<ShellConfig
         reader.run_program(&program, text.lines().count());
         Ok(reader.into_config())
     };
-    let thread = std::thread::Builder::new().stack_size(STACK).spawn(read);
-    let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
-    thread.join().unwrap_or_else(|_| Err("its text is beyond what the shell's parser can read".into()))
+    // The parser tries each way to read what is not closed; where that has no end, the thread ends with the process.
+    let (sender, receiver) = mpsc::channel();
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || drop(sender.send(read())));
+    thread.map_err(|error| format!("cannot start a thread: {error}"))?;
+    receiver.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+        Err(match error {
+            RecvTimeoutError::Timeout => {
+                let seconds = PATIENCE.as_secs();
+                format!("it cannot be read within {seconds} s: a quote or bracket is not closed")
+            }
+            RecvTimeoutError::Disconnected => "its text is beyond what the shell's parser can read".into(),
+        })
+    })
 }
 
 fn parse_program(text: &str) -> Result<Program, String> {
