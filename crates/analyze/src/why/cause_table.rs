@@ -71,7 +71,7 @@ const fn cause(
 /// `{study}` is the study that was run. Each test is one command that can be pasted; what it varies, or adds, tells whether the
 /// change goes with it. `most_ns` are ten times what we measured, or read in the source named, so that a slow machine is not
 /// ruled out: a minor fault takes 0.5 to 1 us (Linux 6.18, `perflab run memory`), a system call 0.1 to 0.3 us without its work,
-/// an interrupt 1 to 2 us.
+/// an interrupt 1 to 2 us; files are written at 100 MB/s and more, where nothing waits for the disk.
 pub const CAUSES: &[CauseSpec] = &[
     cause(
         "throttling by a CPU quota",
@@ -146,12 +146,24 @@ pub const CAUSES: &[CauseSpec] = &[
         &[],
         "perflab run {study} --event block-latency --event writeback-stalls",
     ),
-    cause(
-        "bytes written to files",
-        &["bytes-written", "vmstat nr_dirtied", "vmstat nr_written"],
-        &[System, OffCpu],
-        "perflab run {study} --event system-call-latency --event page-cache",
-    ),
+    CauseSpec {
+        most_ns: Some(100.0),
+        ..cause(
+            "bytes written to files",
+            &["bytes-written"],
+            &[System, OffCpu],
+            "perflab run {study} --event system-call-latency --event page-cache",
+        )
+    },
+    CauseSpec {
+        most_ns: Some(400_000.0),
+        ..cause(
+            "pages of files that became dirty",
+            &["vmstat nr_dirtied", "vmstat nr_written"],
+            &[System, OffCpu],
+            "perflab run {study} --event system-call-latency --event page-cache",
+        )
+    },
     cause(
         "waiting for locks of the kernel",
         &["events lock-contention.sum*", "events lock-contention.count*"],
@@ -320,6 +332,21 @@ pub(crate) fn cause_of(name: &str) -> Option<(usize, usize)> {
 pub(crate) fn is_consequence(name: &str) -> bool {
     let untargeted = untargeted(name);
     cause_of(name).is_none() && CONSEQUENCES.iter().any(|pattern| fits(pattern, &untargeted))
+}
+
+/// A test of what was run, as a command. What stood on the command line, of `perflab bench` and `perflab run -- COMMAND`, is typed again.
+pub(crate) fn command_for_study(test: &str, study: &str) -> String {
+    match study {
+        "bench" if !test.contains("--vary") => test.replace("perflab run {study}", "perflab bench COMMANDS"),
+        "bench" | "run" => format!("{} -- COMMAND", test.replace("perflab run {study}", "perflab run")),
+        file => test.replace("{study}", &quote_word(file)),
+    }
+}
+
+/// A word as a shell takes it for one.
+fn quote_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

@@ -155,7 +155,9 @@ impl EvidenceTable {
             let is_quantity = name.contains(' ')
                 || ResourceMetric::is_name(name)
                 || name == crate::why::iteration_quantities::OTHERS;
-            let is_own_metric = !name.contains(' ') && sides.iter().flatten().any(|cell| cell.primary);
+            // Nothing explains itself.
+            let is_own_metric =
+                name == row.metric || !name.contains(' ') && sides.iter().flatten().any(|cell| cell.primary);
             if !is_quantity || is_own_metric || is_consequence(name) {
                 continue;
             }

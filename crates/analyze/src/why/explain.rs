@@ -7,7 +7,7 @@ use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::error::AnalyzeError;
 use crate::kernel_log_rows::KernelLogRow;
 use crate::why::candidate_families::{QuantityFamily, group_quantities};
-use crate::why::cause_table::{CAUSES, CauseSpec, TimePart, cause_of};
+use crate::why::cause_table::{CAUSES, CauseSpec, TimePart, cause_of, command_for_study};
 use crate::why::evidence_table::{EvidenceTable, Quantity, ResponseMeaning, is_level, seconds_of};
 use crate::why::explanation::{
     AccountEvidence, AccountLimit, ComparedUnits, DifferenceEvidence, DoseEvidence, DoseWord,
@@ -81,10 +81,12 @@ pub fn explain_row(
     suspects.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut suspects: Vec<Suspect> = suspects.into_iter().map(|(_, suspect)| suspect).collect();
     keep_best_of_cause(&mut suspects);
+    // Another measure of what is a suspect already.
+    ruled_out.retain(|other: &RuledOut| suspects.iter().all(|one| !one.known || one.cause != other.cause));
     let study = study_name(sides, row);
     let series: Vec<String> = table.quantities.iter().map(|quantity| quantity.name.clone()).collect();
     for suspect in &mut suspects {
-        suspect.test = suspect.test.replace("{study}", &study);
+        suspect.test = command_for_study(&suspect.test, &study);
         suspect.shown_by = shown_by(&suspect.series, comparison, row);
     }
     let method = row.method;
@@ -186,7 +188,7 @@ fn monitors_of(names: &[String]) -> Vec<String> {
     found
 }
 
-/// The study as it is named on a command line.
+/// The study as it is named on a command line: a file, or a shipped one; of commands that stood on the command line their verb.
 fn study_name(sides: &[ComparisonSide], row: &VerdictRow) -> String {
     let of_side = sides.iter().find(|side| side.name == row.candidate_name).or(sides.first());
     let file = of_side.and_then(|side| side.runs.first()).map(|run| run.manifest.study_file.clone());

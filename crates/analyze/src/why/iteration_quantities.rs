@@ -87,7 +87,9 @@ pub fn add_monitor_quantities(
             None => (sample.metric.to_string(), String::new()),
         };
         let name = format!("{monitor} {}", sample.metric);
-        if tells_of_iterations(monitor) && !(is_told_of_events(&column) && is_total_row(&key)) {
+        // An event without a key has one row.
+        let is_whole = key.is_empty() || is_total_row(&key);
+        if tells_of_iterations(monitor) && !(is_told_of_events(&column) && is_whole) {
             continue;
         }
         if is_average(&column) || is_consequence(&name) && !is_busy_time(monitor, &column) {

@@ -1,6 +1,6 @@
 //! What would have to be recorded to know more of a change.
 
-use crate::why::cause_table::TimePart;
+use crate::why::cause_table::{TimePart, command_for_study};
 use crate::why::explanation::{IntervalValue, RecordingAdvice, TimePlace};
 
 /// What a monitor, counter or event tells of a part of the time.
@@ -14,8 +14,26 @@ struct RecordingSource {
 
 use TimePart::{OffCpu, System, User};
 
-/// All of them, the cheapest first.
+/// All of them, what tells most of a part of the time first: three are shown.
 const RECORDING_SOURCES: &[RecordingSource] = &[
+    RecordingSource {
+        monitor: "events",
+        parts: &[OffCpu],
+        about: "what it waited for",
+        command: "perflab run {study} --event run-queue-delay --event off-cpu --event block-latency",
+    },
+    RecordingSource {
+        monitor: "counters",
+        parts: &[User],
+        about: "instructions and cache misses, where the processor counts them",
+        command: "perflab run {study} --counters instructions,cycles,cache-misses",
+    },
+    RecordingSource {
+        monitor: "profile",
+        parts: &[User, System],
+        about: "functions (`[profile]` of the study: frequency = 999)",
+        command: "perflab flame diff BEFORE AFTER",
+    },
     RecordingSource {
         monitor: "vmstat",
         parts: &[System, OffCpu],
@@ -47,28 +65,10 @@ const RECORDING_SOURCES: &[RecordingSource] = &[
         command: "perflab monitor show interrupts",
     },
     RecordingSource {
-        monitor: "events",
-        parts: &[OffCpu],
-        about: "what it waited for",
-        command: "perflab run {study} --event run-queue-delay --event off-cpu --event block-latency",
-    },
-    RecordingSource {
         monitor: "counters",
         parts: &[System],
         about: "system calls",
         command: "perflab run {study} --counters raw_syscalls:sys_enter",
-    },
-    RecordingSource {
-        monitor: "counters",
-        parts: &[User],
-        about: "instructions and cache misses, where the processor counts them",
-        command: "perflab run {study} --counters instructions,cycles,cache-misses",
-    },
-    RecordingSource {
-        monitor: "profile",
-        parts: &[User, System],
-        about: "functions (`[profile]` of the study: frequency = 999)",
-        command: "perflab flame diff BEFORE AFTER",
     },
 ];
 
@@ -103,7 +103,7 @@ pub(crate) fn advise_recording(
         .filter(|recorder| !is_recorded(recorder) && recorder.parts.iter().any(matters))
         .map(|recorder| RecordingAdvice {
             about: recorder.about.to_owned(),
-            command: recorder.command.replace("{study}", study),
+            command: command_for_study(recorder.command, study),
         })
         .collect()
 }
