@@ -31,6 +31,9 @@ pub enum LineFate {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LineAccount {
     lines: Vec<LineFate>,
+    /// Lines of which something was left out: whatever else stands on them does not make that good.
+    #[serde(skip)]
+    left_out: std::collections::BTreeSet<usize>,
 }
 
 /// How many lines had which fate.
@@ -56,15 +59,18 @@ impl LineAccount {
             true => LineFate::Empty,
             false => LineFate::NotUnderstood("it belongs to nothing that could be read".into()),
         };
-        LineAccount { lines: text.lines().map(fate).collect() }
+        LineAccount { lines: text.lines().map(fate).collect(), ..LineAccount::default() }
     }
 
     /// Gives lines, counted from 1, a fate; those that are empty stay so.
     pub(super) fn set(&mut self, lines: RangeInclusive<usize>, fate: &LineFate) {
         for line in lines {
             let Some(known) = line.checked_sub(1).and_then(|at| self.lines.get_mut(at)) else { continue };
-            if *known != LineFate::Empty {
+            if *known != LineFate::Empty && !self.left_out.contains(&line) {
                 *known = fate.clone();
+                if matches!(fate, LineFate::NotUnderstood(_)) {
+                    self.left_out.insert(line);
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::line_account::{ConvertedStudy, LineAccount, LineFate};
 use super::shell_config::{ChangeKind, ShellConfig, read_shell_config};
-use super::shell_value::{MachineNumber, ShellValue, shorten};
+use super::shell_value::{Arithmetic, MachineNumber, ShellValue, shorten};
 
 /// What stands here for what MMTests has.
 #[derive(Debug, Deserialize)]
@@ -57,8 +57,9 @@ pub(super) fn convert_configuration(text: &str, folder: &Path, name: &str) -> Re
         writer.add_benchmark(benchmark);
     }
     if writer.workloads.is_empty() {
-        return Err(no_counterpart(&benchmarks));
+        return Err(no_counterpart(&writer.missing));
     }
+    writer.settle_iterations();
     writer.add_monitors();
     writer.add_disk();
     writer.add_changes();
@@ -79,8 +80,8 @@ fn named_benchmarks(config: &ShellConfig) -> Result<Vec<String>, String> {
     }
 }
 
-fn no_counterpart(benchmarks: &[String]) -> String {
-    let why = |name: &String| format!("{} ({})", shorten(name), missing_counterpart(name));
+fn no_counterpart(benchmarks: &[(String, String)]) -> String {
+    let why = |(name, why): &(String, String)| format!("{} ({why})", shorten(name));
     let all: Vec<String> = benchmarks.iter().take(5).map(why).collect();
     format!("none of its benchmarks has a counterpart here: {}", all.join("; "))
 }
@@ -125,15 +126,19 @@ struct StudyWriter<'a> {
     config: &'a ShellConfig,
     file: String,
     workloads: Vec<ConvertedWorkload>,
-    /// Benchmarks that nothing stands for.
-    missing: Vec<String>,
-    iterations: Option<i64>,
+    /// Benchmarks that nothing stands for, each with the reason.
+    missing: Vec<(String, String)>,
+    /// How often benchmarks are repeated, by the variable that says so.
+    iterations: BTreeMap<String, i64>,
+    /// Workloads whose steps are not those of the original.
+    other_steps: BTreeSet<String>,
     monitors: BTreeSet<String>,
     monitor_interval: String,
     counters: Vec<String>,
     disk: Vec<(String, String)>,
     settings: IndexMap<String, String>,
-    factors: Vec<(String, String)>,
+    /// By their names; of two that are alike the last is what holds.
+    factors: IndexMap<String, String>,
     /// What became of variables, by name.
     fates: BTreeMap<String, LineFate>,
     change_fates: Vec<LineFate>,
@@ -146,13 +151,14 @@ impl<'a> StudyWriter<'a> {
             file: shorten(file),
             workloads: Vec::new(),
             missing: Vec::new(),
-            iterations: None,
+            iterations: BTreeMap::new(),
+            other_steps: BTreeSet::new(),
             monitors: BTreeSet::new(),
             monitor_interval: "10s".into(),
             counters: Vec::new(),
             disk: Vec::new(),
             settings: IndexMap::new(),
-            factors: Vec::new(),
+            factors: IndexMap::new(),
             fates: BTreeMap::new(),
             change_fates: Vec::new(),
         }
@@ -178,7 +184,7 @@ impl<'a> StudyWriter<'a> {
 
     fn add_benchmark(&mut self, name: &str) {
         let Some(counterpart) = counterparts().benchmark.get(name).filter(|_| self.is_covered(name)) else {
-            self.missing.push(name.to_owned());
+            self.missing.push((name.to_owned(), missing_counterpart(name)));
             return;
         };
         let mut workload = ConvertedWorkload {
@@ -190,8 +196,12 @@ impl<'a> StudyWriter<'a> {
         for (parameter, rule) in &counterpart.parameters {
             self.add_parameter(&mut workload, parameter, rule);
         }
-        if name == "fio" {
-            self.add_fio_jobs(&mut workload);
+        if name == "fio"
+            && let Err(why) = self.add_fio_jobs(&mut workload)
+        {
+            self.refused("FIO_CMD_OPTIONS", why.clone());
+            self.missing.push((name.to_owned(), why));
+            return;
         }
         if name == "perfpipe" {
             self.add_placement(&workload.name);
@@ -218,11 +228,20 @@ impl<'a> StudyWriter<'a> {
     fn add_iterations(&mut self, variable: &str) {
         let Some(value) = self.value(variable) else { return };
         match value.as_integer().filter(|number| (1..=100_000).contains(number)) {
-            Some(number) => {
-                self.iterations = Some(self.iterations.unwrap_or(0).max(number));
-                self.translated(variable, format!("run.iterations = {number}"));
-            }
-            None => self.refused(variable, "iterations are a number that the study knows".into()),
+            Some(number) => drop(self.iterations.insert(variable.to_owned(), number)),
+            None => self.refused(
+                variable,
+                "iterations are a whole number from 1 to 100000, known before a run".into(),
+            ),
+        }
+    }
+
+    /// A study repeats all of its workloads alike: as often as the one that is repeated most.
+    fn settle_iterations(&mut self) {
+        let Some(most) = self.iterations.values().copied().max() else { return };
+        for (variable, number) in self.iterations.clone() {
+            let more = if number < most { " for all workloads" } else { "" };
+            self.translated(&variable, format!("run.iterations = {most}{more}"));
         }
     }
 
@@ -238,13 +257,16 @@ impl<'a> StudyWriter<'a> {
         let words: Vec<&str> = rule.split_whitespace().collect();
         let place = format!("workload.{}.parameters.{parameter}", workload.name);
         match words[..] {
-            ["walk" | "powers", low, high] => {
+            ["walk" | "powers" | "strides", low, high] => {
                 self.add_range(workload, parameter, (words.first().copied().unwrap_or_default(), low, high))
             }
             ["list" | "sizes" | "words", variable] => {
                 self.add_list(workload, parameter, (words.first().copied().unwrap_or_default(), variable))
             }
-            [kind, variable, ref rest @ ..] => {
+            [kind, variables, ref rest @ ..] => {
+                let Some(variable) = variables.split('|').find(|name| self.value(name).is_some()) else {
+                    return;
+                };
                 let Some(value) = self.value(variable) else { return };
                 match convert_value(kind, value, rest.first().copied()) {
                     Ok(text) => {
@@ -288,7 +310,11 @@ impl<'a> StudyWriter<'a> {
         };
         match (low_end, high_end) {
             (Some(Ok(low_end)), Some(Ok(high_end))) if low_end != high_end => {
-                let text = quote(&format!("{function}({low_end}, {high_end})"));
+                let ours = if function == "strides" { "powers" } else { function };
+                if function != ours {
+                    self.other_steps.insert(workload.name.clone());
+                }
+                let text = quote(&format!("{ours}({low_end}, {high_end})"));
                 place(self, "matrix", &text);
                 workload.matrix.push((parameter.to_owned(), text));
             }
@@ -344,24 +370,23 @@ impl<'a> StudyWriter<'a> {
     }
 
     /// The jobs of fio: a file that the configuration wrote, with the options of the command line, or these alone.
-    fn add_fio_jobs(&mut self, workload: &mut ConvertedWorkload) {
+    fn add_fio_jobs(&mut self, workload: &mut ConvertedWorkload) -> Result<(), String> {
         if self.value("FIO_CMD_OPTIONS").is_none() {
-            return self.add_fio_patterns(workload);
+            self.add_fio_patterns(workload);
+            return Ok(());
         }
-        let options = self.text("FIO_CMD_OPTIONS").unwrap_or_default();
+        let Some(options) = self.text("FIO_CMD_OPTIONS") else {
+            return Err("its options are not known without running it".into());
+        };
         let mut job = String::new();
         let mut extra = Vec::new();
         for word in options.split_whitespace() {
             match word.strip_prefix("--") {
                 Some(option) => extra.push(option),
                 None => match self.config.files.get(word) {
+                    Some(ShellValue::Unknown(reason)) => return Err(reason.clone()),
                     Some(text) => job.push_str(&text.clone().into_template()),
-                    None => {
-                        return self.refused(
-                            "FIO_CMD_OPTIONS",
-                            format!("the job file {} is not there", shorten(word)),
-                        );
-                    }
+                    None => return Err(format!("the job file {} is not there", shorten(word))),
                 },
             }
         }
@@ -384,6 +409,7 @@ impl<'a> StudyWriter<'a> {
             self.translated(name, format!("workload.{}.parameters.job", workload.name));
         }
         workload.parameters.push(("job".into(), text));
+        Ok(())
     }
 
     /// fio by its parameters, `FIO_TEST_TYPE=multivar_scale`: the workload `fio`, each list a list.
@@ -417,7 +443,7 @@ impl<'a> StudyWriter<'a> {
         };
         self.translated("PERFPIPE_BINDING", format!("factor.placement.levels = [\"{level}\"]"));
         let text = format!("kind = \"placement\"\nworkload = {}\nlevels = [\"{level}\"]", quote(workload));
-        self.factors.push(("placement".into(), text));
+        self.factors.insert("placement".into(), text);
     }
 
     fn add_monitors(&mut self) {
@@ -450,6 +476,8 @@ impl<'a> StudyWriter<'a> {
         {
             self.monitor_interval = text.trim_matches('"').to_owned();
             self.translated("MONITOR_UPDATE_FREQUENCY", format!("the interval of monitors is {text}"));
+        } else if self.value("MONITOR_UPDATE_FREQUENCY").is_some() {
+            self.refused("MONITOR_UPDATE_FREQUENCY", "it is no number of seconds".into());
         }
         if let Some(events) = self.text("MONITOR_PERF_EVENTS") {
             let is_name =
@@ -484,7 +512,9 @@ impl<'a> StudyWriter<'a> {
         }
         for (variable, key) in [("TESTDISK_MKFS_PARAM", "mkfs"), ("TESTDISK_MOUNT_ARGS", "mount")] {
             if let Some(text) = self.text(variable).filter(|_| !self.disk.is_empty()) {
-                self.disk.push((key.into(), quote(text)));
+                let words: Vec<String> = text.split_whitespace().map(quote).collect();
+                let value = if key == "mkfs" { format!("[{}]", words.join(", ")) } else { quote(text) };
+                self.disk.push((key.into(), value));
                 self.translated(variable, format!("disk.{key}"));
             }
         }
@@ -520,10 +550,17 @@ impl<'a> StudyWriter<'a> {
             return LineFate::NotUnderstood("a sysctl whose value the machine decides".into());
         }
         let key = key.replace('/', ".");
+        if key.split('.').any(str::is_empty) {
+            return LineFate::NotUnderstood("a path that is no sysctl's".into());
+        }
+        if key == "vm.drop_caches" {
+            let text = format!("kind = \"drop-caches\"\nlevels = [{}]", value.parse::<i64>().unwrap_or(3));
+            self.factors.insert("caches".into(), text);
+            return LineFate::Translated("a factor of kind drop-caches".into());
+        }
         let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { quote(value) };
-        let name = key.replace('.', "-");
         let text = format!("kind = \"sysctl\"\nkey = {}\nlevels = [{level}]", quote(&key));
-        self.factors.push((name, text));
+        self.factors.insert(factor_name(&key), text);
         LineFate::Translated(format!("a factor of kind sysctl: {key} = {level}"))
     }
 
@@ -537,10 +574,9 @@ impl<'a> StudyWriter<'a> {
             "/sys/kernel/mm/lru_gen/enabled" => self.set("lru-gen", value),
             _ if value.contains("{{") => LineFate::NotUnderstood("a value that the machine decides".into()),
             _ => {
-                let name = path.trim_start_matches("/sys/").replace(['/', '.', '_'], "-");
                 let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { quote(value) };
                 let text = format!("kind = \"file\"\nkey = {}\nlevels = [{level}]", quote(path));
-                self.factors.push((name, text));
+                self.factors.insert(factor_name(path.trim_start_matches("/sys/")), text);
                 LineFate::Translated(format!("a factor of kind file: {}", shorten(path)))
             }
         }
@@ -591,7 +627,7 @@ impl<'a> StudyWriter<'a> {
             return match &self.missing[..] {
                 [] => LineFate::Translated("the workloads".into()),
                 missing => {
-                    let why = |name: &String| format!("{}: {}", shorten(name), missing_counterpart(name));
+                    let why = |(name, why): &(String, String)| format!("{}: {why}", shorten(name));
                     let all: Vec<String> = missing.iter().map(why).collect();
                     LineFate::NotUnderstood(format!(
                         "not all benchmarks have a counterpart: {}",
@@ -629,8 +665,8 @@ impl<'a> StudyWriter<'a> {
     fn write_study(&self, description: &str, account: &LineAccount) -> String {
         let mut text =
             format!("# Made by `perflab study from {}`, which has an account of every line.\n", self.file);
-        for name in &self.missing {
-            let _ = writeln!(text, "# Not here: {}: {}", shorten(name), missing_counterpart(name));
+        for (name, why) in &self.missing {
+            let _ = writeln!(text, "# Not here: {}: {}", shorten(name), shorten_comment(why));
         }
         for workload in &self.workloads {
             if let Some(say) = &workload.counterpart.say {
@@ -642,12 +678,30 @@ impl<'a> StudyWriter<'a> {
                 let _ = writeln!(text, "# Line {line} is left out: {}", shorten_comment(why));
             }
         }
+        let counts: BTreeSet<i64> = self.iterations.values().copied().collect();
+        if counts.len() > 1 {
+            let _ = writeln!(
+                text,
+                "# MMTests repeats these benchmarks unequally often; a study repeats all alike, as often as the most."
+            );
+        } else if counts.is_empty() {
+            let _ = writeln!(
+                text,
+                "# How often to repeat it does not stand in the configuration: {DEFAULT_ITERATIONS} times are ours."
+            );
+        }
+        for name in &self.other_steps {
+            let _ = writeln!(
+                text,
+                "# {name}: MMTests steps by strides of its own between the two ends; here they double."
+            );
+        }
         let title = self.file.trim_start_matches("config-");
         let _ = writeln!(text, "title = {}", quote(title));
         if !description.is_empty() {
             let _ = writeln!(text, "description = {}", quote(description));
         }
-        let iterations = self.iterations.unwrap_or(DEFAULT_ITERATIONS);
+        let iterations = self.iterations.values().copied().max().unwrap_or(DEFAULT_ITERATIONS);
         let _ = writeln!(text, "\n[run]\niterations = {iterations}");
         for workload in &self.workloads {
             let name = &workload.name;
@@ -711,6 +765,12 @@ fn is_slip(name: &str, known: &str) -> bool {
     alike + rest + 2 >= name.len().max(known.len())
 }
 
+/// A path or a sysctl as the name of a factor.
+fn factor_name(key: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    key.trim_matches('/').chars().map(letter).collect()
+}
+
 /// A name for a table of the study.
 fn workload_name(benchmark: &str) -> String {
     benchmark.replace('_', "-")
@@ -749,18 +809,34 @@ fn convert_value(kind: &str, value: &ShellValue, unit: Option<&str>) -> Result<S
         ShellValue::Text(text) => format!("`{}` is no such value", shorten(text)),
         ShellValue::Number(_) => "the machine decides it".to_owned(),
     };
+    let parts: u64 = unit.and_then(|unit| unit.parse().ok()).unwrap_or(1);
     match kind {
         "number" => value.as_number().map(|number| number_text(&number)).ok_or_else(|| unknown(value)),
         "size" => match value {
             ShellValue::Text(text) => {
-                parse_size(text).map(|bytes| bytes.to_string()).ok_or_else(|| unknown(value))
+                let bytes = parse_size(text).and_then(|bytes| bytes.checked_div(parts));
+                bytes.map(|bytes| bytes.to_string()).ok_or_else(|| unknown(value))
             }
-            ShellValue::Number(number) => Ok(quote(&number.to_string())),
+            ShellValue::Number(number) => {
+                let divisor = MachineNumber::known(i64::try_from(parts).unwrap_or(1));
+                let part = if parts == 1 {
+                    Some(number.clone())
+                } else {
+                    number.compute(Arithmetic::Divide, &divisor)
+                };
+                part.map(|part| quote(&part.to_string())).ok_or_else(|| unknown(value))
+            }
             ShellValue::Unknown(_) => Err(unknown(value)),
         },
         "time" => match value.as_integer().filter(|time| *time >= 0) {
             Some(time) => Ok(quote(&format!("{time}{}", unit.unwrap_or("s")))),
-            None => Err(unknown(value)),
+            None => {
+                let seconds = value.as_text().and_then(|text| text.trim().parse::<f64>().ok());
+                let seconds = seconds.filter(|seconds| unit == Some("s") && (0.001..1e6).contains(seconds));
+                seconds
+                    .map(|seconds| quote(&format!("{}ms", (seconds * 1e3).round())))
+                    .ok_or_else(|| unknown(value))
+            }
         },
         "text" => value.as_text().map(quote).ok_or_else(|| unknown(value)),
         "yes" => match value.as_text() {
@@ -898,6 +974,77 @@ export SCHBENCH_RUNTIEM=5
         assert!(refuse(&deep).contains("brackets"), "{}", refuse(&deep));
         let many = "if true; then ".repeat(20_000) + &"fi; ".repeat(20_000);
         assert!(refuse(&many).contains("conditions"), "{}", refuse(&many));
+    }
+
+    /// What bash makes of these lines, or nothing where only running them would tell.
+    #[test]
+    fn statements_mean_what_they_mean_to_bash() {
+        let cases: [(&str, Option<i64>); 18] = [
+            ("N=4\nL=$((${N}*$N/2))", Some(8)),
+            ("for i in 4 5 6; do L=$i; [ $i -eq 5 ] && break; done", Some(5)),
+            ("for i in 4 5 6; do [ $i -gt 4 ] && continue; L=$i; done", Some(4)),
+            ("f() { local L=9; }\nL=3\nf", Some(3)),
+            ("f() { L=4; return; L=7; }\nf", Some(4)),
+            ("f() { L=9; }\nL=3\nf &", Some(3)),
+            ("L=5\nunset L\nL=${L:-2}", Some(2)),
+            ("case 5 in 4) L=4;; [5-6]) L=55;; *) L=9;; esac", Some(55)),
+            ("case 5 in [!0-4]) L=8;; *) L=9;; esac", Some(8)),
+            ("A=\nL=${A-6}\nL=${L:-4}", Some(4)),
+            ("L=3\n( L=9 )", Some(3)),
+            ("L=3\nexit 0\nL=9", Some(3)),
+            ("L=$((RANDOM))", None),
+            ("L=1\nwhile [ $L -lt 20 ]; do L=$((L*2)); done", None),
+            ("L=3\nif grep -q x /etc/passwd; then L=9; fi", None),
+            ("L=3; eval L=9", None),
+            ("L=1\nfor i in $(seq 1 4); do L=$((L+i)); done", None),
+            (
+                "A=xxxxxxxx\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do A=$A$A; done\nL=${#A}",
+                None,
+            ),
+        ];
+        for (lines, loops) in cases {
+            let text = format!("export MMTESTS=perfpipe\n{lines}\nexport PERFPIPE_LOOPS=$L\n");
+            // What stands behind an exit is not read: the variable is set before.
+            let text = match lines.contains("exit") {
+                true => format!("export MMTESTS=perfpipe\n{}\n", lines.replace("L=", "PERFPIPE_LOOPS=")),
+                false => text,
+            };
+            let study = convert(&text);
+            let table = parse(&study);
+            let found = table["workload"]["perfpipe"]
+                .get("parameters")
+                .and_then(|all| all.get("loops")?.as_integer());
+            assert_eq!(found, loops, "{lines}\n{}", study.text);
+            assert_eq!(
+                study.account.count().not_understood > 0,
+                loops.is_none(),
+                "{lines}: {:?}",
+                study.account
+            );
+        }
+    }
+
+    /// A job of which something is not known is no job.
+    #[test]
+    fn jobs_that_only_running_would_tell_are_left_out() {
+        let text = "export MMTESTS=\"fio stressng\"\nS=$(stat -c %s /etc/hostname)\ncat > /tmp/j <<EOF\n[rd]\nsize=$S\nEOF\n\
+                    export FIO_CMD_OPTIONS=/tmp/j\n";
+        let study = convert(text);
+        assert!(parse(&study)["workload"].get("fio").is_none(), "{}", study.text);
+        assert!(study.account.count().not_understood >= 6, "{:?}", study.account);
+    }
+
+    /// Whatever it names and writes, what comes out is TOML.
+    #[test]
+    fn names_and_values_of_others_are_quoted() {
+        let text = "export MMTESTS=stressng\nexport STRESSNG_TESTNAME='a\"]\\b'\n\
+                    echo 1 > '/sys/a b\"]/c'\necho 2 > '/sys/a b\"]/c'\necho 1 > /proc/sys/vm/x\necho 2 > /proc/sys/vm/x\n\
+                    export TESTDISK_PARTITION='/dev/s\"\nda'\n";
+        let table = parse(&convert(text));
+        assert_eq!(table["factor"].as_table().unwrap().len(), 2);
+        assert_eq!(table["factor"]["vm-x"]["levels"][0].as_integer(), Some(2));
+        assert_eq!(table["workload"]["stressng"]["parameters"]["stressor"].as_str(), Some("a\"]\\b"));
+        assert_eq!(table["disk"]["path"].as_str(), Some("/dev/s\"\nda"));
     }
 
     /// The parser would take the age of the world for these.

@@ -29,7 +29,7 @@ use crate::error::ImportError;
 pub fn convert_study(path: &Path) -> Result<ConvertedStudy, ImportError> {
     let foreign = |reason: String| ImportError::Foreign { path: path.to_owned(), line: None, reason };
     let bytes = perflab_files::read_finite_file(path, LONGEST_CONFIGURATION)
-        .map_err(|source| ImportError::Io { what: "read", path: path.to_owned(), source })?;
+        .map_err(|source| foreign(source.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| foreign("it is no text in UTF-8".into()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());

@@ -6,17 +6,19 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use brush_parser::ast::{
     AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, CaseClauseCommand, Command,
     CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, CompoundListItem, FunctionDefinition,
-    IfClauseCommand, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program, SimpleCommand,
-    SourceLocation,
+    IfClauseCommand, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program,
+    SeparatorOperator, SimpleCommand, SourceLocation,
 };
 use brush_parser::{Parser, ParserOptions};
 use indexmap::IndexMap;
+use regex::Regex;
 
 use super::line_account::{LineAccount, LineFate};
 use super::shell_value::{MachineNumber, NumberOrder, ShellCondition, ShellValue, matches_glob, shorten};
@@ -86,8 +88,29 @@ const MACHINE_NAMES: [(&str, &str); 22] = [
     ("LLC_SIZE", "llc_size"),
 ];
 
+/// What sets variables by words that only a shell reads.
+const SETS_VARIABLES: [&str; 6] = ["eval", "let", "mapfile", "read", "readarray", "getopts"];
+
+/// What a shell sets itself.
+const OF_THE_SHELL: [&str; 12] = [
+    "RANDOM",
+    "SECONDS",
+    "HOSTNAME",
+    "PWD",
+    "HOME",
+    "USER",
+    "UID",
+    "EUID",
+    "LINENO",
+    "BASHPID",
+    "PPID",
+    "EPOCHSECONDS",
+];
+
 /// Functions of the runner and programs that only tell or tidy up.
-const WITHOUT_MEANING: [(&str, &str); 25] = [
+const WITHOUT_MEANING: [(&str, &str); 27] = [
+    ("break", "it leaves a loop"),
+    ("continue", "it begins the next turn of a loop"),
     ("get_numa_details", "expressions know the machine"),
     ("get_cpu_details", "expressions know the machine"),
     ("getmemtotals", "expressions know the machine"),
@@ -211,6 +234,21 @@ pub(super) struct ConfigReader {
     /// The line of the outermost file that includes or calls what is read now.
     outer_lines: Option<Lines>,
     statements: usize,
+    /// What ends a loop, a function or the file, where one of these was met.
+    leaving: Option<LeavingWord>,
+    /// What variables held before functions that are being called made them their own.
+    locals: Vec<Vec<(String, Option<ShellVariable>)>>,
+    /// Whether something of the statement is left out.
+    is_left_out: bool,
+}
+
+/// A word that leaves what it stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeavingWord {
+    Break,
+    Continue,
+    Return,
+    Exit,
 }
 
 impl ConfigReader {
@@ -223,7 +261,17 @@ impl ConfigReader {
             functions: HashMap::new(),
         };
         let account = LineAccount::of_text(text);
-        ConfigReader { state, account, folder, included: Vec::new(), outer_lines: None, statements: 0 }
+        ConfigReader {
+            state,
+            account,
+            folder,
+            included: Vec::new(),
+            outer_lines: None,
+            statements: 0,
+            leaving: None,
+            locals: Vec::new(),
+            is_left_out: false,
+        }
     }
 
     fn into_config(self) -> ShellConfig {
@@ -232,6 +280,7 @@ impl ConfigReader {
     }
 
     fn settle(&mut self, lines: &Lines, fate: LineFate) {
+        self.is_left_out |= matches!(fate, LineFate::NotUnderstood(_));
         if self.outer_lines.is_none() {
             self.account.set(lines.clone(), &fate);
         }
@@ -257,13 +306,41 @@ impl ConfigReader {
     fn run_items(&mut self, items: &[&CompoundListItem], last: usize) {
         for (at, item) in items.iter().enumerate() {
             self.statements += 1;
-            if self.statements > MOST_STATEMENTS {
-                return;
-            }
             let lines = lines_of(item.0.location(), count_document_lines(&item.0));
             let next = items.get(at + 1).map(|next| next.0.location().map_or(0, |next| next.start.line));
             let end = next.map_or(last, |next| next.saturating_sub(1));
-            self.run_and_or(&item.0, &(*lines.start()..=end.max(*lines.end())));
+            let lines = *lines.start()..=end.max(*lines.end());
+            if self.leaving == Some(LeavingWord::Exit) {
+                self.settle(&lines, LineFate::NoMeaning("it stands behind an exit".into()));
+            }
+            if self.leaving.is_some() || self.statements > MOST_STATEMENTS {
+                continue;
+            }
+            let outer = std::mem::take(&mut self.is_left_out);
+            match item.1 {
+                SeparatorOperator::Async => self.apart(|reader| reader.run_and_or(&item.0, &lines)),
+                SeparatorOperator::Sequence => self.run_and_or(&item.0, &lines),
+            }
+            if std::mem::replace(&mut self.is_left_out, outer) {
+                self.forget_assigned(&item.0.to_string(), &lines);
+            }
+        }
+    }
+
+    /// Reads what has variables of its own: a subshell, what goes on in the background.
+    fn apart(&mut self, read: impl FnOnce(&mut Self)) {
+        let before = self.state.variables.clone();
+        read(self);
+        self.state.variables = before;
+        self.leaving = None;
+    }
+
+    /// What a statement assigns of which something is left out is not known from there on.
+    fn forget_assigned(&mut self, statement: &str, lines: &Lines) {
+        let told = self.told_lines(lines);
+        let names: BTreeSet<String> = assigned_names(statement).filter(|name| self.is_set(name)).collect();
+        for name in names {
+            self.assign(&name, ShellValue::Unknown("what is left out may have set it".into()), &told);
         }
     }
 
@@ -302,7 +379,10 @@ impl ConfigReader {
     fn run_compound(&mut self, command: &CompoundCommand, lines: &Lines) {
         match command {
             CompoundCommand::BraceGroup(group) => self.run_list(&group.list),
-            CompoundCommand::Subshell(shell) => self.run_list(&shell.list),
+            CompoundCommand::Subshell(shell) => {
+                self.settle(lines, LineFate::NoMeaning("a subshell: what it sets ends with it".into()));
+                self.apart(|reader| reader.run_list(&shell.list));
+            }
             CompoundCommand::IfClause(clause) => self.run_if(clause, lines),
             CompoundCommand::CaseClause(clause) => self.run_case(clause, lines),
             CompoundCommand::ForClause(clause) => {
@@ -321,6 +401,15 @@ impl ConfigReader {
                     self.assign(&clause.variable_name, ShellValue::Text(text.into()), lines);
                     self.state.read.insert(clause.variable_name.clone());
                     self.run_list(&clause.body.list);
+                    match self.leaving {
+                        Some(LeavingWord::Continue) => self.leaving = None,
+                        Some(LeavingWord::Break) => {
+                            self.leaving = None;
+                            break;
+                        }
+                        Some(LeavingWord::Return | LeavingWord::Exit) => break,
+                        None => {}
+                    }
                 }
             }
             _ => self
@@ -405,8 +494,13 @@ impl ConfigReader {
                 self.settle(lines, LineFate::Translated(about));
                 let before = self.state.clone();
                 then(self);
+                // Where some machines leave, the study is for the others.
+                let leaves = self.leaving.take().is_some();
                 let taken = std::mem::replace(&mut self.state, before);
                 otherwise(self);
+                if leaves {
+                    return;
+                }
                 self.join_states(&taken, (&left, order, &right));
             }
         }
@@ -467,7 +561,14 @@ impl ConfigReader {
             .is_none_or(|name| ["export", "declare", "local", "readonly", "typeset"].contains(&name));
         if is_declaration {
             self.settle(lines, LineFate::NoMeaning("it only says that programs see a variable".into()));
+            let is_local = name.as_deref() == Some("local");
             for item in items {
+                if let (true, Some(name)) = (is_local, declared_name(item)) {
+                    let before = self.state.variables.get(&name).cloned();
+                    if let Some(locals) = self.locals.last_mut() {
+                        locals.push((name, before));
+                    }
+                }
                 match item {
                     CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => {
                         self.run_assignment(assignment, &told)
@@ -515,14 +616,39 @@ impl ConfigReader {
         }
         if let Some(function) = self.state.functions.get(name).cloned() {
             self.settle(lines, LineFate::Translated("what the function does".into()));
-            return self.nested(name, told, |reader| reader.run_compound(&function.body.0, &(1..=1)));
+            return self.nested(name, told, |reader| {
+                reader.locals.push(Vec::new());
+                reader.run_compound(&function.body.0, &(1..=1));
+                for (name, before) in reader.locals.pop().into_iter().flatten().rev() {
+                    match before {
+                        Some(before) => drop(reader.state.variables.insert(name, before)),
+                        None => drop(reader.state.variables.shift_remove(&name)),
+                    }
+                }
+                reader.leaving = reader.leaving.filter(|word| *word == LeavingWord::Exit);
+            });
         }
         if let Some((file, value)) = self.written_file(name, words, redirects) {
             return self.write_file(file, value, lines, told);
         }
+        self.leaving = match name {
+            "break" => Some(LeavingWord::Break),
+            "continue" => Some(LeavingWord::Continue),
+            "return" => Some(LeavingWord::Return),
+            "exit" => Some(LeavingWord::Exit),
+            _ => None,
+        };
+        if name == "unset" {
+            for word in words.iter().filter_map(ShellValue::as_text) {
+                self.state.variables.shift_remove(word);
+            }
+        }
         let known = WITHOUT_MEANING.iter().find(|(known, _)| *known == name);
         if let Some((_, reason)) = known {
             return self.settle(lines, LineFate::NoMeaning((*reason).into()));
+        }
+        if SETS_VARIABLES.contains(&name) {
+            return self.settle(lines, LineFate::NotUnderstood(format!("only a shell carries `{name}` out")));
         }
         let texts: Option<Vec<String>> = words.iter().map(|word| word.as_text().map(str::to_owned)).collect();
         match texts {
@@ -559,7 +685,9 @@ impl ConfigReader {
             return self.settle(lines, LineFate::NoMeaning("expressions know the machine".into()));
         }
         let file = self.folder.join(name);
-        let bytes = (!name.is_empty())
+        // A link may lead anywhere, and what it leads to would stand in the account.
+        let is_beside = std::fs::symlink_metadata(&file).is_ok_and(|found| found.is_file());
+        let bytes = (is_beside && !name.is_empty())
             .then(|| perflab_files::read_finite_file(&file, LONGEST_CONFIGURATION))
             .and_then(Result::ok);
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -635,7 +763,15 @@ impl ConfigReader {
             }
             return;
         }
-        self.settle(lines, LineFate::Translated("a file that is part of a parameter".into()));
+        self.settle(
+            lines,
+            match &value {
+                ShellValue::Unknown(reason) => {
+                    LineFate::NotUnderstood(format!("what is written to a file: {reason}"))
+                }
+                _ => LineFate::Translated("a file that is part of a parameter".into()),
+            },
+        );
         let joined = match self.state.files.remove(&path) {
             Some(before) => before.join(ShellValue::Text("\n".into())).join(value),
             None => value,
@@ -674,6 +810,11 @@ impl ConfigReader {
         self.state.variables.insert(name.to_owned(), ShellVariable { value, lines });
     }
 
+    /// Whether the configuration, or what it includes, sets a variable.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.state.variables.contains_key(name)
+    }
+
     pub(super) fn look_up(&mut self, name: &str) -> ShellValue {
         if let Some(variable) = self.state.variables.get(name) {
             let value = variable.value.clone();
@@ -683,8 +824,34 @@ impl ConfigReader {
         match MACHINE_NAMES.iter().find(|(known, _)| *known == name) {
             Some((_, fact)) if fact.contains(' ') => ShellValue::Number(MachineNumber::quotient(fact)),
             Some((_, fact)) => ShellValue::Number(MachineNumber::fact(fact)),
+            None if OF_THE_SHELL.contains(&name) => {
+                ShellValue::Unknown(format!("`{name}` is the shell's, and of the moment"))
+            }
             None => ShellValue::Text(String::new()),
         }
+    }
+}
+
+/// The names that a statement assigns, from its text.
+fn assigned_names(statement: &str) -> impl Iterator<Item = String> {
+    static ASSIGNMENT: OnceLock<Option<Regex>> = OnceLock::new();
+    let pattern =
+        r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\+\+|--|[-+*/%]?=)|\bread\s+(?:-\S+\s+)*([A-Za-z_][A-Za-z0-9_]*)";
+    let found = ASSIGNMENT.get_or_init(|| Regex::new(pattern).ok());
+    let captures = found.iter().flat_map(|pattern| pattern.captures_iter(statement));
+    let names = captures.filter_map(|found| found.get(1).or(found.get(2)));
+    names.map(|name| name.as_str().to_owned()).collect::<Vec<_>>().into_iter()
+}
+
+/// The variable that a word of a declaration is about.
+fn declared_name(item: &CommandPrefixOrSuffixItem) -> Option<String> {
+    match item {
+        CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => match &assignment.name {
+            AssignmentName::VariableName(name) => Some(name.clone()),
+            AssignmentName::ArrayElementName(..) => None,
+        },
+        CommandPrefixOrSuffixItem::Word(word) if !word.value.starts_with('-') => Some(word.value.clone()),
+        _ => None,
     }
 }
 

@@ -16,6 +16,9 @@ pub(super) enum ShellValue {
     Unknown(String),
 }
 
+/// Bytes of a value: those of a job file, many times over.
+const LONGEST_VALUE: usize = 1 << 16;
+
 /// A whole number in the study's expression language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MachineNumber {
@@ -98,7 +101,12 @@ impl ShellValue {
             (ShellValue::Unknown(reason), _) | (_, ShellValue::Unknown(reason)) => {
                 ShellValue::Unknown(reason)
             }
-            (one, other) => ShellValue::Text(one.into_template() + &other.into_template()),
+            (one, other) => match one.into_template() + &other.into_template() {
+                text if text.len() > LONGEST_VALUE => {
+                    ShellValue::Unknown(format!("it is longer than {} KiB", LONGEST_VALUE >> 10))
+                }
+                text => ShellValue::Text(text),
+            },
         }
     }
 
@@ -313,10 +321,31 @@ impl ShellCondition {
     }
 }
 
-/// `*` and `?`, as patterns of a shell have them; others are themselves.
+/// `*`, `?` and `[a-z]`, as patterns of a shell have them; others are themselves.
 pub(super) fn matches_glob(pattern: &str, text: &str) -> bool {
-    let escaped = regex::escape(pattern).replace("\\*", ".*").replace("\\?", ".");
-    regex::Regex::new(&format!("^(?s:{escaped})$")).is_ok_and(|pattern| pattern.is_match(text))
+    let mut found = String::from("^(?s:");
+    let mut rest = pattern.chars();
+    while let Some(character) = rest.next() {
+        match character {
+            '*' => found.push_str(".*"),
+            '?' => found.push('.'),
+            '[' if rest.as_str().contains(']') => {
+                let set: String = rest.by_ref().take_while(|c| *c != ']').collect();
+                let (not, set) = match set.strip_prefix(['!', '^']) {
+                    Some(set) => ("^", set.to_owned()),
+                    None => ("", set),
+                };
+                let set: String = set
+                    .chars()
+                    .map(|c| if c == '-' { "-".into() } else { regex::escape(&c.to_string()) })
+                    .collect();
+                found.push_str(&format!("[{not}{set}]"));
+            }
+            other => found.push_str(&regex::escape(&other.to_string())),
+        }
+    }
+    found.push_str(")$");
+    regex::Regex::new(&found).is_ok_and(|pattern| pattern.is_match(text))
 }
 
 /// Somebody else's text, as far as a message quotes it.

@@ -1,8 +1,11 @@
 //! What words of a shell configuration stand for: variables, arithmetic, and what some commands print everywhere.
 
+use std::sync::OnceLock;
+
 use brush_parser::ParserOptions;
 use brush_parser::ast::{ArithmeticExpr, ArithmeticTarget, BinaryOperator, UnaryOperator, Word};
-use brush_parser::word::{Parameter, ParameterExpr, WordPiece, WordPieceWithSource};
+use brush_parser::word::{Parameter, ParameterExpr, ParameterTestType, WordPiece, WordPieceWithSource};
+use regex::Regex;
 
 use super::shell_config::ConfigReader;
 use super::shell_value::{Arithmetic, MachineNumber, ShellValue, shorten};
@@ -51,7 +54,7 @@ impl ConfigReader {
                 self.substitute(command)
             }
             WordPiece::ArithmeticExpression(expression) => {
-                match brush_parser::arithmetic::parse(&expression.value) {
+                match brush_parser::arithmetic::parse(&without_sigils(&expression.value)) {
                     Ok(expression) => self.compute(&expression),
                     Err(_) => ShellValue::Unknown("arithmetic that cannot be read".into()),
                 }
@@ -65,13 +68,25 @@ impl ConfigReader {
                 self.look_up(name)
             }
             ParameterExpr::Parameter { parameter: Parameter::Special(_), .. } => ShellValue::Text("N".into()),
-            ParameterExpr::UseDefaultValues { parameter: Parameter::Named(name), default_value, .. }
+            ParameterExpr::UseDefaultValues {
+                parameter: Parameter::Named(name),
+                test_type,
+                default_value,
+                ..
+            }
             | ParameterExpr::AssignDefaultValues {
-                parameter: Parameter::Named(name), default_value, ..
+                parameter: Parameter::Named(name),
+                test_type,
+                default_value,
+                ..
             } => {
                 let value = self.look_up(name);
                 let is_empty = value.as_text() == Some("");
-                let default = default_value.as_ref().filter(|_| is_empty);
+                let is_replaced = match test_type {
+                    ParameterTestType::UnsetOrNull => is_empty,
+                    ParameterTestType::Unset => is_empty && !self.is_set(name),
+                };
+                let default = default_value.as_ref().filter(|_| is_replaced);
                 default.map_or(value, |text| self.expand(&Word { value: text.clone(), loc: None }))
             }
             _ => ShellValue::Unknown("an expansion that only a shell carries out".into()),
@@ -150,5 +165,15 @@ impl ConfigReader {
             }
             _ => ShellValue::Unknown("arithmetic that assigns or chooses".into()),
         }
+    }
+}
+
+/// Arithmetic with `$NAME` and `${NAME}` as `NAME`, which is the same there, where the variable holds a number.
+fn without_sigils(expression: &str) -> String {
+    static SIGIL: OnceLock<Option<Regex>> = OnceLock::new();
+    let sigil = SIGIL.get_or_init(|| Regex::new(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))").ok());
+    match sigil {
+        Some(sigil) => sigil.replace_all(expression, "$1$2").into_owned(),
+        None => expression.to_owned(),
     }
 }

@@ -212,7 +212,9 @@ fn write_new_study(context: &App, file: &OutputPath) -> Result<(), Failure> {
 fn convert_foreign_study(context: &App, file: &Path, output: Option<&OutputPath>) -> Result<(), Failure> {
     let study = convert_study(file)?;
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let own = format!("{}.toml", name.trim_start_matches("config-"));
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let own: String = name.trim_start_matches("config-").chars().map(plain).collect();
+    let own = format!("{}.toml", if own.is_empty() { "study" } else { &own });
     let output = output.cloned().unwrap_or_else(|| OutputPath::File(own.into()));
     output.write_new(|out| Ok(out.write_all(study.text.as_bytes())?))?;
     let counts = study.account.count();
