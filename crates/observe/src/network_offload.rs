@@ -91,12 +91,12 @@ impl NetworkOffload {
             NetworkOffload::Lro => self.read_data(device)? & !LRO_FLAG,
             _ => u32::from(is_on),
         };
-        request(device, &mut EthtoolValue { command: self.commands().1, data })
+        send_ethtool_request(device, &mut EthtoolValue { command: self.commands().1, data })
     }
 
     fn read_data(self, device: &str) -> io::Result<u32> {
         let mut value = EthtoolValue { command: self.commands().0, data: 0 };
-        request(device, &mut value)?;
+        send_ethtool_request(device, &mut value)?;
         Ok(value.data)
     }
 }
@@ -104,7 +104,7 @@ impl NetworkOffload {
 /// `SIOCETHTOOL`
 const ETHTOOL_REQUEST: u64 = 0x8946;
 
-fn request(device: &str, value: &mut EthtoolValue) -> io::Result<()> {
+fn send_ethtool_request(device: &str, value: &mut EthtoolValue) -> io::Result<()> {
     let socket: OwnedFd = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: zeros are a request without a name.
     let mut asked: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -75,7 +75,7 @@ impl<'a> ExplanationDocument<'a> {
 /// The answer for people: at most ten lines, longer ones wrapped at `width`.
 #[must_use]
 pub fn explanation_text(found: &Explanation, width: Option<usize>, colour: bool) -> String {
-    let mut lines = vec![bold_text(&headline(found), colour)];
+    let mut lines = vec![bold_text(&explanation_headline(found), colour)];
     lines.extend(place_line(found));
     let shown = if found.is_mostly_carried() { MOST_SHOWN } else { MOST_SHOWN - 1 };
     for (number, suspect) in (1..).zip(found.suspects.iter().take(shown)) {
@@ -94,13 +94,15 @@ pub fn explanation_text(found: &Explanation, width: Option<usize>, colour: bool)
     lines.extend(other_differences(found, shown));
     lines.extend(left_out_line(found));
     let wrapped = lines.into_iter().flat_map(|line| match width {
-        Some(width) if !line.contains('\u{1b}') => wrap_text(line.trim_start(), width, indent(&line), "   "),
+        Some(width) if !line.contains('\u{1b}') => {
+            wrap_text(line.trim_start(), width, continuation_indent(&line), "   ")
+        }
         _ => vec![line],
     });
     wrapped.collect::<Vec<_>>().join("\n")
 }
 
-fn indent(line: &str) -> &'static str {
+fn continuation_indent(line: &str) -> &'static str {
     if line.starts_with(' ') { "   " } else { "" }
 }
 
@@ -159,7 +161,7 @@ pub fn suspect_grid(found: &Explanation) -> Grid {
     grid
 }
 
-fn headline(found: &Explanation) -> String {
+fn explanation_headline(found: &Explanation) -> String {
     let unit = found.unit.0.as_str();
     let relative = if found.before == 0.0 {
         String::new()
@@ -328,19 +330,19 @@ fn left_out_text(one: &LeftOut) -> Option<String> {
         LeftOut::OneSided { names } => format!("on one side only: {}", names.join(", ")),
         LeftOut::Incomplete { names } => format!("missing in many iterations: {}", names.join(", ")),
         LeftOut::Unreadable { run, monitor, reason } => {
-            format!("{monitor} of run {}: {reason}", short(run))
+            format!("{monitor} of run {}: {reason}", short_run_id(run))
         }
         LeftOut::Gap { run, monitor, iterations, went_back } => {
             let mut parts = Vec::new();
             parts.extend((*iterations > 0).then(|| format!("not read in {iterations} iterations")));
             parts.extend((*went_back > 0).then(|| format!("{went_back} counters went backwards")));
-            format!("{monitor} of run {}: {}", short(run), parts.join(", "))
+            format!("{monitor} of run {}: {}", short_run_id(run), parts.join(", "))
         }
         LeftOut::TooFewUnits { needed } => format!("causes, which need {needed} a side"),
     })
 }
 
-fn short(run: &str) -> &str {
+fn short_run_id(run: &str) -> &str {
     run.get(..10).unwrap_or(run)
 }
 

@@ -53,7 +53,7 @@ impl GroupLimit {
             "isolated-cpus" => GroupLimit::IsolatedCpus,
             other => {
                 let hint = "cpu-max, memory-max, memory-high, pids-max, io-max and isolated-cpus are there";
-                return Err(refuse(format!("{other}: control groups have no such limit"), hint));
+                return Err(refuse_limit(format!("{other}: control groups have no such limit"), hint));
             }
         })
     }
@@ -142,7 +142,7 @@ impl LimitLevel {
                 "none, or `rbps=10MiB wiops=100`: rbps, wbps, riops, wiops",
             ),
         };
-        found.ok_or_else(|| refuse(format!("{name}: `{level}` is no limit"), &format!("write {hint}")))
+        found.ok_or_else(|| refuse_limit(format!("{name}: `{level}` is no limit"), &format!("write {hint}")))
     }
 }
 
@@ -159,7 +159,7 @@ fn parse_io(level: &str) -> Option<[Option<u64>; 4]> {
     found.iter().any(Option::is_some).then_some(found)
 }
 
-fn refuse(what: String, hint: &str) -> SettingError {
+fn refuse_limit(what: String, hint: &str) -> SettingError {
     SettingError::Refused(Refusal { what, hint: hint.into() })
 }
 
@@ -190,7 +190,7 @@ impl GroupHome {
                 _ => ("", ""),
             };
             if !what.is_empty() {
-                return Err(refuse(
+                return Err(refuse_limit(
                     format!("{name}: control groups of version 1, which has `{one}` here, {what}"),
                     hint,
                 ));
@@ -205,7 +205,7 @@ impl GroupHome {
         let Some((mount, path)) = mounted.zip(find_cgroup_path(&own, "")) else {
             let what =
                 format!("{name}: there are no control groups below {MOUNT} with the controller `{two}`");
-            return Err(refuse(what, "leave it out on this machine"));
+            return Err(refuse_limit(what, "leave it out on this machine"));
         };
         let own = below(mount.clone(), path);
         // The root has no limits, and processes beside its groups.
@@ -217,7 +217,7 @@ impl GroupHome {
                 parent.display(),
                 controllers.trim()
             );
-            return Err(refuse(
+            return Err(refuse_limit(
                 what,
                 "leave it out on this machine: another version of control groups may have it, or the kernel lacks it",
             ));
@@ -243,7 +243,7 @@ pub(crate) fn check_limit(level: &PresetLevel, site: GroupSite<'_>) -> Result<()
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    Err(refuse(
+    Err(refuse_limit(
         format!("{}: a control group cannot be made: only root may", level.name),
         "run as root, or leave it out",
     ))
@@ -378,7 +378,7 @@ fn set_limit(
         }
         (LimitLevel::None | LimitLevel::Io(_) | LimitLevel::Cpus(_), _) => no_limit.to_owned(),
     };
-    write(&path, &asked)?;
+    write_group_file(&path, &asked)?;
     let now = SettingContent::read(&path)?.value;
     let number = now.split_whitespace().next().and_then(|word| word.parse::<i64>().ok());
     let is_right = match wanted {
@@ -415,7 +415,7 @@ fn set_io_limits(
             for ((_, file), limit) in all {
                 let path = folder.join(file);
                 let asked = limit.unwrap_or(0);
-                write(&path, &format!("{number} {asked}"))?;
+                write_group_file(&path, &format!("{number} {asked}"))?;
                 let now = line(&path)?;
                 if now.parse().unwrap_or(0) != asked {
                     return Err(SettingError::ValueAltered { path, asked: asked.to_string(), now });
@@ -430,7 +430,7 @@ fn set_io_limits(
                 None => format!("{key}=max"),
             });
             let words: Vec<String> = words.collect();
-            write(&path, &format!("{number} {}", words.join(" ")))?;
+            write_group_file(&path, &format!("{number} {}", words.join(" ")))?;
             let now = line(&path)?;
             let is_there = |word: &String| now.split_whitespace().any(|found| found == word);
             let is_right = if limits == [None; 4] { now.is_empty() } else { words.iter().all(is_there) };
@@ -447,13 +447,13 @@ fn set_io_limits(
 fn isolate_cpus(folder: &Path, wanted: &LimitLevel) -> Result<(PathBuf, String), SettingError> {
     let (cpus, partition) = (folder.join("cpuset.cpus"), folder.join("cpuset.cpus.partition"));
     // From one list to another by way of none: these may be CPUs of the parent's at the moment.
-    write(&partition, "member")?;
+    write_group_file(&partition, "member")?;
     let LimitLevel::Cpus(list) = wanted else {
-        write(&cpus, "\n")?;
+        write_group_file(&cpus, "\n")?;
         return Ok((partition.clone(), SettingContent::read(&partition)?.value));
     };
-    write(&cpus, list)?;
-    write(&partition, "isolated")?;
+    write_group_file(&cpus, list)?;
+    write_group_file(&partition, "isolated")?;
     let now = SettingContent::read(&partition)?.value;
     if now == "isolated" {
         return Ok((partition, now));
@@ -462,7 +462,7 @@ fn isolate_cpus(folder: &Path, wanted: &LimitLevel) -> Result<(PathBuf, String),
     Err(SettingError::ValueAltered { path: partition, asked: format!("isolated {list}"), now })
 }
 
-fn write(path: &Path, value: &str) -> Result<(), SettingError> {
+fn write_group_file(path: &Path, value: &str) -> Result<(), SettingError> {
     let (path, asked) = (path.to_owned(), value.to_owned());
     fs::write(&path, value).map_err(|source| SettingError::ValueRefused { path, asked, source })
 }

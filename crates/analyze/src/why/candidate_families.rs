@@ -36,7 +36,8 @@ pub(crate) fn group_quantities(
         let (place, measure) = cause(*at).unwrap_or((usize::MAX, usize::MAX));
         (place, measure, !is_of_workload(name(*at)), name(*at).len(), name(*at).to_owned())
     });
-    let standardised: Vec<Option<Vec<f64>>> = values.iter().map(|values| standardise(values)).collect();
+    let standardised: Vec<Option<Vec<f64>>> =
+        values.iter().map(|values| standardise_values(values)).collect();
     let of = |at: usize| standardised.get(at).and_then(Option::as_ref);
     let mut families: Vec<QuantityFamily> = Vec::new();
     let mut constant = 0;
@@ -48,7 +49,7 @@ pub(crate) fn group_quantities(
         let place = cause(at).map(|(place, _)| place);
         let twin = families.iter_mut().find(|family| {
             let may_join = place.is_none() || place == family.cause;
-            may_join && of(family.leader).is_some_and(|leader| correlation(own, leader).abs() >= TWINS)
+            may_join && of(family.leader).is_some_and(|leader| dot_product(own, leader).abs() >= TWINS)
         });
         match twin {
             Some(family) => family.others.push(at),
@@ -61,7 +62,7 @@ pub(crate) fn group_quantities(
 }
 
 /// Values less their mean, of length 1; 0 where there is none. `None` of a constant.
-fn standardise(values: &[f64]) -> Option<Vec<f64>> {
+fn standardise_values(values: &[f64]) -> Option<Vec<f64>> {
     let known: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let mean = perflab_stats::mean(&known).ok()?;
     let from_mean = |value: &f64| if value.is_finite() { value - mean } else { 0.0 };
@@ -71,7 +72,8 @@ fn standardise(values: &[f64]) -> Option<Vec<f64>> {
     (!is_constant).then(|| centred.iter().map(|value| value / length).collect())
 }
 
-fn correlation(one: &[f64], other: &[f64]) -> f64 {
+/// The correlation of two that are standardised.
+fn dot_product(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 

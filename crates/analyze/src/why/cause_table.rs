@@ -5,6 +5,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::compare::case_condition::matches_pattern;
+
 /// A part of the time of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -306,13 +308,8 @@ pub const CONSEQUENCES: &[&str] = &[
     "counters cpu-clock*",
 ];
 
-/// Whether a quantity's name fits a pattern.
-fn fits(pattern: &str, name: &str) -> bool {
-    crate::compare::case_condition::matches_pattern(pattern, name)
-}
-
 /// The name without the target that a monitor was of: `vmstat.guest1 pgfault` -> `vmstat pgfault`.
-fn untargeted(name: &str) -> String {
+fn without_target(name: &str) -> String {
     match name.split_once(' ') {
         Some((monitor, rest)) => format!("{} {rest}", monitor.split('.').next().unwrap_or(monitor)),
         None => name.to_owned(),
@@ -321,17 +318,16 @@ fn untargeted(name: &str) -> String {
 
 /// The cause that a quantity measures: its place in [`CAUSES`], and how good a measure it is (0 is the best).
 pub(crate) fn cause_of(name: &str) -> Option<(usize, usize)> {
-    let name = untargeted(name);
-    CAUSES
-        .iter()
-        .enumerate()
-        .find_map(|(at, cause)| Some((at, cause.series.iter().position(|pattern| fits(pattern, &name))?)))
+    let name = without_target(name);
+    CAUSES.iter().enumerate().find_map(|(at, cause)| {
+        Some((at, cause.series.iter().position(|pattern| matches_pattern(pattern, &name))?))
+    })
 }
 
 /// Whether a quantity can only follow from a change.
 pub(crate) fn is_consequence(name: &str) -> bool {
-    let untargeted = untargeted(name);
-    cause_of(name).is_none() && CONSEQUENCES.iter().any(|pattern| fits(pattern, &untargeted))
+    let without_target = without_target(name);
+    cause_of(name).is_none() && CONSEQUENCES.iter().any(|pattern| matches_pattern(pattern, &without_target))
 }
 
 /// A test of what was run, as a command. What stood on the command line, of `perflab bench` and `perflab run -- COMMAND`, is typed again.

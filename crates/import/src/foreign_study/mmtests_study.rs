@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::line_account::{ConvertedStudy, LineAccount, LineFate};
 use super::shell_config::{ChangeKind, ShellConfig, read_shell_config};
-use super::shell_value::{Arithmetic, MachineNumber, ShellValue, shorten};
+use super::shell_value::{Arithmetic, MachineNumber, ShellValue, shorten_foreign_text};
 
 /// What stands here for what MMTests has.
 #[derive(Debug, Deserialize)]
@@ -37,7 +37,7 @@ struct BenchmarkCounterpart {
     without_meaning: BTreeMap<String, String>,
 }
 
-fn counterparts() -> &'static CounterpartTable {
+fn counterpart_table() -> &'static CounterpartTable {
     static TABLE: OnceLock<CounterpartTable> = OnceLock::new();
     TABLE.get_or_init(|| match toml::from_str(include_str!("mmtests.toml")) {
         Ok(table) => table,
@@ -81,14 +81,14 @@ fn named_benchmarks(config: &ShellConfig) -> Result<Vec<String>, String> {
 }
 
 fn no_counterpart(benchmarks: &[(String, String)]) -> String {
-    let why = |(name, why): &(String, String)| format!("{} ({why})", shorten(name));
+    let why = |(name, why): &(String, String)| format!("{} ({why})", shorten_foreign_text(name));
     let all: Vec<String> = benchmarks.iter().take(5).map(why).collect();
     format!("none of its benchmarks has a counterpart here: {}", all.join("; "))
 }
 
 /// Why nothing stands for a benchmark, and what to use.
 fn missing_counterpart(name: &str) -> String {
-    let table = counterparts();
+    let table = counterpart_table();
     match table.elsewhere.get(name) {
         Some(reason) => reason.clone(),
         None if name.ends_with("build") => "a program is built: a command of yours".into(),
@@ -148,7 +148,7 @@ impl<'a> StudyWriter<'a> {
     fn new(config: &'a ShellConfig, file: &str) -> Self {
         StudyWriter {
             config,
-            file: shorten(file),
+            file: shorten_foreign_text(file),
             workloads: Vec::new(),
             missing: Vec::new(),
             iterations: BTreeMap::new(),
@@ -183,7 +183,8 @@ impl<'a> StudyWriter<'a> {
     }
 
     fn add_benchmark(&mut self, name: &str) {
-        let Some(counterpart) = counterparts().benchmark.get(name).filter(|_| self.is_covered(name)) else {
+        let Some(counterpart) = counterpart_table().benchmark.get(name).filter(|_| self.is_covered(name))
+        else {
             self.missing.push((name.to_owned(), missing_counterpart(name)));
             return;
         };
@@ -251,7 +252,7 @@ impl<'a> StudyWriter<'a> {
             return;
         };
         if let Some(text) = rule.strip_prefix('=') {
-            workload.parameters.push((parameter.to_owned(), quote(text)));
+            workload.parameters.push((parameter.to_owned(), toml_string(text)));
             return;
         }
         let words: Vec<&str> = rule.split_whitespace().collect();
@@ -314,7 +315,7 @@ impl<'a> StudyWriter<'a> {
                 if function != ours {
                     self.other_steps.insert(workload.name.clone());
                 }
-                let text = quote(&format!("{ours}({low_end}, {high_end})"));
+                let text = toml_string(&format!("{ours}({low_end}, {high_end})"));
                 place(self, "matrix", &text);
                 workload.matrix.push((parameter.to_owned(), text));
             }
@@ -347,8 +348,8 @@ impl<'a> StudyWriter<'a> {
         let converted: Option<Vec<String>> = words
             .iter()
             .map(|word| match kind {
-                "words" => Some(quote(word)),
-                "sizes" => parse_size(word).map(|bytes| bytes.to_string()),
+                "words" => Some(toml_string(word)),
+                "sizes" => parse_shell_size(word).map(|bytes| bytes.to_string()),
                 _ => word.parse::<i64>().ok().map(|number| number.to_string()),
             })
             .collect();
@@ -386,7 +387,7 @@ impl<'a> StudyWriter<'a> {
                 None => match self.config.files.get(word) {
                     Some(ShellValue::Unknown(reason)) => return Err(reason.clone()),
                     Some(text) => job.push_str(&text.clone().into_template()),
-                    None => return Err(format!("the job file {} is not there", shorten(word))),
+                    None => return Err(format!("the job file {} is not there", shorten_foreign_text(word))),
                 },
             }
         }
@@ -404,7 +405,7 @@ impl<'a> StudyWriter<'a> {
         for option in extra.iter().rev().filter(|option| !option.starts_with("output")) {
             lines.insert(at, (*option).to_owned());
         }
-        let text = multiline(&lines.join("\n"));
+        let text = toml_multiline_string(&lines.join("\n"));
         for name in ["FIO_CMD_OPTIONS", "JOBFILE"] {
             self.translated(name, format!("workload.{}.parameters.job", workload.name));
         }
@@ -437,17 +438,20 @@ impl<'a> StudyWriter<'a> {
             "cross-socket" | "cross-node" => "cross-node",
             "pinned" | "pin" => "one-cpu",
             _ => {
-                return self
-                    .refused("PERFPIPE_BINDING", format!("`{}` is no placement here", shorten(binding)));
+                return self.refused(
+                    "PERFPIPE_BINDING",
+                    format!("`{}` is no placement here", shorten_foreign_text(binding)),
+                );
             }
         };
         self.translated("PERFPIPE_BINDING", format!("factor.placement.levels = [\"{level}\"]"));
-        let text = format!("kind = \"placement\"\nworkload = {}\nlevels = [\"{level}\"]", quote(workload));
+        let text =
+            format!("kind = \"placement\"\nworkload = {}\nlevels = [\"{level}\"]", toml_string(workload));
         self.factors.insert("placement".into(), text);
     }
 
     fn add_monitors(&mut self) {
-        let table = counterparts();
+        let table = counterpart_table();
         let mut not_here = Vec::new();
         for variable in ["MONITORS_ALWAYS", "MONITORS_GZIP", "MONITORS_WITH_LATENCY", "MONITORS_TRACER"] {
             let Some(names) = self.text(variable) else { continue };
@@ -496,24 +500,24 @@ impl<'a> StudyWriter<'a> {
         let filesystem =
             self.text("TESTDISK_FILESYSTEM").filter(|name| ["ext4", "xfs", "btrfs"].contains(name));
         if let Some(partition) = self.text("TESTDISK_PARTITION") {
-            self.disk.push(("kind".into(), quote("partition")));
-            self.disk.push(("path".into(), quote(partition)));
+            self.disk.push(("kind".into(), toml_string("partition")));
+            self.disk.push(("path".into(), toml_string(partition)));
             self.translated("TESTDISK_PARTITION", "disk.path".into());
         } else if filesystem.is_some() {
-            let size = self.text("TESTDISK_FS_SIZE").and_then(parse_size);
-            let size = size.map_or_else(|| quote("2GiB"), |bytes| bytes.to_string());
-            self.disk.push(("kind".into(), quote("image")));
+            let size = self.text("TESTDISK_FS_SIZE").and_then(parse_shell_size);
+            let size = size.map_or_else(|| toml_string("2GiB"), |bytes| bytes.to_string());
+            self.disk.push(("kind".into(), toml_string("image")));
             self.disk.push(("size".into(), size));
             self.translated("TESTDISK_FS_SIZE", "disk.size".into());
         }
         if let Some(filesystem) = filesystem {
-            self.disk.push(("filesystem".into(), quote(filesystem)));
+            self.disk.push(("filesystem".into(), toml_string(filesystem)));
             self.translated("TESTDISK_FILESYSTEM", "disk.filesystem".into());
         }
         for (variable, key) in [("TESTDISK_MKFS_PARAM", "mkfs"), ("TESTDISK_MOUNT_ARGS", "mount")] {
             if let Some(text) = self.text(variable).filter(|_| !self.disk.is_empty()) {
-                let words: Vec<String> = text.split_whitespace().map(quote).collect();
-                let value = if key == "mkfs" { format!("[{}]", words.join(", ")) } else { quote(text) };
+                let words: Vec<String> = text.split_whitespace().map(toml_string).collect();
+                let value = if key == "mkfs" { format!("[{}]", words.join(", ")) } else { toml_string(text) };
                 self.disk.push((key.into(), value));
                 self.translated(variable, format!("disk.{key}"));
             }
@@ -539,7 +543,7 @@ impl<'a> StudyWriter<'a> {
     }
 
     fn set(&mut self, preset: &str, level: &str) -> LineFate {
-        let level = if level.parse::<i64>().is_ok() { level.to_owned() } else { quote(level) };
+        let level = if level.parse::<i64>().is_ok() { level.to_owned() } else { toml_string(level) };
         let fate = LineFate::Translated(format!("settings.{preset} = {level}"));
         self.settings.insert(preset.to_owned(), level);
         fate
@@ -558,8 +562,8 @@ impl<'a> StudyWriter<'a> {
             self.factors.insert("caches".into(), text);
             return LineFate::Translated("a factor of kind drop-caches".into());
         }
-        let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { quote(value) };
-        let text = format!("kind = \"sysctl\"\nkey = {}\nlevels = [{level}]", quote(&key));
+        let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { toml_string(value) };
+        let text = format!("kind = \"sysctl\"\nkey = {}\nlevels = [{level}]", toml_string(&key));
         self.factors.insert(factor_name(&key), text);
         LineFate::Translated(format!("a factor of kind sysctl: {key} = {level}"))
     }
@@ -574,10 +578,10 @@ impl<'a> StudyWriter<'a> {
             "/sys/kernel/mm/lru_gen/enabled" => self.set("lru-gen", value),
             _ if value.contains("{{") => LineFate::NotUnderstood("a value that the machine decides".into()),
             _ => {
-                let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { quote(value) };
-                let text = format!("kind = \"file\"\nkey = {}\nlevels = [{level}]", quote(path));
+                let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { toml_string(value) };
+                let text = format!("kind = \"file\"\nkey = {}\nlevels = [{level}]", toml_string(path));
                 self.factors.insert(factor_name(path.trim_start_matches("/sys/")), text);
-                LineFate::Translated(format!("a factor of kind file: {}", shorten(path)))
+                LineFate::Translated(format!("a factor of kind file: {}", shorten_foreign_text(path)))
             }
         }
     }
@@ -602,7 +606,7 @@ impl<'a> StudyWriter<'a> {
             ),
             [name, ..] => LineFate::NotUnderstood(format!(
                 "the command `{}`: a hook or a factor of kind commands can run it",
-                shorten(name)
+                shorten_foreign_text(name)
             )),
             [] => LineFate::NoMeaning("it does nothing".into()),
         }
@@ -627,7 +631,8 @@ impl<'a> StudyWriter<'a> {
             return match &self.missing[..] {
                 [] => LineFate::Translated("the workloads".into()),
                 missing => {
-                    let why = |(name, why): &(String, String)| format!("{}: {why}", shorten(name));
+                    let why =
+                        |(name, why): &(String, String)| format!("{}: {why}", shorten_foreign_text(name));
                     let all: Vec<String> = missing.iter().map(why).collect();
                     LineFate::NotUnderstood(format!(
                         "not all benchmarks have a counterpart: {}",
@@ -642,10 +647,10 @@ impl<'a> StudyWriter<'a> {
         if value.as_text() == Some("") {
             return LineFate::NoMeaning("it is empty: what holds without it".into());
         }
-        if let Some(why) = counterparts().runner.get(name) {
+        if let Some(why) = counterpart_table().runner.get(name) {
             return LineFate::NoMeaning(why.clone());
         }
-        if let Some(how) = counterparts().by_hand.get(name) {
+        if let Some(how) = counterpart_table().by_hand.get(name) {
             return LineFate::NotUnderstood(how.clone());
         }
         if self.config.read.contains(name) {
@@ -666,7 +671,7 @@ impl<'a> StudyWriter<'a> {
         let mut text =
             format!("# Made by `perflab study from {}`, which has an account of every line.\n", self.file);
         for (name, why) in &self.missing {
-            let _ = writeln!(text, "# Not here: {}: {}", shorten(name), shorten_comment(why));
+            let _ = writeln!(text, "# Not here: {}: {}", shorten_foreign_text(name), shorten_comment(why));
         }
         for workload in &self.workloads {
             if let Some(say) = &workload.counterpart.say {
@@ -697,9 +702,9 @@ impl<'a> StudyWriter<'a> {
             );
         }
         let title = self.file.trim_start_matches("config-");
-        let _ = writeln!(text, "title = {}", quote(title));
+        let _ = writeln!(text, "title = {}", toml_string(title));
         if !description.is_empty() {
-            let _ = writeln!(text, "description = {}", quote(description));
+            let _ = writeln!(text, "description = {}", toml_string(description));
         }
         let iterations = self.iterations.values().copied().max().unwrap_or(DEFAULT_ITERATIONS);
         let _ = writeln!(text, "\n[run]\niterations = {iterations}");
@@ -707,19 +712,19 @@ impl<'a> StudyWriter<'a> {
             let name = &workload.name;
             let _ = writeln!(text, "\n[workload.{name}]");
             if *name != workload.counterpart.workload {
-                let _ = writeln!(text, "use = {}", quote(&workload.counterpart.workload));
+                let _ = writeln!(text, "use = {}", toml_string(&workload.counterpart.workload));
             }
             write_table(&mut text, &format!("workload.{name}.parameters"), &workload.parameters);
             write_table(&mut text, &format!("workload.{name}.matrix"), &workload.matrix);
         }
         if !self.monitors.is_empty() {
-            let interval = quote(&self.monitor_interval);
+            let interval = toml_string(&self.monitor_interval);
             let monitors: Vec<(String, String)> =
                 self.monitors.iter().map(|name| (name.clone(), interval.clone())).collect();
             write_table(&mut text, "monitors", &monitors);
         }
         if !self.counters.is_empty() {
-            let events: Vec<String> = self.counters.iter().map(|event| quote(event)).collect();
+            let events: Vec<String> = self.counters.iter().map(|event| toml_string(event)).collect();
             let _ = writeln!(text, "\n[counters]\nevents = [{}]", events.join(", "));
         }
         write_table(&mut text, "disk", &self.disk);
@@ -786,12 +791,12 @@ fn write_table(text: &mut String, name: &str, rows: &[(String, String)]) {
     }
 }
 
-fn quote(text: &str) -> String {
+fn toml_string(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
 /// Text of several lines as a value.
-fn multiline(text: &str) -> String {
+fn toml_multiline_string(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
     let plain: String = escaped.chars().filter(|c| !c.is_control() || *c == '\n' || *c == '\t').collect();
     format!("\"\"\"\n{plain}\n\"\"\"")
@@ -799,14 +804,14 @@ fn multiline(text: &str) -> String {
 
 /// A number as a value: itself, or an expression.
 fn number_text(number: &MachineNumber) -> String {
-    number.as_integer().map_or_else(|| quote(&number.to_string()), |known| known.to_string())
+    number.as_integer().map_or_else(|| toml_string(&number.to_string()), |known| known.to_string())
 }
 
 /// A value of a parameter, by the kind that the table has for it.
 fn convert_value(kind: &str, value: &ShellValue, unit: Option<&str>) -> Result<String, String> {
     let unknown = |value: &ShellValue| match value {
         ShellValue::Unknown(reason) => reason.clone(),
-        ShellValue::Text(text) => format!("`{}` is no such value", shorten(text)),
+        ShellValue::Text(text) => format!("`{}` is no such value", shorten_foreign_text(text)),
         ShellValue::Number(_) => "the machine decides it".to_owned(),
     };
     let parts: u64 = unit.and_then(|unit| unit.parse().ok()).unwrap_or(1);
@@ -814,7 +819,7 @@ fn convert_value(kind: &str, value: &ShellValue, unit: Option<&str>) -> Result<S
         "number" => value.as_number().map(|number| number_text(&number)).ok_or_else(|| unknown(value)),
         "size" => match value {
             ShellValue::Text(text) => {
-                let bytes = parse_size(text).and_then(|bytes| bytes.checked_div(parts));
+                let bytes = parse_shell_size(text).and_then(|bytes| bytes.checked_div(parts));
                 bytes.map(|bytes| bytes.to_string()).ok_or_else(|| unknown(value))
             }
             ShellValue::Number(number) => {
@@ -824,21 +829,21 @@ fn convert_value(kind: &str, value: &ShellValue, unit: Option<&str>) -> Result<S
                 } else {
                     number.compute(Arithmetic::Divide, &divisor)
                 };
-                part.map(|part| quote(&part.to_string())).ok_or_else(|| unknown(value))
+                part.map(|part| toml_string(&part.to_string())).ok_or_else(|| unknown(value))
             }
             ShellValue::Unknown(_) => Err(unknown(value)),
         },
         "time" => match value.as_integer().filter(|time| *time >= 0) {
-            Some(time) => Ok(quote(&format!("{time}{}", unit.unwrap_or("s")))),
+            Some(time) => Ok(toml_string(&format!("{time}{}", unit.unwrap_or("s")))),
             None => {
                 let seconds = value.as_text().and_then(|text| text.trim().parse::<f64>().ok());
                 let seconds = seconds.filter(|seconds| unit == Some("s") && (0.001..1e6).contains(seconds));
                 seconds
-                    .map(|seconds| quote(&format!("{}ms", (seconds * 1e3).round())))
+                    .map(|seconds| toml_string(&format!("{}ms", (seconds * 1e3).round())))
                     .ok_or_else(|| unknown(value))
             }
         },
-        "text" => value.as_text().map(quote).ok_or_else(|| unknown(value)),
+        "text" => value.as_text().map(toml_string).ok_or_else(|| unknown(value)),
         "yes" => match value.as_text() {
             Some("yes") => Ok("true".into()),
             Some("no") => Ok("false".into()),
@@ -849,7 +854,7 @@ fn convert_value(kind: &str, value: &ShellValue, unit: Option<&str>) -> Result<S
 }
 
 /// Bytes as shells and fio write them: `4096`, `4k`, `1G`, `64m`.
-fn parse_size(text: &str) -> Option<u64> {
+fn parse_shell_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text.get(digits.len()..)?.to_ascii_lowercase().as_str() {
@@ -1076,7 +1081,7 @@ export SCHBENCH_RUNTIEM=5
     #[test]
     fn counterparts_are_in_the_catalogue() {
         let catalogue = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
-        for (name, counterpart) in &counterparts().benchmark {
+        for (name, counterpart) in &counterpart_table().benchmark {
             let text = std::fs::read_to_string(catalogue.join(&counterpart.workload).with_extension("toml"));
             let definition: toml::Table =
                 text.unwrap_or_else(|error| panic!("{name}: {error}")).parse().unwrap();

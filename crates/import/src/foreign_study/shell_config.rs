@@ -21,7 +21,9 @@ use indexmap::IndexMap;
 use regex::Regex;
 
 use super::line_account::{LineAccount, LineFate};
-use super::shell_value::{MachineNumber, NumberOrder, ShellCondition, ShellValue, matches_glob, shorten};
+use super::shell_value::{
+    MachineNumber, NumberOrder, ShellCondition, ShellValue, matches_glob, shorten_foreign_text,
+};
 
 /// A variable as the file leaves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -659,7 +661,7 @@ impl ConfigReader {
                     .push(MachineChange { kind: ChangeKind::Command(words), lines: told.clone() });
             }
             None => {
-                let why = format!("`{}`, whose words depend on the machine", shorten(name));
+                let why = format!("`{}`, whose words depend on the machine", shorten_foreign_text(name));
                 self.settle(lines, LineFate::NotUnderstood(why));
             }
         }
@@ -668,7 +670,7 @@ impl ConfigReader {
     /// Reads what stands elsewhere as if it stood here.
     fn nested(&mut self, name: &str, told: &Lines, read: impl FnOnce(&mut Self)) {
         if self.included.len() >= MOST_INCLUDES || self.included.iter().any(|known| known == name) {
-            let why = format!("`{}` would be read within itself, or too deep", shorten(name));
+            let why = format!("`{}` would be read within itself, or too deep", shorten_foreign_text(name));
             return self.settle(told, LineFate::NotUnderstood(why));
         }
         self.included.push(name.to_owned());
@@ -692,10 +694,10 @@ impl ConfigReader {
             .and_then(Result::ok);
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         let Some(program) = text.and_then(|text| parse_program(&text).ok()) else {
-            let why = format!("`{}` is not there, or cannot be read", shorten(name));
+            let why = format!("`{}` is not there, or cannot be read", shorten_foreign_text(name));
             return self.settle(lines, LineFate::NotUnderstood(why));
         };
-        self.settle(lines, LineFate::Translated(format!("what {} says", shorten(name))));
+        self.settle(lines, LineFate::Translated(format!("what {} says", shorten_foreign_text(name))));
         let name = name.to_owned();
         self.nested(&name, told, |reader| reader.run_program(&program, 0));
     }
@@ -753,7 +755,10 @@ impl ConfigReader {
                 ShellValue::Unknown(reason) => {
                     self.settle(
                         lines,
-                        LineFate::NotUnderstood(format!("what is written to {}: {reason}", shorten(&path))),
+                        LineFate::NotUnderstood(format!(
+                            "what is written to {}: {reason}",
+                            shorten_foreign_text(&path)
+                        )),
                     );
                 }
                 value => {

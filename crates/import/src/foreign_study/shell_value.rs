@@ -349,7 +349,7 @@ pub(super) fn matches_glob(pattern: &str, text: &str) -> bool {
 }
 
 /// Somebody else's text, as far as a message quotes it.
-pub(super) fn shorten(text: &str) -> String {
+pub(super) fn shorten_foreign_text(text: &str) -> String {
     let short: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(60).collect();
     if short.chars().count() < text.chars().count() { format!("{short}...") } else { short }
 }

@@ -8,14 +8,14 @@ use brush_parser::word::{Parameter, ParameterExpr, ParameterTestType, WordPiece,
 use regex::Regex;
 
 use super::shell_config::ConfigReader;
-use super::shell_value::{Arithmetic, MachineNumber, ShellValue, shorten};
+use super::shell_value::{Arithmetic, MachineNumber, ShellValue, shorten_foreign_text};
 
 impl ConfigReader {
     /// What a word stands for.
     pub(super) fn expand(&mut self, word: &Word) -> ShellValue {
         match brush_parser::word::parse(&word.value, &ParserOptions::default()) {
             Ok(pieces) => self.expand_pieces(&pieces),
-            Err(_) => ShellValue::Unknown(format!("`{}` cannot be read", shorten(&word.value))),
+            Err(_) => ShellValue::Unknown(format!("`{}` cannot be read", shorten_foreign_text(&word.value))),
         }
     }
 
@@ -109,7 +109,7 @@ impl ConfigReader {
                 let text = command.trim_start().strip_prefix("echo").unwrap_or_default().trim();
                 self.expand(&Word { value: text.to_owned(), loc: None })
             }
-            _ => ShellValue::Unknown(format!("only running `{}` would tell", shorten(command))),
+            _ => ShellValue::Unknown(format!("only running `{}` would tell", shorten_foreign_text(command))),
         }
     }
 
