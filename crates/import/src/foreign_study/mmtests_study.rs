@@ -543,7 +543,7 @@ impl<'a> StudyWriter<'a> {
     }
 
     fn set(&mut self, preset: &str, level: &str) -> LineFate {
-        let level = if level.parse::<i64>().is_ok() { level.to_owned() } else { toml_string(level) };
+        let level = toml_level(level);
         let fate = LineFate::Translated(format!("settings.{preset} = {level}"));
         self.settings.insert(preset.to_owned(), level);
         fate
@@ -562,7 +562,7 @@ impl<'a> StudyWriter<'a> {
             self.factors.insert("caches".into(), text);
             return LineFate::Translated("a factor of kind drop-caches".into());
         }
-        let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { toml_string(value) };
+        let level = toml_level(value);
         let text = format!("kind = \"sysctl\"\nkey = {}\nlevels = [{level}]", toml_string(&key));
         self.factors.insert(factor_name(&key), text);
         LineFate::Translated(format!("a factor of kind sysctl: {key} = {level}"))
@@ -578,7 +578,7 @@ impl<'a> StudyWriter<'a> {
             "/sys/kernel/mm/lru_gen/enabled" => self.set("lru-gen", value),
             _ if value.contains("{{") => LineFate::NotUnderstood("a value that the machine decides".into()),
             _ => {
-                let level = if value.parse::<i64>().is_ok() { value.to_owned() } else { toml_string(value) };
+                let level = toml_level(value);
                 let text = format!("kind = \"file\"\nkey = {}\nlevels = [{level}]", toml_string(path));
                 self.factors.insert(factor_name(path.trim_start_matches("/sys/")), text);
                 LineFate::Translated(format!("a factor of kind file: {}", shorten_foreign_text(path)))
@@ -795,6 +795,11 @@ fn toml_string(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
+/// A level of a setting: a number as one.
+fn toml_level(level: &str) -> String {
+    if level.parse::<i64>().is_ok() { level.to_owned() } else { toml_string(level) }
+}
+
 /// Text of several lines as a value.
 fn toml_multiline_string(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
@@ -984,7 +989,9 @@ export SCHBENCH_RUNTIEM=5
     /// What bash makes of these lines, or nothing where only running them would tell.
     #[test]
     fn statements_mean_what_they_mean_to_bash() {
-        let cases: [(&str, Option<i64>); 18] = [
+        let cases: [(&str, Option<i64>); 20] = [
+            ("L=3\nbreak\nL=5", Some(5)),
+            ("L=3\nreturn\nL=6", Some(6)),
             ("N=4\nL=$((${N}*$N/2))", Some(8)),
             ("for i in 4 5 6; do L=$i; [ $i -eq 5 ] && break; done", Some(5)),
             ("for i in 4 5 6; do [ $i -gt 4 ] && continue; L=$i; done", Some(4)),
@@ -1069,7 +1076,7 @@ export SCHBENCH_RUNTIEM=5
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("one", "source two\nexport STRESSNG_ITERATIONS=9\n");
-        write("two", ". ./one\nexport STRESSNG_TESTNAME=fork\n");
+        write("two", ". ./one\nexport STRESSNG_TESTNAME=fork\nreturn\nexport STRESSNG_TESTNAME=vm\n");
         let text = "export MMTESTS=stressng\nsource configs/one\n";
         let study = convert_configuration(text, folder.path(), "c").unwrap();
         let table = parse(&study);

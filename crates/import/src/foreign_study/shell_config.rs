@@ -238,6 +238,8 @@ pub(super) struct ConfigReader {
     statements: usize,
     /// What ends a loop, a function or the file, where one of these was met.
     leaving: Option<LeavingWord>,
+    /// Loops that are being read, one within the other.
+    loops: usize,
     /// What variables held before functions that are being called made them their own.
     locals: Vec<Vec<(String, Option<ShellVariable>)>>,
     /// Whether something of the statement is left out.
@@ -271,6 +273,7 @@ impl ConfigReader {
             outer_lines: None,
             statements: 0,
             leaving: None,
+            loops: 0,
             locals: Vec::new(),
             is_left_out: false,
         }
@@ -402,7 +405,9 @@ impl ConfigReader {
                 for text in texts.iter().flat_map(|text| text.split_whitespace()) {
                     self.assign(&clause.variable_name, ShellValue::Text(text.into()), lines);
                     self.state.read.insert(clause.variable_name.clone());
+                    self.loops += 1;
                     self.run_list(&clause.body.list);
+                    self.loops -= 1;
                     match self.leaving {
                         Some(LeavingWord::Continue) => self.leaving = None,
                         Some(LeavingWord::Break) => {
@@ -627,16 +632,16 @@ impl ConfigReader {
                         None => drop(reader.state.variables.shift_remove(&name)),
                     }
                 }
-                reader.leaving = reader.leaving.filter(|word| *word == LeavingWord::Exit);
             });
         }
         if let Some((file, value)) = self.written_file(name, words, redirects) {
             return self.write_file(file, value, lines, told);
         }
+        // Where there is nothing to leave, a shell goes on.
         self.leaving = match name {
-            "break" => Some(LeavingWord::Break),
-            "continue" => Some(LeavingWord::Continue),
-            "return" => Some(LeavingWord::Return),
+            "break" if self.loops > 0 => Some(LeavingWord::Break),
+            "continue" if self.loops > 0 => Some(LeavingWord::Continue),
+            "return" if !self.included.is_empty() => Some(LeavingWord::Return),
             "exit" => Some(LeavingWord::Exit),
             _ => None,
         };
@@ -674,9 +679,11 @@ impl ConfigReader {
             return self.settle(told, LineFate::NotUnderstood(why));
         }
         self.included.push(name.to_owned());
-        let outer = self.outer_lines.replace(told.clone());
+        let outer = (self.outer_lines.replace(told.clone()), std::mem::take(&mut self.loops));
         read(self);
-        self.outer_lines = outer;
+        (self.outer_lines, self.loops) = outer;
+        // What was read has returned.
+        self.leaving = self.leaving.filter(|word| *word == LeavingWord::Exit);
         self.included.pop();
     }
 
