@@ -335,14 +335,11 @@ pub(crate) fn command_for_study(test: &str, study: &str) -> String {
     match study {
         "bench" if !test.contains("--vary") => test.replace("perflab run {study}", "perflab bench COMMANDS"),
         "bench" | "run" => format!("{} -- COMMAND", test.replace("perflab run {study}", "perflab run")),
-        file => test.replace("{study}", &quote_word(file)),
+        file => {
+            let quoted = shlex::try_quote(file).unwrap_or(file.into());
+            test.replace("{study}", &quoted)
+        }
     }
-}
-
-/// A word as a shell takes it for one.
-fn quote_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]
