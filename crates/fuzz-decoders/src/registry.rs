@@ -29,6 +29,7 @@ pub const DECODERS: &[Decoder] = &[
     declare("mmtests", imports::decode_mmtests_log),
     declare("lkp", imports::decode_lkp_file),
     declare("study", studies::decode_study),
+    declare("foreign_study", studies::decode_foreign_study),
     declare("workload", studies::decode_workload),
     declare("metric_rules", studies::decode_benchmark_output),
     declare("kernel_files", kernel_files::decode_kernel_file),

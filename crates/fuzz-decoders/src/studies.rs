@@ -1,14 +1,32 @@
 //! Files that people write, and what benchmarks print.
 
+use perflab_import::convert_study;
 use perflab_model::Nanos;
 use perflab_model::study::TomlSource;
 use perflab_workload::WorkloadDefinition;
+
+use crate::memory_folder::MemoryFolder;
 
 /// A study.
 pub(crate) fn decode_study(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Err(problems) = TomlSource::new("study.toml", text).parse_study() {
         assert!(!problems.to_string().is_empty());
+    }
+}
+
+/// A shell configuration of MMTests, from which a study is made: each of its lines is accounted for, and the study is one.
+pub(crate) fn decode_foreign_study(bytes: &[u8]) {
+    let folder = MemoryFolder::new("foreign-study");
+    let path = folder.write("config-fuzzed", bytes);
+    match convert_study(&path) {
+        Ok(study) => {
+            let source = TomlSource::new("study.toml", study.text);
+            if let Err(problems) = source.parse_study() {
+                panic!("{problems}");
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 
