@@ -605,6 +605,8 @@ declare_facts! {
         one MEMORY_AVAILABLE = "memory.available", in_bytes(), varies(), when_large();
     ]
     "when, where or from what a run was made: it names the run more than it explains it": [
+        /// Which machine it is: what machine-id(5) has programs derive from its file, so that the id itself stays there.
+        one MACHINE_ID = "machine.id", hardly();
         /// Time since the boot.
         one UPTIME = "uptime", unit(FactUnit::Nanoseconds), varies(), hardly();
         /// Version of a workload's program.

@@ -168,6 +168,18 @@ impl Manifest {
         self.facts.value(&fact_table::IMPORT_SHA256).map(ToString::to_string)
     }
 
+    /// Which machine measured: that of the targets where these are other machines, else the one that recorded. Empty where unknown.
+    #[must_use]
+    pub fn machine_id(&self) -> String {
+        let remote: Vec<&TargetRecord> = self.targets.iter().filter(|target| target.kind == "ssh").collect();
+        if remote.is_empty() {
+            return self.facts.text(&fact_table::MACHINE_ID);
+        }
+        let ids: Vec<String> =
+            remote.iter().map(|target| target.facts.text(&fact_table::MACHINE_ID)).collect();
+        if ids.iter().any(String::is_empty) { String::new() } else { ids.join(" ") }
+    }
+
     /// Whether the run's boots are others than those of any other run that has not its boot id. Of most imports that is unknown:
     /// their files may be of one boot, or of several.
     pub fn has_known_boots(&self) -> bool {

@@ -216,7 +216,7 @@ pub fn sample_size_grid(planned: &[SampleSizePlan]) -> Grid {
 /// How the sides are measured, so that what was planned repeats on both.
 fn planned_design(one: &SampleSizePlan) -> DesignKind {
     match one.level {
-        RepetitionLevel::Boot => DesignKind::Boots,
+        RepetitionLevel::Machine | RepetitionLevel::Boot => DesignKind::Boots,
         RepetitionLevel::Run => DesignKind::Runs,
         RepetitionLevel::Layout | RepetitionLevel::Iteration => DesignKind::Interleaved,
     }

@@ -70,6 +70,7 @@ pub(crate) struct SampleIndex {
     pub(crate) subjects: IndexMap<String, CaseIdentity>,
     pub(crate) metrics: IndexSet<MetricKey>,
     pub(crate) runs: Vec<ComparedRun>,
+    machines: IndexSet<String>,
     boots: IndexSet<(String, u32)>,
     unknown_boots: BTreeSet<u32>,
     layouts: IndexSet<PlannedLayout>,
@@ -168,7 +169,9 @@ impl SampleIndex {
         let known = self.runs.iter().position(|known| known.id == run.manifest.id);
         let number = known.unwrap_or(self.runs.len());
         if known.is_none() {
-            self.runs.push(ComparedRun::from_record(run, side));
+            let run = ComparedRun::from_record(run, side);
+            self.machines.insert(run.machine.clone());
+            self.runs.push(run);
         }
         u32::try_from(number).unwrap_or(u32::MAX)
     }
@@ -349,6 +352,13 @@ impl SampleIndex {
         number
     }
 
+    /// The machine that a run was measured on, by its number over the whole comparison; none where that is unknown.
+    pub(crate) fn machine_of(&self, run: u32) -> Option<u32> {
+        let machine = &self.runs.get(run as usize)?.machine;
+        let number = self.machines.get_index_of(machine).filter(|_| !machine.is_empty())?;
+        u32::try_from(number).ok()
+    }
+
     /// Whether it is the boot of runs of which nobody knows how many boots they are of.
     pub(crate) fn is_unknown_boot(&self, boot: u32) -> bool {
         self.unknown_boots.contains(&boot)
@@ -485,6 +495,18 @@ impl MetricSamples {
             }
         }
         boots
+    }
+
+    /// The values of each machine, in order of time; those of runs of unknown machines are left out.
+    pub(crate) fn by_machine(&self, index: &SampleIndex) -> BTreeMap<u32, Vec<f64>> {
+        let mut machines: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for points in self.points.chunk_by(|one, next| one.run == next.run) {
+            let machine = points.first().and_then(|point| index.machine_of(point.run));
+            if let Some(machine) = machine {
+                machines.entry(machine).or_default().extend(points.iter().map(|point| point.value));
+            }
+        }
+        machines
     }
 
     /// The values of each run in each of its boots, in order of time, by run and boot.

@@ -1,8 +1,8 @@
 //! A change with its intervals and its p-value, on the scale of ratios or of differences, and the one estimator of it.
 
 use perflab_stats::{
-    InferenceMethod as StatsMethod, IntervalEstimate, LocationShift, ShiftSequence, StatsError, WelchTest,
-    pooled_t, sd, welch,
+    InferenceMethod as StatsMethod, IntervalEstimate, LocationShift, MeanScale, ShiftSequence, StatsError,
+    WelchTest, paired_mean_shift, pooled_t, sd, welch,
 };
 
 use schemars::JsonSchema;
@@ -165,6 +165,8 @@ pub struct ChangeInterval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RepetitionLevel {
+    /// medians of machines
+    Machine,
     /// medians of boots
     Boot,
     /// medians of runs within one boot, or of runs whose boots nobody knows
@@ -180,6 +182,7 @@ impl RepetitionLevel {
     #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
+            RepetitionLevel::Machine => "machines",
             RepetitionLevel::Boot => "boots",
             RepetitionLevel::Run => "runs",
             RepetitionLevel::Layout => "layouts",
@@ -219,12 +222,12 @@ impl ShiftEstimator {
 pub struct EstimationMethod {
     /// What was compared.
     pub level: RepetitionLevel,
-    /// Whether both sides were paired, by block or by boot.
+    /// Whether both sides were paired, by block, boot or machine.
     pub paired: bool,
     /// What the change comes from; absent where another line of this says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimator: Option<ShiftEstimator>,
-    /// Whether means were compared by t, two or three boots or runs a side being too few for ranks.
+    /// Whether means were compared by t, two or three boots or runs a side, or up to five pairs of machines, being too few for ranks.
     pub by_means: bool,
     /// Whether a side has a single boot or run, whose spread is taken to be that of the other side: Student's t.
     pub pooled: bool,
@@ -273,7 +276,11 @@ fn estimate_on_scale(
 ) -> Result<ChangeEstimate, StatsError> {
     let mut estimator = None;
     let (wide, narrow, p) = if method.by_means {
-        let found = if method.pooled { pooled_t(x, y)? } else { welch(x, y)? };
+        let found = match (method.paired, method.pooled) {
+            (true, _) => paired_mean_shift(x, y, MeanScale::Difference)?,
+            (false, true) => pooled_t(x, y)?,
+            (false, false) => welch(x, y)?,
+        };
         let at = |confidence| Ok::<_, StatsError>(Some(found.interval(confidence)?));
         let estimate =
             |interval| IntervalEstimate { value: found.difference, interval, method: StatsMethod::StudentT };

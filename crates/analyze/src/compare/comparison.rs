@@ -86,6 +86,9 @@ pub struct ComparedRun {
     pub until: Option<StoppingRule>,
     /// The kernel's boot id; empty where unknown.
     pub boot_id: String,
+    /// The machines that measured, by their fact `machine.id`; empty where unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// When it began, nanoseconds since 1970.
     pub began: Nanos,
     /// Whether another tool measured it: perflab cannot repeat it.
@@ -111,6 +114,7 @@ impl ComparedRun {
             seed: manifest.plan.seed,
             until: manifest.study.run.until,
             boot_id: manifest.boot_id.clone(),
+            machine: manifest.machine_id(),
             began: manifest.anchor.realtime,
             imported: manifest.facts.value(&fact_table::IMPORT_KIND).is_some(),
         }

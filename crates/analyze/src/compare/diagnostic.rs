@@ -294,6 +294,7 @@ impl ComparisonDiagnostic {
             ComparisonDiagnostic::NoValues { .. } => "no-values",
             ComparisonDiagnostic::OneBoot { .. } => "one-boot",
             ComparisonDiagnostic::UnknownBoot { .. } => "unknown-boot",
+            ComparisonDiagnostic::TooFew { level: RepetitionLevel::Machine, .. } => "too-few-machines",
             ComparisonDiagnostic::TooFew { level: RepetitionLevel::Boot, .. } => "too-few-boots",
             ComparisonDiagnostic::TooManyRows { .. } => "too-many-rows",
             ComparisonDiagnostic::NotComputed { .. } => "not-computed",

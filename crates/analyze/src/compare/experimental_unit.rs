@@ -1,4 +1,5 @@
-//! What is compared with what: the highest level that repeats on both sides: boots, else runs, else layouts, else iterations.
+//! What is compared with what: the highest level that repeats on both sides: machines, else boots, else runs, else layouts, else
+//! iterations.
 //!
 //! Levels are never pooled: iterations of one boot share its luck, and those of one run that of the run. Only levels of a factor
 //! that were measured within one run, in turn, share that luck on both sides, and are compared by iteration. A side that has one
@@ -16,7 +17,8 @@ use crate::compare::alignment::{MetricSamples, SampleIndex};
 use crate::compare::change::{ChangeScale, EstimationMethod, RepetitionLevel};
 use crate::compare::comparison::SamplePoint;
 
-/// Fewest pairs for an interval at 95 %; below, the sides are compared unpaired.
+/// Fewest pairs for an interval at 95 % by ranks; below, the sides are compared unpaired, but where they are of machines, which may
+/// differ by any factor: those by the means of their differences.
 const FEWEST_PAIRS: usize = 6;
 
 /// Fewest boots or runs a side for an interval at 95 % by ranks.
@@ -71,20 +73,25 @@ pub(crate) struct SideRelation {
 
 /// What a side's values come from.
 struct SideLevels<'a> {
+    /// None where that of any run is unknown.
+    machines: BTreeSet<u32>,
     boots: BTreeMap<u32, Cow<'a, [SamplePoint]>>,
     runs: BTreeSet<(u32, u32)>,
 }
 
 impl<'a> SideLevels<'a> {
-    fn from_samples(samples: &'a MetricSamples) -> Self {
+    fn from_samples(samples: &'a MetricSamples, index: &SampleIndex) -> Self {
         let boots = samples.by_boot();
         let ranges = samples.points.chunk_by(|one, next| (one.boot, one.run) == (next.boot, next.run));
-        let runs = ranges.filter_map(|points| points.first()).map(|point| (point.boot, point.run)).collect();
-        SideLevels { boots, runs }
+        let runs: BTreeSet<(u32, u32)> =
+            ranges.filter_map(|points| points.first()).map(|point| (point.boot, point.run)).collect();
+        let machines: Option<BTreeSet<u32>> = runs.iter().map(|(_, run)| index.machine_of(*run)).collect();
+        SideLevels { machines: machines.unwrap_or_default(), boots, runs }
     }
 
     fn repeats(&self, level: RepetitionLevel) -> bool {
         match level {
+            RepetitionLevel::Machine => self.machines.len() >= 2,
             RepetitionLevel::Boot => self.boots.len() >= 2,
             RepetitionLevel::Run => self.runs.len() >= 2,
             RepetitionLevel::Layout | RepetitionLevel::Iteration => true,
@@ -100,9 +107,21 @@ impl ComparisonUnits {
         index: &SampleIndex,
         summary: UnitSummary,
     ) -> Result<Self, StatsError> {
-        let (ours, theirs) = (SideLevels::from_samples(baseline), SideLevels::from_samples(candidate));
+        let [ours, theirs] = [baseline, candidate].map(|side| SideLevels::from_samples(side, index));
         let both = |level| ours.repeats(level) && theirs.repeats(level);
         let either = |level| ours.repeats(level) || theirs.repeats(level);
+        if both(RepetitionLevel::Machine) {
+            let units = |side: &MetricSamples| -> Result<BTreeMap<u32, f64>, StatsError> {
+                let machines = side.by_machine(index);
+                machines.into_iter().map(|(machine, values)| Ok((machine, summary(&values)?))).collect()
+            };
+            return Self::from_repeated(
+                RepetitionLevel::Machine,
+                &units(baseline)?,
+                &units(candidate)?,
+                summary,
+            );
+        }
         let layouts = [baseline, candidate].map(|side| side.by_layout(index));
         let fewest_layouts = layouts.iter().map(BTreeMap::len).min().filter(|layouts| *layouts >= 2);
         let are_fewer = |units: [usize; 2]| {
@@ -114,7 +133,8 @@ impl ComparisonUnits {
             return Self::from_layouts(&layouts, SideRelation::default(), summary);
         }
         if both(RepetitionLevel::Boot) {
-            return Self::from_boots(
+            return Self::from_repeated(
+                RepetitionLevel::Boot,
                 &by_boot(&ours.boots, summary)?,
                 &by_boot(&theirs.boots, summary)?,
                 summary,
@@ -236,18 +256,20 @@ impl ComparisonUnits {
         }
     }
 
-    /// Boots that measured both sides are pairs of their own.
-    fn from_boots(
+    /// Boots that measured both sides are pairs of their own where there are enough of them; so are machines, as soon as there are two.
+    fn from_repeated(
+        level: RepetitionLevel,
         ours: &BTreeMap<u32, f64>,
         theirs: &BTreeMap<u32, f64>,
         summary: UnitSummary,
     ) -> Result<Self, StatsError> {
         let pairs = pair_by_key(ours, theirs);
-        let paired = pairs.0.len() >= FEWEST_PAIRS;
+        let fewest = if level == RepetitionLevel::Machine { 2 } else { FEWEST_PAIRS };
+        let paired = pairs.0.len() >= fewest;
         let all = || (ours.values().copied().collect(), theirs.values().copied().collect());
         let (x, y) = if paired { pairs } else { all() };
         Ok(ComparisonUnits {
-            level: RepetitionLevel::Boot,
+            level,
             paired,
             baseline: by_batch(x, summary)?,
             candidate: by_batch(y, summary)?,
@@ -257,12 +279,20 @@ impl ComparisonUnits {
         })
     }
 
-    /// Two or three boots or runs have no interval by ranks: their means have one by t, where a side has any spread.
+    /// Two or three boots or runs have no interval by ranks: their means have one by t, where a side has any spread. So have the
+    /// differences of fewer than six pairs.
     pub(crate) fn uses_means(&self) -> bool {
-        let few = self.fewest() < FEWEST_BY_RANKS;
+        if self.level == RepetitionLevel::Iteration {
+            return false;
+        }
         let spreads = |side: &[f64]| side.windows(2).any(|pair| pair.first() != pair.last());
-        let differ = spreads(&self.baseline) || spreads(&self.candidate);
-        self.level != RepetitionLevel::Iteration && !self.paired && few && differ
+        if self.paired {
+            let scale = self.scale();
+            let pairs = self.baseline.iter().zip(&self.candidate);
+            let differences: Vec<f64> = pairs.map(|(x, y)| scale.on_scale(*y) - scale.on_scale(*x)).collect();
+            return differences.len() < FEWEST_PAIRS && spreads(&differences);
+        }
+        self.fewest() < FEWEST_BY_RANKS && (spreads(&self.baseline) || spreads(&self.candidate))
     }
 
     /// The scale on which they are compared.
@@ -281,7 +311,7 @@ impl ComparisonUnits {
             paired: self.paired,
             estimator: None,
             by_means: self.uses_means(),
-            pooled: self.uses_means() && self.fewest() == 1,
+            pooled: self.uses_means() && !self.paired && self.fewest() == 1,
             always_valid: self.relation.looked_at && self.paired,
             random_effects: false,
             baseline,

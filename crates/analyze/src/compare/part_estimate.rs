@@ -187,6 +187,9 @@ fn clusters_on_scale(
             let boots = samples.by_boot();
             boots.values().map(|points| points.iter().map(|point| on_scale(point.value)).collect()).collect()
         }
+        RepetitionLevel::Machine => {
+            samples.by_machine(context.index).into_values().map(all_on_scale).collect()
+        }
         RepetitionLevel::Run => samples.by_run().into_values().map(all_on_scale).collect(),
         RepetitionLevel::Layout => samples.by_layout(context.index).into_values().map(all_on_scale).collect(),
         RepetitionLevel::Iteration => {

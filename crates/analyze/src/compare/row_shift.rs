@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use perflab_stats::{DecileBand, TwoLevelNoise, shift_band};
 
 use crate::compare::change::{ChangeScale, RepetitionLevel};
-use crate::compare::comparison::{SamplePoint, SideSummary, VerdictRow};
+use crate::compare::comparison::{ComparedRun, SamplePoint, SideSummary, VerdictRow};
 
 /// Fewest values a side: a decile of fewer is the smallest value.
 const FEWEST: usize = 10;
@@ -20,9 +20,10 @@ pub struct RowShift {
 }
 
 impl RowShift {
-    /// That of a row whose sides have ten values each; none where its values are exact, or nothing was estimated.
+    /// That of a row, of a comparison of these runs, whose sides have ten values each; none where its values are exact, or nothing was
+    /// estimated.
     #[must_use]
-    pub fn from_row(row: &VerdictRow, confidence: f64) -> Option<Self> {
+    pub fn from_row(row: &VerdictRow, runs: &[ComparedRun], confidence: f64) -> Option<Self> {
         let (method, scale) = (row.method?, row.change?.scale);
         let (ours, theirs) = (row.baseline.as_ref()?, row.candidate.as_ref()?);
         if ours.n.min(theirs.n) < FEWEST {
@@ -33,7 +34,23 @@ impl RowShift {
         };
         let (x, y) = (values(ours), values(theirs));
         let dependence = row.between_runs.map_or(1.0, |runs| runs.widened.powi(2));
-        let effective = |side: &SideSummary| effective_size(&side.values, method.level, scale) / dependence;
+        // Runs of one machine share its luck, as those of one boot do.
+        let machine_number = |run: u32| {
+            let machine = runs.get(run as usize).map(|run| &run.machine);
+            runs.iter().position(|known| Some(&known.machine) == machine).unwrap_or_default() as u32
+        };
+        let by_machine = |points: &[SamplePoint]| -> Vec<SamplePoint> {
+            points.iter().map(|point| SamplePoint { boot: machine_number(point.run), ..*point }).collect()
+        };
+        let effective = |side: &SideSummary| {
+            let size = match method.level {
+                RepetitionLevel::Machine => {
+                    effective_size(&by_machine(&side.values), RepetitionLevel::Boot, scale)
+                }
+                level => effective_size(&side.values, level, scale),
+            };
+            size / dependence
+        };
         let mut deciles = shift_band(&x, &y, (effective(ours), effective(theirs)), confidence).ok()?;
         for decile in &mut deciles {
             decile.shift = scale.change_of_shift(decile.shift);

@@ -105,10 +105,11 @@ pub(crate) fn compare_tails(
     }
     let p = match level {
         RepetitionLevel::Iteration => fisher_exact(counts[0].into(), counts[1].into())?.p,
-        RepetitionLevel::Boot | RepetitionLevel::Run | RepetitionLevel::Layout => {
+        RepetitionLevel::Machine | RepetitionLevel::Boot | RepetitionLevel::Run | RepetitionLevel::Layout => {
             let shares = |cell: &MetricSamples| -> Vec<f64> {
                 let values = |points: &[SamplePoint]| points.iter().map(|point| point.value).collect();
                 let repetitions: Vec<Vec<f64>> = match level {
+                    RepetitionLevel::Machine => cell.by_machine(index).into_values().collect(),
                     RepetitionLevel::Layout => cell.by_layout(index).into_values().collect(),
                     RepetitionLevel::Run => cell.by_run().into_values().collect(),
                     _ => cell.by_boot().values().map(|points| values(points)).collect(),

@@ -106,12 +106,12 @@ impl EvidenceTable {
         };
         let level = row.method.map_or(RepetitionLevel::Iteration, |method| method.level);
         let paired = row.method.is_some_and(|method| method.paired)
-            && matches!(level, RepetitionLevel::Iteration | RepetitionLevel::Boot);
+            && matches!(level, RepetitionLevel::Iteration | RepetitionLevel::Boot | RepetitionLevel::Machine);
         let key = |point: &SamplePoint| match level {
             RepetitionLevel::Iteration | RepetitionLevel::Layout => (point.run, point.boot, point.iteration),
             RepetitionLevel::Run => (point.run, point.boot, 0),
-            RepetitionLevel::Boot if paired => (0, point.boot, 0),
             RepetitionLevel::Boot => (0, point.boot, 0),
+            RepetitionLevel::Machine => (0, index.machine_of(point.run).unwrap_or(u32::MAX), 0),
         };
         let (ours_by_unit, theirs_by_unit) =
             (mean_by(&baseline.points, key), mean_by(&candidate.points, key));

@@ -11,6 +11,7 @@ mod flags;
 mod gate;
 mod interaction;
 mod layouts;
+mod machines;
 mod plan_power;
 mod pooled_noise;
 mod run_level;

@@ -1,16 +1,20 @@
 //! The band of a row's shift function holds all of it at once, on every level of repetition.
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
-use perflab_analyze::{AnalysisOptions, ComparisonSide, RowShift, VerdictRow, compare_levels, compare_sides};
+use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, RowShift, compare_levels, compare_sides};
 
 const STUDIES: usize = 300;
 
 /// How often the bands of rows without a change hold zero at every decile.
-fn share_held(mut row: impl FnMut() -> VerdictRow) -> f64 {
-    let holds = |row: VerdictRow| {
-        !RowShift::from_row(&row, 0.95).unwrap().deciles.iter().any(|decile| decile.excludes_zero())
+fn share_held(mut compare: impl FnMut() -> Comparison) -> f64 {
+    let holds = |found: Comparison| {
+        !RowShift::from_row(&found.rows[0], &found.runs, 0.95)
+            .unwrap()
+            .deciles
+            .iter()
+            .any(|decile| decile.excludes_zero())
     };
-    (0..STUDIES).filter(|_| holds(row())).count() as f64 / STUDIES as f64
+    (0..STUDIES).filter(|_| holds(compare())).count() as f64 / STUDIES as f64
 }
 
 #[test]
@@ -23,7 +27,7 @@ fn bands_of_interleaved_levels_hold() {
     let held = share_held(|| {
         let run = lab.build_run(|_| Some(noise.lognormal_around(10.0, 0.02)));
         let side = ComparisonSide { name: "r".into(), runs: vec![run] };
-        compare_levels(&side, "build", &AnalysisOptions::default()).unwrap().rows.remove(0)
+        compare_levels(&side, "build", &AnalysisOptions::default()).unwrap()
     });
     eprintln!("interleaved: {held}");
     assert!(held >= 0.93, "{held}");
@@ -43,7 +47,7 @@ fn bands_of_boots_hold() {
                 ComparisonSide { name: name.into(), runs: vec![run] }
             };
             let (ours, theirs) = (side("a"), side("b"));
-            compare_sides(&ours, &[theirs], &AnalysisOptions::default()).unwrap().rows.remove(0)
+            compare_sides(&ours, &[theirs], &AnalysisOptions::default()).unwrap()
         });
         eprintln!("{boots} boots: {held}");
         assert!(held >= 0.93, "{boots} boots: {held}");

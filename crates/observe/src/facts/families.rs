@@ -81,7 +81,7 @@ const FAMILIES: &[FactFamily] = &[
     },
     FactFamily {
         name: "distribution",
-        about: "the Linux distribution and its version",
+        about: "the Linux distribution and its version, and which machine has it installed",
         collect: kernel::collect_distribution_facts,
     },
     FactFamily {

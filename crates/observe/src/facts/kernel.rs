@@ -8,8 +8,10 @@ use std::fmt::Write;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use perflab_formats::kernel::kernel_config::find_config_option;
 use perflab_formats::kernel::small_values::find_field;
+use perflab_model::Scalar;
 use sha2::{Digest, Sha256};
 
 use crate::facts::collector::FactCollector;
@@ -200,8 +202,12 @@ fn read_gzipped_config(root: &Root, path: &str) -> Option<(String, String)> {
 }
 
 fn hash_config(text: &str) -> String {
+    to_hex(Sha256::digest(text.as_bytes()).iter())
+}
+
+fn to_hex<'a>(bytes: impl Iterator<Item = &'a u8>) -> String {
     let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(text.as_bytes()) {
+    for byte in bytes {
         // Writing to a String does not fail.
         write!(hex, "{byte:02x}").ok();
     }
@@ -281,7 +287,21 @@ pub(crate) fn collect_sysctl_facts(notes: &mut FactCollector<'_>) {
     notes.add_choice(fact_table::SYSCTL.key("sched.preempt"), &format!("{SCHEDULER}/preempt"));
 }
 
+/// What machine-id(5) calls an application-specific key: perflab's.
+const MACHINE_ID_KEY: &[u8] = b"perflab machine.id";
+
+/// The machine's id as others may see it: HMAC-SHA256 of our key under /etc/machine-id, its first 16 bytes in hexadecimal.
+fn derive_machine_id(machine_id: &str) -> Option<String> {
+    let is_id = machine_id.len() == 32 && machine_id.bytes().all(|sign| sign.is_ascii_hexdigit());
+    let mut mac = Hmac::<Sha256>::new_from_slice(machine_id.as_bytes()).ok().filter(|_| is_id)?;
+    mac.update(MACHINE_ID_KEY);
+    Some(to_hex(mac.finalize().into_bytes().iter().take(16)))
+}
+
 pub(crate) fn collect_distribution_facts(notes: &mut FactCollector<'_>) {
+    const MACHINE_ID: &str = "/etc/machine-id";
+    let machine = notes.read(MACHINE_ID).and_then(|id| derive_machine_id(id.trim()));
+    notes.add_optional(fact_table::MACHINE_ID, machine.map(Scalar::Text), MACHINE_ID);
     let paths = ["/etc/os-release", "/usr/lib/os-release"];
     let Some((path, text)) = paths.iter().find_map(|path| Some((path, notes.read(path)?))) else { return };
     let keys = [
@@ -302,6 +322,15 @@ pub(crate) fn collect_distribution_facts(notes: &mut FactCollector<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn machines_are_told_apart_without_their_ids() {
+        let id = derive_machine_id("3d1219c7c4c5404aaa1f6d2a48adfda4").unwrap();
+        // printf 'perflab machine.id' | openssl dgst -sha256 -hmac 3d1219c7c4c5404aaa1f6d2a48adfda4
+        assert_eq!(id, "3e17c7a4fd885b81f6463249280b5668");
+        assert_eq!(derive_machine_id("uninitialized"), None);
+        assert_eq!(derive_machine_id(""), None);
+    }
 
     #[test]
     fn compilers_and_commits_are_found_where_they_are_named() {

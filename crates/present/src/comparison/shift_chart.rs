@@ -17,7 +17,7 @@ const OPEN: f64 = 0.08;
 pub(crate) fn shift_charts(comparison: &Comparison) -> (Vec<Scene>, usize) {
     let rows = comparison.deciding_rows();
     let drawn = |row: &&VerdictRow| {
-        Some(shift_chart(row, &RowShift::from_row(row, comparison.confidence)?, comparison))
+        Some(shift_chart(row, &RowShift::from_row(row, &comparison.runs, comparison.confidence)?, comparison))
     };
     let charts: Vec<Scene> = rows.iter().filter_map(drawn).take(MOST_SHIFT_CHARTS).collect();
     let left = rows.len() - charts.len();
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn upper_deciles_that_moved_are_marked() {
         let comparison = compare_with_heavy_tail(300);
-        let shift = RowShift::from_row(&comparison.rows[0], 0.95).unwrap();
+        let shift = RowShift::from_row(&comparison.rows[0], &comparison.runs, 0.95).unwrap();
         assert!(!shift.deciles[2].excludes_zero() && shift.deciles[7].shift > 0.01);
         let (charts, left) = shift_charts(&comparison);
         assert_eq!((charts.len(), left), (1, 0));
