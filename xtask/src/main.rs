@@ -8,9 +8,11 @@ mod bpf;
 mod causes;
 mod docs;
 mod fuzz;
+mod layouts;
 mod links;
 mod mutants;
 mod needs;
+mod page_block;
 mod reliability;
 mod simulate;
 mod steps;
@@ -38,6 +40,9 @@ cargo xtask long mutants [--count N] [--seed N] [--only SAMPLE]
                      change the code at random places (200 a sample), count into docs/reliability.md what the tests catch
 cargo xtask long causes [--sample N] [--seed N] [--only NAME] [--placebos N] [--iterations N] [--again] [--ask] [--no-table]
                      put known causes into real runs, count into docs/why.md how often `perflab why` names them (as root)
+cargo xtask long layouts [--seeds N]
+                     run the study `layout` with seeds 1 to N (10), count into docs/statistics.md how often code that only moves is
+                     the same, and code that is 3 % slower is found
 cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard|decided|bisect|shift]
                      make the simulated tables of docs/statistics.md and docs/decisions/location-shift.md again";
 
@@ -61,6 +66,9 @@ fn main() -> ExitCode {
         }
         Some("long") if words.get(1) == Some(&"fuzz") => {
             fuzz::fuzz_decoders(arguments.get(2..).unwrap_or_default())
+        }
+        Some("long") if words.get(1) == Some(&"layouts") => {
+            layouts::count_layout_verdicts(arguments.get(2..).unwrap_or_default())
         }
         Some("long") if words.get(1) == Some(&"mutants") => {
             mutants::test_mutants(arguments.get(2..).unwrap_or_default())

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::reliability;
+use crate::{page_block, reliability};
 
 const STATISTICS: &str = "docs/statistics.md";
 
@@ -141,20 +141,8 @@ impl Simulation {
 
     /// Puts the tables into the page.
     fn write(&self, tables: &str) -> Result<()> {
-        let file = self.page;
-        let page = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
-        let page = self
-            .replace_tables(&page, tables)
-            .with_context(|| format!("{file} has no lines between which the table `{}` stands", self.name))?;
-        std::fs::write(file, page).with_context(|| format!("cannot write {file}"))
-    }
-
-    fn replace_tables(&self, page: &str, tables: &str) -> Option<String> {
-        let line = |edge: &str| format!("<!-- {edge}: cargo xtask long simulate --table {} -->", self.name);
-        let (begin, end) = (line("begin"), line("end"));
-        let (before, rest) = page.split_once(&begin)?;
-        let (_, after) = rest.split_once(&end)?;
-        Some(format!("{before}{begin}\n\n{}\n\n{end}{after}", tables.trim()))
+        let task = format!("cargo xtask long simulate --table {}", self.name);
+        page_block::write_block(self.page, &task, tables)
     }
 }
 
@@ -177,20 +165,6 @@ fn read_bisect_line(line: &str) -> Option<[&str; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_are_put_between_their_own_lines() {
-        let edges = |text: &str, name: &str| {
-            format!(
-                "<!-- begin: cargo xtask long simulate --table {name} -->{text}<!-- end: cargo xtask long simulate \
-                 --table {name} -->"
-            )
-        };
-        let page = format!("a\n{}\nb\n{}\n", edges("\n\n1\n\n", "truth"), edges("\n\n2\n\n", "guard"));
-        let replaced = GUARD.replace_tables(&page, "3\n").unwrap();
-        assert_eq!(replaced, page.replace('2', "3"));
-        assert_eq!(GUARD.replace_tables("a", "3"), None);
-    }
 
     #[test]
     fn the_worst_cells_are_read_from_what_the_simulation_says() {

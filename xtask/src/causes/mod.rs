@@ -18,11 +18,10 @@ use serde_json::Value;
 
 use known_causes::{Injection, KNOWN_CAUSES, KnownCause};
 
+use crate::page_block;
+
 /// Where the table stands.
 const PAGE: &str = "docs/why.md";
-
-const BEGIN: &str = "<!-- begin: cargo xtask long causes -->";
-const END: &str = "<!-- end: cargo xtask long causes -->";
 
 /// A control group of version 1 with a quota, which this makes and removes.
 const CPU_GROUP: &str = "/sys/fs/cgroup/cpu/perflab-causes";
@@ -155,7 +154,7 @@ pub fn inject_causes(arguments: &[String]) -> Result<bool> {
     let table = render_table(&answers);
     println!("{}", table.text);
     if options.table && options.sample.is_none() && options.only.is_none() {
-        write_table(&table.text)?;
+        page_block::write_block(PAGE, "cargo xtask long causes", &table.text)?;
     }
     Ok(table.is_kept)
 }
@@ -407,14 +406,6 @@ fn render_table(answers: &[CauseAnswer]) -> CauseTable {
     );
     let is_kept = first * 10 >= changed * 7 && three * 10 >= changed * 9 && named * 20 <= placebos.len();
     CauseTable { text, is_kept }
-}
-
-fn write_table(table: &str) -> Result<()> {
-    let page = fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
-    let parts = page.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) =
-        parts.with_context(|| format!("{PAGE} has no lines between which the table stands"))?;
-    Ok(fs::write(PAGE, format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", table.trim()))?)
 }
 
 #[cfg(test)]
