@@ -340,6 +340,7 @@ fn import_study(metadata: &RunMetadata, streams: &[LogStream]) -> Study {
     Study {
         extends: None,
         takes: None,
+        answers: Vec::new(),
         brief: IndexMap::new(),
         kernel_log: true,
         counters: None,

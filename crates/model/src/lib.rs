@@ -86,7 +86,7 @@ pub use plan::{
     BlockLayouts, Case, PlannedBeside, PlannedDisk, PlannedParticipation, PlannedPlacement, PlannedTarget,
     PlannedTargetVariant, RunPlan, Slot, UNKNOWN_PARAMETER, count_slots,
 };
-pub use problem::{Problem, Problems, TextPosition, nearest_name, suggest_name};
+pub use problem::{Problem, Problems, TextPosition, nearest_name, nearest_names, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos, Ratio};
 pub use refusal::Refusal;

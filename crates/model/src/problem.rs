@@ -132,9 +132,7 @@ pub fn suggest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + C
         0 => "none is known here".into(),
         1..=LISTED => format!("known here: {}", all.join(", ")),
         many => {
-            all.sort_by_cached_key(|candidate| {
-                std::cmp::Reverse((name_similarity(name, candidate) * 1e6) as u64)
-            });
+            sort_by_similarity(name, &mut all);
             let cut = |name: &&str| match name.char_indices().nth(SHOWN) {
                 Some((at, _)) => format!("{}…", name.get(..at).unwrap_or(name)),
                 None => (*name).to_owned(),
@@ -143,6 +141,19 @@ pub fn suggest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + C
             format!("the nearest: {}, and {} more", nearest.join(", "), many - NEAREST)
         }
     }
+}
+
+/// The names that are most like `name`, at most so many.
+#[must_use]
+pub fn nearest_names<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
+    let mut all: Vec<&str> = known.into_iter().collect();
+    sort_by_similarity(name, &mut all);
+    all.truncate(most);
+    all
+}
+
+fn sort_by_similarity(name: &str, all: &mut [&str]) {
+    all.sort_by_cached_key(|candidate| std::cmp::Reverse((name_similarity(name, candidate) * 1e6) as u64));
 }
 
 /// serde's message without the names of Rust's types.

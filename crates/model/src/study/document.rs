@@ -28,6 +28,10 @@ pub struct Study {
     /// How long a run takes, and where that was measured; said before it begins: `27 min under TCG on two CPUs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<String>,
+    /// Which configurations of MMTests the study answers (`perflab study find NAME`): names, in which `*` stands for any text, or
+    /// tables that also say how it is run for them and what differs.
+    #[serde(default, skip_serializing)]
+    pub answers: Vec<super::StudyAnswer>,
     /// What is less in the study's brief form (`perflab run STUDY --brief`): any of its keys; what stands here takes their place.
     #[serde(default, skip_serializing)]
     #[schemars(extend("additionalProperties" = true))]

@@ -6,6 +6,7 @@
 //! | module | what a reader finds |
 //! |---|---|
 //! | `document` | the tables and keys of a study, and its JSON Schema |
+//! | `answer` | `answers`: the configurations of MMTests that a study stands for |
 //! | `hooks` | `[hooks]`: commands around run, cases and iterations |
 //! | `counters_spec` | `[counters]`: events that are counted |
 //! | `events_spec`, `event_recipe`, `event_check` | `[events.NAME]`: tracepoints that are counted where they happen; those known by name; what is wrong with one |
@@ -22,6 +23,7 @@
 //! | `workload_spec` | `[workload.NAME]`: a workload of the catalogue, or a command of the study's own; `[beside.NAME]` |
 //! | `validation` | everything that the text alone can get wrong |
 
+pub(crate) mod answer;
 pub(crate) mod counters_spec;
 pub(crate) mod document;
 pub(crate) mod duet;
@@ -43,6 +45,7 @@ pub(crate) mod validation;
 pub(crate) mod workload_spec;
 
 pub use crate::toml_source::TomlSource;
+pub use answer::StudyAnswer;
 pub use counters_spec::{CounterGroups, CountersSpec};
 pub use document::{
     DiskKind, DiskModel, IoTraceSpec, KernelLayoutRule, LostTargetPolicy, MetricChoice, ProfileScope,

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, suggest_name};
 use crate::quantity::{Bytes, QuantityError, Ratio};
+use crate::study::answer::StudyAnswer;
 use crate::study::document::{
     DiskKind, DiskModel, KernelLayoutRule, ProfileScope, ProfileSpec, SamplingSide, SlotOrder, Study,
 };
@@ -49,6 +50,9 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
     }
     found.extend(placement_problem(study));
     found.extend(monitors_factor_problem(study));
+    found.extend(
+        study.answers.iter().enumerate().flat_map(|(index, answer)| answer_problems(index, answer, study)),
+    );
     found.extend(study.hooks.problems());
     found.extend(event_problems(&study.events));
     for (name, beside) in &study.beside {
@@ -89,6 +93,40 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
     all_target_problems(study, &mut found);
     found.extend(layout_problem(study));
     found.extend(duet_problems(study));
+    found
+}
+
+/// What an answer names and the study has not; `index` is its place in the list.
+fn answer_problems(index: usize, answer: &StudyAnswer, study: &Study) -> Vec<Problem> {
+    let key = |part: &str| format!("answers[{index}]{part}");
+    let mut found = Vec::new();
+    if answer.name.trim_matches('*').is_empty() {
+        found.push(Problem::new(key(""), "names no configuration").with_hint("write config-…"));
+    }
+    if let Some(only) = &answer.only
+        && !study.workload.contains_key(only)
+    {
+        let hint = suggest_name(only, study.workload.keys().map(String::as_str));
+        found.push(Problem::new(key(".only"), format!("the study has no workload `{only}`")).with_hint(hint));
+    }
+    for text in &answer.set {
+        let Some((name, level)) = text.split_once('=') else {
+            let problem = Problem::new(key(".set"), format!("`{text}` is not FACTOR=LEVEL"));
+            found.push(problem.with_hint("write, for example, filesystem=xfs"));
+            continue;
+        };
+        let Some(factor) = study.factor.get(name) else {
+            let hint = suggest_name(name, study.factor.keys().map(String::as_str));
+            let problem = Problem::new(key(".set"), format!("the study has no factor `{name}`"));
+            found.push(problem.with_hint(hint));
+            continue;
+        };
+        let levels = || factor.levels.iter().map(|level| level.name.as_str());
+        if factor.levels.expression().is_none() && !levels().any(|known| known == level) {
+            let message = format!("the factor `{name}` has no level `{level}`");
+            found.push(Problem::new(key(".set"), message).with_hint(suggest_name(level, levels())));
+        }
+    }
     found
 }
 
@@ -861,5 +899,29 @@ s.toml:15:9: `factor.caches`: `caches` of a disk cannot be varied; known here: f
 "#);
         let text = text.replace("[factor.caches]", "[factor.filesystem]");
         assert!(parse_error_text(&text).contains("`ext9` is not known here"), "{}", parse_error_text(&text));
+    }
+
+    #[test]
+    fn what_an_answer_names_must_be_in_the_study() {
+        let study = "title = \"t\"\nanswers = [\"config-a-*\", ANSWER]\n[workload.echo]\n\
+                     [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n";
+        let keys = |answer: &str| {
+            let found = TomlSource::new("s.toml", study.replace("ANSWER", answer)).parse_study().err();
+            found.map(|found| found.list.into_iter().map(|problem| problem.key).collect::<Vec<_>>())
+        };
+        assert_eq!(keys("{ name = \"config-b\", only = \"echo\", set = [\"pages=huge\"] }"), None);
+        for (answer, key) in [
+            ("\"*\"", "answers[1]"),
+            ("{ name = \"config-b\", only = \"ech\" }", "answers[1].only"),
+            ("{ name = \"config-b\", set = [\"pages\"] }", "answers[1].set"),
+            ("{ name = \"config-b\", set = [\"page=huge\"] }", "answers[1].set"),
+            ("{ name = \"config-b\", set = [\"pages=giant\"] }", "answers[1].set"),
+        ] {
+            assert_eq!(keys(answer), Some(vec![key.to_owned()]), "{answer}");
+        }
+        assert!(keys("{ nam = \"config-b\" }").is_some() && keys("7").is_some());
+        let text =
+            parse_error_text(&study.replace("ANSWER", "{ name = \"config-b\", set = [\"pages=hug\"] }"));
+        insta::assert_snapshot!(text, @"s.toml:2:47: `answers[1].set`: the factor `pages` has no level `hug`; did you mean `huge`?");
     }
 }

@@ -1,5 +1,6 @@
 //! Verbs about this machine as an instrument, and what a study is made of.
 
+pub mod configuration_name;
 pub mod events;
 pub(crate) mod guest_terminal;
 pub mod kernel;
@@ -9,6 +10,7 @@ pub mod monitors;
 pub mod noise;
 pub mod setting;
 pub mod study;
+pub mod study_finder;
 pub mod temporary_settings;
 pub mod tune;
 pub mod vm;

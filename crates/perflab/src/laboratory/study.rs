@@ -1,4 +1,4 @@
-//! Study files: `perflab study check`, `expand`, `schema`, `new`, `from`, `list`.
+//! Study files: `perflab study check`, `expand`, `schema`, `new`, `from`, `list`, `find`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
+use crate::laboratory::study_finder::find_studies;
 use crate::measure::run;
 use crate::output_path::OutputPath;
 use crate::study_source;
@@ -29,6 +30,7 @@ pub fn run_study_verb(context: &App, args: &StudyArgs) -> Result<Exit, Failure> 
         StudyVerb::New { file } => write_new_study(context, file)?,
         StudyVerb::From { file, output } => convert_foreign_study(context, file, output.as_ref())?,
         StudyVerb::List => list_shipped_studies(context)?,
+        StudyVerb::Find { words } => print_found_studies(context, words)?,
     }
     Ok(Exit::Fine)
 }
@@ -259,6 +261,22 @@ fn list_shipped_studies(context: &App) -> Result<(), Failure> {
     context.print_grid(&grid)
 }
 
+fn print_found_studies(context: &App, words: &[String]) -> Result<(), Failure> {
+    let found = find_studies(words)?;
+    if context.format == OutputFormat::Json {
+        return context.print_json(&json!({ "query": words.join(" "), "studies": found }));
+    }
+    let mut grid = Grid::new(["study", "title", "command"].map(GridColumn::left));
+    for one in &found {
+        grid.add_row([one.study.as_str().into(), one.title.as_str().into(), one.command.as_str().into()]);
+    }
+    context.print_grid(&grid)?;
+    for (one, what) in found.iter().flat_map(|one| one.differs.iter().map(move |what| (one, what))) {
+        context.print_conclusion(&format!("{} differs: {what}", one.study))?;
+    }
+    Ok(())
+}
+
 /// Check, expand, list or begin study files
 #[derive(Debug, Args)]
 pub struct StudyArgs {
@@ -310,4 +328,10 @@ pub enum StudyVerb {
     },
     /// List the shipped studies
     List,
+    /// Find the study that answers a configuration of MMTests, or that words are about
+    Find {
+        /// The name of a configuration (`config-io-dbench4-async-xfs`), or words of a title, a description or a workload
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
 }

@@ -88,6 +88,7 @@ const VERBS: &[&str] = &[
     "study new three.toml",
     "study from config-mine -o four.toml",
     "study list",
+    "study find hackbench",
     "workload list",
     "workload show noisy",
     "workload show fio",

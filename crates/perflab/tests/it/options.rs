@@ -576,6 +576,7 @@ const MORE_VERBS: &[&str] = &[
     "report before after -o o.html",
     "prune --keep 1000",
     "study list",
+    "study find hackbench",
     "study check fast.toml",
     "study expand fast.toml",
     "study new new.toml",

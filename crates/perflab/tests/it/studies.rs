@@ -255,3 +255,37 @@ fn what_a_study_needs_is_installed_and_nothing_runs() {
     let study = laboratory.write_study("s.toml", "[workload.absent]\n");
     assert_eq!(laboratory.run(&["run", &study, "--install-only"]).code, Some(3));
 }
+
+/// A configuration of MMTests is answered by its name, with what its endings add; words are looked for, too.
+#[test]
+fn a_study_is_found_by_a_configuration_or_by_words() {
+    let laboratory = Sandbox::new();
+    let found = laboratory.run_json(&["study", "find", "configs/config-io-dbench4-async-xfs-ssd-raid1"]);
+    let first = &found["studies"][0];
+    assert_eq!(
+        (&first["study"], &first["answers"]),
+        (&"fs-dbench".into(), &"config-io-dbench4-async".into())
+    );
+    assert_eq!(
+        first["command"],
+        "perflab run fs-dbench --set fsync=false --set filesystem=xfs --vary disk:model=nvme,ssd-sata"
+    );
+    assert_eq!(first["differs"].as_array().unwrap().len(), 3, "length, emulated disk, no RAID: {found}");
+    let table = laboratory.run_successfully(&["study", "find", "io-dbench4-async-tmpfs"]);
+    insta::assert_snapshot!(table.out);
+    let names = |words: &[&str]| -> Vec<String> {
+        let found = laboratory.run_json(&[&["study", "find"], words].concat());
+        let studies = found["studies"].as_array().unwrap().iter();
+        studies.map(|one| one["study"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&["slab", "EXT4"]), ["slab-filesystems"], "all words, whatever their case");
+    let found = names(&["hackbench"]);
+    assert_eq!(found[0], "hackbench-profile", "what is called so comes first: {found:?}");
+    assert!(found.iter().any(|name| name == "sched-messages"), "the workload: {found:?}");
+    for unknown in ["config-scheduler-hackbnch", "config-functional-ltp-mm", "no-such-word"] {
+        let said = laboratory.run(&["study", "find", unknown]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{unknown}");
+    }
+    let said = laboratory.run(&["study", "find", "config-functional-ltp-mm"]);
+    insta::assert_snapshot!(said.stable_err());
+}
