@@ -41,6 +41,11 @@ fn parse_maps_line(line: &str) -> Option<MappedFile> {
     Some(MappedFile { start, length: end.checked_sub(start)?, offset, path: path.into() })
 }
 
+/// Whether tasks have the numbers here that the kernel itself gives them (`PROC_PID_INIT_INO` in include/linux/proc_ns.h).
+pub(crate) fn is_in_first_pid_namespace() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

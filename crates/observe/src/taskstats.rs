@@ -136,6 +136,60 @@ impl AddAssign for TaskUsage {
     }
 }
 
+/// What a thread or a process waited for in its life, in nanoseconds; all but waiting for a CPU is 0 where the kernel does not account
+/// for delays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskDelays {
+    /// it could run, and did not
+    pub run: u64,
+    /// it waited for disks
+    pub disk: u64,
+    /// it waited for pages to come back from swap
+    pub swap: u64,
+    /// it freed memory for what it allocated
+    pub reclaim: u64,
+    /// it waited for pages of files that had been there shortly before
+    pub thrashing: u64,
+    /// it compacted memory for what it allocated
+    pub compaction: u64,
+    /// it copied pages that it shared
+    pub copy: u64,
+    /// interrupts took its time on a CPU
+    pub irq: u64,
+}
+
+impl TaskDelays {
+    /// Without those that are longer than a thread's life: see [`parse_usage`].
+    fn within_life(self, numbers: &[u8]) -> Self {
+        let lived = read_u64_at(numbers, 144).unwrap_or(0).saturating_add(1).saturating_mul(1000);
+        let keep = |delay: u64| if delay <= lived { delay } else { 0 };
+        TaskDelays {
+            run: self.run,
+            disk: keep(self.disk),
+            swap: keep(self.swap),
+            reclaim: keep(self.reclaim),
+            thrashing: keep(self.thrashing),
+            compaction: keep(self.compaction),
+            copy: keep(self.copy),
+            irq: keep(self.irq),
+        }
+    }
+}
+
+impl AddAssign for TaskDelays {
+    fn add_assign(&mut self, other: TaskDelays) {
+        let sum = |a: &mut u64, b: u64| *a = a.saturating_add(b);
+        sum(&mut self.run, other.run);
+        sum(&mut self.disk, other.disk);
+        sum(&mut self.swap, other.swap);
+        sum(&mut self.reclaim, other.reclaim);
+        sum(&mut self.thrashing, other.thrashing);
+        sum(&mut self.compaction, other.compaction);
+        sum(&mut self.copy, other.copy);
+        sum(&mut self.irq, other.irq);
+    }
+}
+
 /// A thread that ended, with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadAccount {
@@ -234,6 +288,18 @@ impl TaskstatsSocket {
         self.drain_reports(|about| parse_account(about).into_iter().for_each(&mut found))
     }
 
+    /// The same, with what each thread waited for.
+    ///
+    /// # Errors
+    /// The socket's error.
+    pub fn drain_delays(&self, mut found: impl FnMut(ThreadExit, TaskDelays)) -> io::Result<bool> {
+        self.drain_reports(|about| {
+            let delays = find_statistics(about).map(|numbers| parse_delays(numbers).within_life(numbers));
+            let exit = parse_exit(about).zip(delays);
+            exit.into_iter().for_each(|(exit, delays)| found(exit, delays));
+        })
+    }
+
     fn drain_reports(&self, mut found: impl FnMut(&[u8])) -> io::Result<bool> {
         let (mut buffer, mut complete) = (vec![0; 32 << 10], true);
         loop {
@@ -270,6 +336,17 @@ impl TaskstatsSocket {
         let messages = |body: &[u8]| {
             let mut processes = find_attributes_about(ABOUT_A_PROCESS, body);
             processes.find_map(|one| find_statistics(one).map(parse_task_usage))
+        };
+        self.receive_answer(messages).ok().flatten()
+    }
+
+    /// What all threads of a process that lives waited for so far, those that ended with them. None where there is no such process, or
+    /// one may not ask.
+    pub fn process_delays(&self, process: u32) -> Option<TaskDelays> {
+        self.send_request(self.family, GET, OF_PROCESS, &process.to_le_bytes()).ok()?;
+        let messages = |body: &[u8]| {
+            let mut processes = find_attributes_about(ABOUT_A_PROCESS, body);
+            processes.find_map(|one| find_statistics(one).map(parse_delays))
         };
         self.receive_answer(messages).ok().flatten()
     }
@@ -383,6 +460,21 @@ fn parse_task_usage(numbers: &[u8]) -> TaskUsage {
     }
 }
 
+/// Sums of delays, each of which an older kernel may lack: 0 then.
+fn parse_delays(numbers: &[u8]) -> TaskDelays {
+    let number = |at| read_u64_at(numbers, at).unwrap_or(0);
+    TaskDelays {
+        run: number(24),
+        disk: number(40),
+        swap: number(56),
+        reclaim: number(320),
+        thrashing: number(336),
+        compaction: number(360),
+        copy: number(408),
+        irq: number(424),
+    }
+}
+
 fn parse_account(about: &[u8]) -> Option<ThreadAccount> {
     let numbers = find_statistics(about)?;
     let comm = numbers.get(80..112)?;
@@ -492,6 +584,19 @@ mod tests {
             bytes: (9, 11),
         };
         assert_eq!(account.used, used);
+        for (at, value) in [(56, 21_u64), (320, 22), (336, 23), (360, 24)] {
+            stats[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let delays = TaskDelays {
+            run: 6,
+            disk: 7,
+            swap: 21,
+            reclaim: 22,
+            thrashing: 23,
+            compaction: 24,
+            ..TaskDelays::default()
+        };
+        assert_eq!(parse_delays(&stats), delays, "those that this kernel lacks are nothing");
         stats[44] = 1;
         let odd = parse_exit(&attribute(NUMBERS, &stats)).map(|exit| exit.used.waited);
         assert_eq!(odd, Some(Nanos(0)), "four seconds in a life of five microseconds");

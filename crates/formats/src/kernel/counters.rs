@@ -2,6 +2,7 @@
 
 use perflab_model::study::CountersSpec;
 
+use crate::kernel::delays::is_delays;
 use crate::kernel::derived_column::DerivedColumn;
 use crate::kernel::kernel_file::{KernelFile, KernelFileLayout};
 
@@ -18,9 +19,9 @@ pub const COUNTERS: KernelFile = KernelFile {
 };
 
 /// Whether a monitor counts the workload alone, so that its growth over an iteration is the iteration's: not a rate, as what the
-/// machine does goes on before and after. A target's `counters.guest1` does.
+/// machine does goes on before and after. A target's `counters.guest1` does, and `delays`.
 pub fn counts_of_workload(monitor: &str) -> bool {
-    monitor.split('.').next() == Some(COUNTERS.name)
+    monitor.split('.').next() == Some(COUNTERS.name) || is_delays(monitor)
 }
 
 /// Counters of each CPU, whoever runs there.

@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod counter_event;
 pub mod counters;
 pub mod cpu_state;
+pub mod delays;
 pub mod derived_column;
 mod derived_columns;
 pub mod diskstats;

@@ -58,6 +58,7 @@ pub static MONITOR_PRESETS: &[MonitorPreset] = &[
         name: "scheduler",
         about: "CPU time, waiting for a CPU, switches, interrupts",
         monitors: &[
+            "delays",
             "stat",
             "schedstat",
             "pressure",

@@ -4,10 +4,11 @@ use crate::kernel::kernel_file::{KernelFile, KernelFileLayout, KernelFileParser}
 use crate::kernel::slab_counts::LoggedMachine;
 use crate::kernel::slabinfo::SlabinfoParser;
 use crate::kernel::{
-    blocked, buddyinfo, cgroup, counters, cpu_state, diskstats, events, file_system_counters, filesystems,
-    gpu, interrupts, kvm_stats, loadavg, locks, mdstat, meminfo, memory_features, net_dev, net_protocols,
-    net_statistics, nfs_mounts, node, pagetypeinfo, pressure, sched_domains, schedstat, sensors, slabinfo,
-    smaps, softnet, stat, swaps, sysfs_slab, task_numa, tasks, vmstat, writeback, zoneinfo, zram,
+    blocked, buddyinfo, cgroup, counters, cpu_state, delays, diskstats, events, file_system_counters,
+    filesystems, gpu, interrupts, kvm_stats, loadavg, locks, mdstat, meminfo, memory_features, net_dev,
+    net_protocols, net_statistics, nfs_mounts, node, pagetypeinfo, pressure, sched_domains, schedstat,
+    sensors, slabinfo, smaps, softnet, stat, swaps, sysfs_slab, task_numa, tasks, vmstat, writeback,
+    zoneinfo, zram,
 };
 use crate::reading_parser::ReadingParser;
 
@@ -46,6 +47,7 @@ pub static KERNEL_FILES: &[KernelFile] = &[
     sensors::THERMAL,
     sensors::SENSORS,
     tasks::TASKS,
+    delays::DELAYS,
     cpu_state::CPU_STATE,
     cpu_state::ENERGY,
     interrupts::INTERRUPTS,

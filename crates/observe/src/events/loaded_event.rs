@@ -124,7 +124,7 @@ impl LoadedEvent {
     /// The kernel refuses; with why.
     pub(crate) fn attach(program: EventProgram, cpu: u32) -> Result<Self, String> {
         let is_workloads = program.owner == EventOwner::Workload;
-        if is_workloads && !is_in_first_pid_namespace() {
+        if is_workloads && !crate::processes::is_in_first_pid_namespace() {
             return Err("tasks of a workload are followed by their numbers, which are others in this PID namespace; of = \"machine\" counts all".into());
         }
         let keys = if program.keys.is_empty() { 1 } else { program.most_keys };
@@ -268,11 +268,6 @@ fn attach_program(program: BorrowedFd<'_>, tracepoint: u64, cpu: u32) -> io::Res
     // SAFETY: both descriptors are open, one a perf event of a tracepoint and the other a program.
     let done = unsafe { ioctls::SET_BPF(event.as_raw_fd(), number) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(event) }
-}
-
-/// Whether tasks have the numbers here that the kernel itself gives them (`PROC_PID_INIT_INO` in include/linux/proc_ns.h).
-fn is_in_first_pid_namespace() -> bool {
-    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 
 const MISSING: &str =

@@ -10,6 +10,7 @@ pub(crate) mod cgroup;
 pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod cpu_state;
+pub(crate) mod delays;
 pub(crate) mod energy;
 pub(crate) mod events;
 pub(crate) mod filesystems;

@@ -11,7 +11,7 @@ use crate::monitor::folder::FolderMonitor;
 use crate::monitor::guarded::open_guarded;
 use crate::monitor::text_file::TextFileMonitor;
 use crate::monitor::{
-    blocked, cgroup, counters, cpu_state, energy, events, filesystems, gpu, interrupts, kvm_stats,
+    blocked, cgroup, counters, cpu_state, delays, energy, events, filesystems, gpu, interrupts, kvm_stats,
     net_protocols, parsed_text, slab_caches, slab_exact, slabinfo, smaps, tasks, writeback,
 };
 use crate::root::Root;
@@ -26,6 +26,7 @@ pub(crate) const OPENINGS: &[(&str, OpenMonitor)] = &[
     (sysfs_slab::SLAB_EXACT.name, slab_exact::open_slab_exact),
     (KVM_STATS.name, kvm_stats::open_kvm_stats),
     (kernel::tasks::TASKS.name, tasks::open_tasks),
+    (kernel::delays::DELAYS.name, delays::open_delays),
     (kernel::cpu_state::CPU_STATE.name, cpu_state::open_cpu_state),
     (kernel::cpu_state::ENERGY.name, energy::open_energy),
     (kernel::interrupts::INTERRUPTS.name, interrupts::open_interrupts),

@@ -15,6 +15,32 @@ pub(crate) struct WorkloadProcess {
     pub(crate) comm: String,
 }
 
+/// A descendant of a process, and who started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WorkloadChild {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+}
+
+/// The descendants of a process that live, each behind its parent: by lists of children, which a kernel with CONFIG_PROC_CHILDREN
+/// keeps, so that no other process is looked at.
+pub(crate) fn list_descendants(root: &Root, process: u32) -> Vec<WorkloadChild> {
+    let mut found: Vec<WorkloadChild> = Vec::new();
+    let mut parents = vec![process];
+    while let Some(parent) = parents.pop() {
+        for thread in root.list(&format!("/proc/{parent}/task")) {
+            let children = root.read(&format!("/proc/{parent}/task/{thread}/children")).unwrap_or_default();
+            for pid in children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()) {
+                if found.iter().all(|known| known.pid != pid) {
+                    found.push(WorkloadChild { pid, parent });
+                    parents.push(pid);
+                }
+            }
+        }
+    }
+    found
+}
+
 /// The descendants of this process, or of the one that a recorded tree calls `self`, in the order of their numbers.
 pub(crate) fn list_workload(root: &Root, buffer: &mut Vec<u8>) -> Vec<WorkloadProcess> {
     let proc = root.path("/proc");
@@ -62,9 +88,11 @@ mod tests {
     fn a_child_of_this_test_is_found() {
         let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
         let found = list_workload(&Root::host(), &mut vec![0; 4096]);
+        let children = list_descendants(&Root::host(), std::process::id());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found.iter().any(|process| process.pid == child.id()), "{found:?}");
+        assert!(children.contains(&WorkloadChild { pid: child.id(), parent: std::process::id() }));
         assert!(!found.iter().any(|process| process.pid == std::process::id()));
     }
 }
