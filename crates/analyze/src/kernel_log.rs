@@ -85,6 +85,7 @@ struct KernelLogTally {
     kept: bool,
     is_unread: bool,
     read: usize,
+    failed: BTreeSet<(String, u32)>,
     lines: BTreeMap<String, LineTally>,
     troubles: BTreeMap<KernelTrouble, LineTally>,
 }
@@ -111,6 +112,7 @@ impl KernelLogTally {
             kept: false,
             is_unread: false,
             read: 0,
+            failed: BTreeSet::new(),
             lines,
             troubles,
         }
@@ -152,7 +154,8 @@ impl KernelLogTally {
         for failed in
             run.iterations.iter().filter(|failed| is_measured(failed.slot) && is_own_target(failed.target))
         {
-            let reason = failed.outcome.failure_reason().unwrap_or_default();
+            let Some(reason) = failed.outcome.failure_reason() else { continue };
+            self.failed.insert((manifest.id.clone(), failed.slot));
             if let Some(line) = reason.find(PANIC).and_then(|at| reason.get(at..)) {
                 self.add_line(None, line, Some(&(manifest.id.clone(), failed.slot)));
             }
@@ -221,6 +224,8 @@ fn kernel_log_row(
         iterations: tally.map_or(0, |tally| tally.iterations.len()),
         of: side.measured,
         elsewhere: tally.map_or(0, |tally| tally.elsewhere),
+        failed_with: tally.map_or(0, |tally| tally.iterations.intersection(&side.failed).count()),
+        failed: side.failed.len(),
     };
     let counts: Vec<KernelLogCount> = sides.iter().zip(tallies).map(count).collect();
     let events =
@@ -271,7 +276,7 @@ mod tests {
         let [row] = &found.lines[..] else { panic!("{found:?}") };
         assert_eq!(row.line, "WARNING: CPU: N PID: N at mm/slub.c:N kfree+X/X");
         assert_eq!((row.trouble, row.level), (Some(KernelTrouble::Warning), Some(4)));
-        let count = |iterations| KernelLogCount { iterations, of: 5, elsewhere: 0 };
+        let count = |iterations| KernelLogCount { iterations, of: 5, ..KernelLogCount::default() };
         assert_eq!(row.sides, [count(0), count(5)]);
         // 1 / (10 choose 5), two-sided.
         assert!((row.p[0].unwrap() - 2.0 / 252.0).abs() < 1e-12);

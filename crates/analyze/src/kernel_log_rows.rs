@@ -13,6 +13,10 @@ pub struct KernelLogCount {
     pub of: usize,
     /// lines of it in warm-ups and between iterations
     pub elsewhere: usize,
+    /// of the iterations with it, those that failed
+    pub failed_with: usize,
+    /// measured iterations that failed, with it or without
+    pub failed: usize,
 }
 
 impl KernelLogCount {

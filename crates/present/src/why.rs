@@ -1,9 +1,10 @@
 //! Why a row changed: in at most ten lines for a terminal, as a table, as JSON with its schema.
 
 use perflab_analyze::why::{
-    DoseWord, EXPLANATION_FORMAT, Explanation, IntervalValue, LeftOut, RuledOutReason, Suspect, TimePart,
+    DoseWord, EXPLANATION_FORMAT, Explanation, FigureRow, IntervalValue, LeftOut, LogEvidence,
+    RuledOutReason, SeriesFigures, Suspect, TimePart, VariedSetting,
 };
-use perflab_analyze::{Comparison, VerdictRow};
+use perflab_analyze::{Comparison, FailureCount, KernelLogCount, VerdictRow};
 use perflab_model::quantity::{
     UnitScale, format_count, format_percent_change, format_probability, format_quantity,
 };
@@ -22,6 +23,12 @@ const MOST_LINES: usize = 10;
 
 /// So many commands that would record more are shown.
 const MOST_ADVICE: usize = 3;
+
+/// So many facts are named.
+const MOST_FACTS: usize = 2;
+
+/// Letters at most of a value of a fact, and of a line that does not explain.
+const LONGEST_VALUE: usize = 60;
 
 /// Counts up to this have every digit.
 const MOST_DIGITS: f64 = 1e9;
@@ -72,38 +79,135 @@ impl<'a> ExplanationDocument<'a> {
     }
 }
 
-/// The answer for people: at most ten lines, longer ones wrapped at `width`.
+/// The answer for people: lines of at most `width` columns, ten of them, unless a single suspect takes more. Commands are broken so that
+/// they can be pasted.
 #[must_use]
 pub fn explanation_text(found: &Explanation, width: Option<usize>, colour: bool) -> String {
-    let mut lines = vec![bold_text(&explanation_headline(found), colour)];
-    lines.extend(place_line(found));
-    let shown = if found.is_mostly_carried() { MOST_SHOWN } else { MOST_SHOWN - 1 };
-    for (number, suspect) in (1..).zip(found.suspects.iter().take(shown)) {
-        lines.push(format!("{number}. {}", suspect_sentence(suspect, found)));
-        lines.push(format!("   Test: {}   Figures: {}", suspect.test, suspect.shown_by));
+    let mut room = AnswerRoom { suspects: MOST_SHOWN, advice: MOST_ADVICE, has_figures: true };
+    let mut lines = answer_lines(found, room, width, colour);
+    while lines.len() > MOST_LINES && room.narrow() {
+        lines = answer_lines(found, room, width, colour);
     }
-    if !found.is_mostly_carried() {
-        lines.push(match found.has_suspects() {
-            true => "None of these can carry half of it: what carries most of it I do not know".into(),
-            false => nothing_found(found),
-        });
-        let room = MOST_LINES.saturating_sub(lines.len() + 2).min(MOST_ADVICE);
-        let advice = found.to_record.iter().take(room);
-        lines.extend(advice.map(|advice| format!("   Record {}: {}", advice.about, advice.command)));
-    }
-    lines.extend(other_differences(found, shown));
-    lines.extend(left_out_line(found));
-    let wrapped = lines.into_iter().flat_map(|line| match width {
-        Some(width) if !line.contains('\u{1b}') => {
-            wrap_text(line.trim_start(), width, continuation_indent(&line), "   ")
-        }
-        _ => vec![line],
-    });
-    wrapped.collect::<Vec<_>>().join("\n")
+    lines.join("\n")
 }
 
-fn continuation_indent(line: &str) -> &'static str {
-    if line.starts_with(' ') { "   " } else { "" }
+/// How much of an answer is shown.
+#[derive(Debug, Clone, Copy)]
+struct AnswerRoom {
+    suspects: usize,
+    advice: usize,
+    has_figures: bool,
+}
+
+impl AnswerRoom {
+    /// Shows less; `false` where there is no less.
+    fn narrow(&mut self) -> bool {
+        match *self {
+            AnswerRoom { suspects: 2.., .. } => self.suspects -= 1,
+            AnswerRoom { advice: 2.., .. } => self.advice -= 1,
+            AnswerRoom { has_figures: true, .. } => self.has_figures = false,
+            _ => return false,
+        }
+        true
+    }
+}
+
+fn answer_lines(found: &Explanation, room: AnswerRoom, width: Option<usize>, colour: bool) -> Vec<String> {
+    let mut lines = AnswerLines { width: width.unwrap_or(usize::MAX), lines: Vec::new() };
+    lines.add_text("", &explanation_headline(found));
+    lines.lines.iter_mut().for_each(|line| *line = bold_text(line, colour));
+    for line in [place_line(found), failure_line(found)].into_iter().flatten() {
+        lines.add_text("", &line);
+    }
+    found.varied.iter().for_each(|varied| lines.add_text("", &varied_sentence(varied, found)));
+    let explaining = found.kernel_log.iter().filter(|line| line.explains);
+    let of_log = explaining.map(|line| (log_sentence(line, found), None, &line.shown_by));
+    let of_series = found
+        .suspects
+        .iter()
+        .map(|suspect| (suspect_sentence(suspect, found), Some(&suspect.test), &suspect.shown_by));
+    for (number, (sentence, test, figures)) in (1..).zip(of_log.chain(of_series).take(room.suspects)) {
+        lines.add_text("", &format!("{number}. {sentence}"));
+        // What was varied in turn is tested already.
+        let test = test.filter(|_| found.varied.iter().all(|varied| !varied.in_blocks));
+        test.into_iter().for_each(|test| lines.add_command("   Test: ", test));
+        if room.has_figures {
+            lines.add_command("   Figures: ", figures);
+        }
+    }
+    if !found.is_mostly_carried() {
+        lines.add_text(
+            "",
+            &match (found.has_suspects(), found.change) {
+                (true, _) => {
+                    "None of these can carry half of it: what carries most of it I do not know".into()
+                }
+                (false, Some(_)) => nothing_found(found),
+                (false, None) => "I do not know why: nothing in the kernel's log goes with it".into(),
+            },
+        );
+        for advice in found.to_record.iter().take(room.advice) {
+            lines.add_command(&format!("   Record {}: ", advice.about), &advice.command);
+        }
+    }
+    let others = [outside_line(found), other_differences(found, room.suspects), left_out_line(found)];
+    others.into_iter().flatten().for_each(|line| lines.add_text("", &line));
+    lines.lines
+}
+
+/// Lines of a width.
+struct AnswerLines {
+    width: usize,
+    lines: Vec<String>,
+}
+
+impl AnswerLines {
+    fn add_text(&mut self, indent: &str, text: &str) {
+        self.lines.extend(wrap_text(text, self.width, indent, "   "));
+    }
+
+    /// A command behind what it is for, broken as a shell joins it.
+    fn add_command(&mut self, what: &str, command: &str) {
+        let mut line = what.to_owned();
+        let first = shell_words(command).first().map_or(0, |word| word.chars().count());
+        if what.chars().count() + first + 2 > self.width {
+            self.add_text("   ", what.trim());
+            line = "     ".to_owned();
+        }
+        let mut is_fresh = true;
+        for word in shell_words(command) {
+            // Room for a blank, and for what breaks the line.
+            if !is_fresh && line.chars().count() + word.chars().count() + 3 > self.width {
+                self.lines.push(format!("{line} \\"));
+                line = "     ".to_owned();
+                is_fresh = true;
+            }
+            if !is_fresh {
+                line.push(' ');
+            }
+            line.push_str(word);
+            is_fresh = false;
+        }
+        self.lines.push(line);
+    }
+}
+
+/// The words of a command as they are written, quotes and all.
+fn shell_words(command: &str) -> Vec<&str> {
+    let mut quote = None;
+    let mut is_escaped = false;
+    let at_blank = |letter: char| {
+        match (quote, letter) {
+            _ if is_escaped => is_escaped = false,
+            (None | Some('"'), '\\') => is_escaped = true,
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(open), _) if open == letter => quote = None,
+            (None, ' ') => return true,
+            _ => {}
+        }
+        false
+    };
+    command.split(at_blank).collect()
 }
 
 /// The suspects as a table, one a row.
@@ -161,15 +265,45 @@ pub fn suspect_grid(found: &Explanation) -> Grid {
     grid
 }
 
+/// The figures of a series, unit by unit.
+#[must_use]
+pub fn series_grid(figures: &SeriesFigures) -> Grid {
+    let sides = ["baseline", "candidate"];
+    let titles = [
+        sides.map(|side| format!("{} {side}", figures.metric)),
+        sides.map(|side| format!("{} {side}", figures.series)),
+    ];
+    let mut grid = Grid::new(titles.concat().iter().map(|title| GridColumn::right(title)));
+    let metric = |value: Option<f64>| {
+        value.map_or_else(GridCell::missing, |value| GridCell::quantity(value, figures.unit.0.as_str()))
+    };
+    let series = |value: Option<f64>| {
+        let cell =
+            |value: f64| GridCell::with_text(amount_text(value, figures.series_unit.0.as_str()), value);
+        value.map_or_else(GridCell::missing, cell)
+    };
+    for FigureRow { baseline, candidate, baseline_series, candidate_series } in &figures.rows {
+        grid.add_row([
+            metric(*baseline),
+            metric(*candidate),
+            series(*baseline_series),
+            series(*candidate_series),
+        ]);
+    }
+    grid
+}
+
 fn explanation_headline(found: &Explanation) -> String {
     let unit = found.unit.0.as_str();
-    let relative = if found.before == 0.0 {
-        String::new()
-    } else {
-        format!(
-            " ({})",
-            format_percent_change(found.change.value / found.before.abs()).replace('\u{a0}', " ")
-        )
+    let sides = format!("{} {}, {} -> {}", found.subject, found.metric, found.baseline, found.candidate);
+    let Some(change) = found.change else {
+        return format!("{sides}: {}, by how often iterations fail", found.verdict);
+    };
+    let relative = match found.before.filter(|before| *before != 0.0) {
+        Some(before) => {
+            format!(" ({})", format_percent_change(change.value / before.abs()).replace('\u{a0}', " "))
+        }
+        None => String::new(),
     };
     let units = found.units;
     let compared = match (units.paired, units.baseline == units.candidate) {
@@ -179,15 +313,84 @@ fn explanation_headline(found: &Explanation) -> String {
     };
     let what = if found.by_work { " (time for as much work)" } else { "" };
     let luck = if units.these_two_only { "; what goes with it may be the luck of these two" } else { "" };
+    let verdict = &found.verdict;
+    format!("{sides}: {verdict}{what} {}{relative}, {compared}{luck}", bounded_text(change, unit))
+}
+
+/// In one line how often iterations failed on both sides, and how the first did.
+fn failure_line(found: &Explanation) -> Option<String> {
+    let failures = found.failures.as_ref()?;
+    let count = |side: FailureCount| format!("{} of {}", side.failed, side.of);
+    let counts = failures.counts;
+    let reason = failures.candidate_reason.as_ref().or(failures.baseline_reason.as_ref());
+    Some(format!(
+        "Failed: {} iterations instead of {} (p {}){}",
+        count(counts.candidate),
+        count(counts.baseline),
+        format_probability(counts.p),
+        reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+    ))
+}
+
+/// What the study set, as the cause that it is where levels took turns.
+fn varied_sentence(varied: &VariedSetting, found: &Explanation) -> String {
+    let kind = varied.kind.to_string();
+    let key = if varied.key == kind { String::new() } else { format!(" {}", varied.key) };
+    let by_design = match (varied.in_blocks, found.has_suspects()) {
+        (true, true) => ", in turn: it is the cause; what it acts through:",
+        (true, false) => ", in turn: it is the cause",
+        (false, _) => "",
+    };
+    format!("Varied: {kind}{key}, {} -> {}{by_design}", varied.baseline, varied.candidate)
+}
+
+/// Trouble that kernels printed, where it explains.
+fn log_sentence(line: &LogEvidence, found: &Explanation) -> String {
+    let count = |side: KernelLogCount| format!("{} of {}", side.iterations, side.of);
+    let with = line.baseline.failed_with + line.candidate.failed_with;
+    let failed = match with {
+        0 => String::new(),
+        with => {
+            let all = line.baseline.iterations + line.candidate.iterations;
+            format!(", {with} of {all} with it failed")
+        }
+    };
+    let p = if found.change.is_none() { line.failure_p.unwrap_or(line.adjusted_p) } else { line.adjusted_p };
     format!(
-        "{} {}, {} -> {}: {}{what} {}{relative}, {compared}{luck}",
-        found.subject,
-        found.metric,
-        found.baseline,
-        found.candidate,
-        found.verdict,
-        bounded_text(found.change, unit),
+        "{} (the kernel's log): in {} iterations instead of {} (p {}){failed}; {}",
+        line.cause,
+        count(line.candidate),
+        count(line.baseline),
+        format_probability(p),
+        line.line
     )
+}
+
+/// Facts that differ, the likeliest causes, in one line.
+fn outside_line(found: &Explanation) -> Option<String> {
+    let none = || "none".to_owned();
+    let shown: Vec<String> = found
+        .facts
+        .iter()
+        .take(MOST_FACTS)
+        .map(|fact| {
+            let value = |value: &Option<String>| shorten_value(&value.clone().unwrap_or_else(none));
+            format!("{} {} -> {}", fact.key, value(&fact.baseline), value(&fact.candidate))
+        })
+        .collect();
+    let more = match found.facts.len().saturating_sub(MOST_FACTS) {
+        0 => String::new(),
+        count => format!("; {count} more in perflab diff {} {}", found.baseline, found.candidate),
+    };
+    (!shown.is_empty()).then(|| format!("Changed outside: {}{more}", shown.join("; ")))
+}
+
+/// The beginning of a value that is a long text.
+fn shorten_value(value: &str) -> String {
+    match value.char_indices().nth(LONGEST_VALUE) {
+        Some((end, _)) => format!("{}…", value.get(..end).unwrap_or_default()),
+        None => value.to_owned(),
+    }
 }
 
 fn place_line(found: &Explanation) -> Option<String> {
@@ -196,7 +399,10 @@ fn place_line(found: &Explanation) -> Option<String> {
     }
     let place =
         |part: TimePart, change: IntervalValue| format!("{} {}", part.phrase(), bounded_text(change, "s"));
-    let texts: Vec<String> = found.places.iter().map(|one| place(one.part, one.change)).collect();
+    let has = |part: TimePart| found.places.iter().any(|one| one.part == part);
+    // What is left of it stands in its place, where it is known what the rest was.
+    let shown = found.places.iter().filter(|one| one.part != TimePart::OffCpu || !has(TimePart::Blocked));
+    let texts: Vec<String> = shown.map(|one| place(one.part, one.change)).collect();
     Some(format!("Where: {}", texts.join(", ")))
 }
 
@@ -230,17 +436,18 @@ fn suspect_sentence(suspect: &Suspect, found: &Explanation) -> String {
 /// How much it can carry, and what remains without it: never more than the evidence says.
 fn account_text(suspect: &Suspect, found: &Explanation) -> String {
     let unit = found.unit.0.as_str();
-    let whole = part_text(found.change.value, found);
+    let Some(change) = found.change else { return String::new() };
+    let whole = part_text(change.value, found);
     let account = suspect.account;
-    let sign = found.change.value.signum();
+    let sign = change.value.signum();
     let cap = account.at_most.map(|most| part_text(most * sign, found));
     let mut parts = Vec::new();
     match (account.carries, cap) {
         (Some(carries), cap) => {
-            let beyond = if carries.value.abs() > found.change.value.abs() { ", more than all" } else { "" };
+            let beyond = if carries.value.abs() > change.value.abs() { ", more than all" } else { "" };
             parts.push(format!("can carry {} of the {whole}{beyond}", bounded_text(carries, unit)));
             let is_less =
-                account.at_most.is_some_and(|most| most < carries.value.abs().min(found.change.value.abs()));
+                account.at_most.is_some_and(|most| most < carries.value.abs().min(change.value.abs()));
             parts.extend(cap.filter(|_| is_less).map(|cap| format!("but no more than {cap}")));
         }
         (None, Some(cap)) => parts.push(format!("can carry at most {cap} of the {whole}")),
@@ -280,22 +487,19 @@ fn nothing_found(found: &Explanation) -> String {
     )
 }
 
-/// In one line what else differs: facts, the kernel's log, and the first that was ruled out.
+/// In one line what else differs: further suspects, lines of the kernel's log, and the first that was ruled out.
 fn other_differences(found: &Explanation, shown: usize) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
-    let more = found.suspects.len().saturating_sub(shown);
-    parts.extend((more > 0).then(|| format!("{more} more suspects in --format csv")));
-    let none = || "none".to_owned();
-    parts.extend(found.facts.first().map(|fact| {
-        let (ours, theirs) =
-            (fact.baseline.clone().unwrap_or_else(none), fact.candidate.clone().unwrap_or_else(none));
-        let others = match found.facts.len() - 1 {
-            0 => String::new(),
-            count => format!(" and {count} more facts (perflab diff)"),
-        };
-        format!("{}: {ours} -> {theirs}{others}", fact.key)
+    let of_log = found.kernel_log.iter().filter(|line| line.explains).map(|line| line.cause.as_str());
+    let suspects = of_log.chain(found.suspects.iter().map(|suspect| suspect.cause.as_str()));
+    let further: Vec<&str> = suspects.skip(shown).collect();
+    let (named, rest) = further.split_at(further.len().min(MOST_SHOWN));
+    parts.extend((!named.is_empty()).then(|| {
+        let rest = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        format!("suspect, too: {}{rest} (--format csv)", named.join(", "))
     }));
-    parts.extend(found.kernel_log.first().map(|line| format!("the kernel's log: {}", line.line)));
+    let line = found.kernel_log.iter().find(|line| !line.explains);
+    parts.extend(line.map(|line| format!("the kernel's log: {}", shorten_value(&line.line))));
     parts.extend(found.ruled_out.first().map(|one| {
         let why = match one.reason {
             RuledOutReason::TooSmall { at_most } => {
@@ -411,7 +615,8 @@ impl ShownChange {
 /// A part of the change as it is written in the headline.
 fn part_text(part: f64, found: &Explanation) -> String {
     let unit = found.unit.0.as_str();
-    ShownChange::fitting(found.change, unit).map_or_else(|| "0".into(), |shown| shown.estimate(part))
+    let shown = found.change.and_then(|change| ShownChange::fitting(change, unit));
+    shown.map_or_else(|| "0".into(), |shown| shown.estimate(part))
 }
 
 #[cfg(test)]
@@ -466,6 +671,28 @@ mod tests {
         let texts = [true, false].map(|has_faults| explanation_text(&explain(has_faults), None, false));
         assert!(texts.iter().all(|text| text.lines().count() <= 10));
         insta::assert_snapshot!(texts.join("\n\n"));
+    }
+
+    #[test]
+    fn lines_are_no_wider_than_asked_for_and_commands_are_broken_as_shells_join_them() {
+        for has_faults in [true, false] {
+            let text = explanation_text(&explain(has_faults), Some(72), false);
+            assert!(text.lines().all(|line| line.chars().count() <= 72), "{text}");
+            assert!(text.lines().count() <= 10, "{text}");
+        }
+        let mut lines = AnswerLines { width: 30, lines: Vec::new() };
+        let command = "perflab run --event x -- sh -c 'a b  c' \"d 'e' f\" g\\ h";
+        lines.add_command("   Test: ", command);
+        assert!(lines.lines.len() > 2 && lines.lines.iter().all(|line| line.chars().count() <= 30));
+        let joined = lines.lines.join("\n").replace("\\\n", "");
+        let words = |text: &str| {
+            shell_words(text)
+                .into_iter()
+                .map(str::to_owned)
+                .filter(|word| !word.is_empty())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(words(joined.trim_start().strip_prefix("Test: ").unwrap()), words(command));
     }
 
     #[test]

@@ -11,6 +11,15 @@ pub enum Injection {
     Quota,
     /// The load runs on other CPUs.
     Placement,
+    /// A setting of perflab's own, with a dose that is the same at all levels.
+    Setting {
+        /// its kind of factor
+        kind: &'static str,
+        /// what it sets
+        key: &'static str,
+        /// what the load does more of
+        dose: &'static str,
+    },
 }
 
 /// A cause.
@@ -124,5 +133,78 @@ pub const KNOWN_CAUSES: &[KnownCause] = &[
         levels: &["any", "one-cpu"],
         injection: Injection::Placement,
         right: &["competition for CPUs"],
+    },
+    dose(
+        "children",
+        "processes started and waited for",
+        &["none", "children=10", "children=40", "children=160"],
+        &["tasks that were started"],
+    ),
+    dose(
+        "files",
+        "files made, written to and removed",
+        &["none", "files=500", "files=2000", "files=8000"],
+        &["system calls"],
+    ),
+    dose(
+        "talk",
+        "messages there and back over TCP on the loopback device",
+        &["none", "rounds=200", "rounds=800", "rounds=3200"],
+        &["waits of the workload (switches of its own accord)", "system calls"],
+    ),
+    KnownCause {
+        name: "reader",
+        about: "a program that reads all of /proc again and again on the same CPU, as a monitor on a fast clock does",
+        levels: &["none", "one", "two"],
+        injection: Injection::Beside(&[
+            ("one", "{load} reader"),
+            ("two", "sh -c '{load} reader & {load} reader'"),
+        ]),
+        right: &["competition for CPUs"],
+    },
+    KnownCause {
+        name: "bandwidth",
+        about: "a program that streams through memory on the other CPU",
+        levels: &["none", "one", "two"],
+        injection: Injection::Beside(&[
+            ("one", "{other} stream"),
+            ("two", "sh -c '{other} stream & {other} stream'"),
+        ]),
+        right: &[],
+    },
+    KnownCause {
+        name: "read-ahead",
+        about: "less read ahead of a file that is not in the page cache",
+        levels: &["128K", "32K", "8K", "0"],
+        injection: Injection::Setting { kind: "setting", key: "read-ahead:vda", dose: "read=16000000" },
+        right: &["reads from a disk"],
+    },
+    KnownCause {
+        name: "huge-pages-off",
+        about: "no transparent huge pages for memory that is touched for the first time",
+        levels: &["always", "never"],
+        injection: Injection::Setting { kind: "setting", key: "thp", dose: "faults=40000" },
+        right: &["huge pages", "page faults"],
+    },
+    KnownCause {
+        name: "memory-limit",
+        about: "a limit of memory that is less than the file that is read",
+        levels: &["none", "24M", "16M", "12M"],
+        injection: Injection::Setting { kind: "setting", key: "memory-max", dose: "read=32000000" },
+        right: &["memory reclaim by the workload itself", "reads from a disk"],
+    },
+    KnownCause {
+        name: "kill",
+        about: "a limit of memory that kills the load",
+        levels: &["none", "24M"],
+        injection: Injection::Setting { kind: "setting", key: "memory-max", dose: "set=64000000" },
+        right: &["a process was killed for its memory", "processes killed for want of memory"],
+    },
+    KnownCause {
+        name: "quota-setting",
+        about: "a limit of CPU time that the study sets",
+        levels: &["none", "60%", "30%", "15%"],
+        injection: Injection::Setting { kind: "setting", key: "cpu-max", dose: "none" },
+        right: &["throttling by a CPU quota"],
     },
 ];

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -41,6 +42,12 @@ struct LoadWork {
     lock: u64,
     /// whether the threads' counters lie in one cache line
     shared: bool,
+    /// processes started and waited for
+    children: usize,
+    /// files made, written to and removed
+    files: usize,
+    /// messages of 64 bytes to another thread and back, over TCP
+    rounds: usize,
 }
 
 impl Default for LoadWork {
@@ -57,6 +64,9 @@ impl Default for LoadWork {
             threads: 1,
             lock: 0,
             shared: false,
+            children: 1,
+            files: 5,
+            rounds: 5,
         }
     }
 }
@@ -79,6 +89,9 @@ impl LoadWork {
                 "read" => self.read += size,
                 "threads" => self.threads = size,
                 "lock" => self.lock = value,
+                "children" => self.children += size,
+                "files" => self.files += size,
+                "rounds" => self.rounds += size,
                 "shared" => self.shared = value == 1,
                 _ => bail!("no dose is called `{name}`"),
             }
@@ -87,7 +100,7 @@ impl LoadWork {
     }
 }
 
-/// Runs the load, or `spin` or `timers` beside it until it is killed.
+/// Runs the load, or `spin`, `timers`, `stream` or `reader` beside it until it is killed.
 pub fn run_load(arguments: &[String]) -> Result<bool> {
     match arguments.first().map(String::as_str) {
         Some("spin") => loop {
@@ -96,8 +109,17 @@ pub fn run_load(arguments: &[String]) -> Result<bool> {
         Some("timers") => loop {
             thread::sleep(Duration::from_micros(1));
         },
-        Some("read-back") => loop {
-            black_box(walk(&mut vec![0; 8 << 20], 1_000_000));
+        Some("stream") => loop {
+            let mut memory = vec![0_u64; 8 << 20];
+            for pass in 0..100 {
+                memory.iter_mut().for_each(|cell| *cell = cell.wrapping_add(pass));
+            }
+            black_box(memory);
+        },
+        Some("reader") => loop {
+            for entry in std::fs::read_dir("/proc")?.flatten() {
+                black_box(std::fs::read(entry.path().join("stat")).ok());
+            }
         },
         _ => {}
     }
@@ -129,6 +151,14 @@ fn do_work(work: &LoadWork, folder: &std::path::Path) -> Result<()> {
     }
     drop(file);
     std::fs::remove_file(&path)?;
+    for _ in 0..work.children {
+        std::process::Command::new("true").status()?;
+    }
+    for _ in 0..work.files {
+        File::create(&path)?.write_all(&[1; 64])?;
+        std::fs::remove_file(&path)?;
+    }
+    talk_over_loopback(work.rounds)?;
     let data = folder.join("cause-load.data");
     if data.exists() {
         let mut read = vec![0; work.read];
@@ -140,6 +170,32 @@ fn do_work(work: &LoadWork, folder: &std::path::Path) -> Result<()> {
     } else {
         share_work(work);
     }
+    Ok(())
+}
+
+/// Sends messages to another thread, each when the one before has come back.
+fn talk_over_loopback(rounds: usize) -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let echo = thread::spawn(move || -> std::io::Result<()> {
+        let (mut stream, _) = listener.accept()?;
+        stream.set_nodelay(true)?;
+        let mut message = [0; 64];
+        for _ in 0..rounds {
+            stream.read_exact(&mut message)?;
+            stream.write_all(&message)?;
+        }
+        Ok(())
+    });
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let mut message = [7; 64];
+    for _ in 0..rounds {
+        stream.write_all(&message)?;
+        stream.read_exact(&mut message)?;
+    }
+    drop(stream);
+    echo.join().map_err(|_| anyhow::anyhow!("the thread that answers ended"))??;
     Ok(())
 }
 

@@ -233,10 +233,16 @@ impl Laboratory {
             Injection::Beside(beside) => {
                 let mut tables = format!("kind = \"beside\"\nlevels = {levels}\n");
                 for (level, command) in beside {
-                    let command = command.replace("{load}", &format!("taskset -c 0 {load}"));
+                    let command = command
+                        .replace("{load}", &format!("taskset -c 0 {load}"))
+                        .replace("{other}", &format!("taskset -c 1 {load}"));
                     let _ = writeln!(tables, "[beside.{level}]\ncommand = {command:?}");
                 }
                 (format!("taskset -c 0 {run}"), tables)
+            }
+            Injection::Setting { kind, key, dose } => {
+                let command = format!("env 'PERFLAB_DOSE={dose}' {run}");
+                (command, format!("kind = {kind:?}\nkey = {key:?}\nlevels = {levels}\n"))
             }
         };
         let data = scratch.join("cause-load.data");
@@ -276,7 +282,8 @@ impl Laboratory {
             self.set_up(Command::new(&self.perflab).args(words)).output()
         };
         let ran = ran.context("cannot run perflab")?;
-        if !ran.status.success() {
+        // A cause may make iterations fail.
+        if !ran.status.success() && ran.status.code() != Some(WORKLOAD_FAILED) {
             bail!("{}: {}", cause.name, String::from_utf8_lossy(&ran.stderr));
         }
         Ok(())
@@ -287,7 +294,10 @@ impl Laboratory {
             self.perflab(&["why", label, "--by", "cause", "--versus", level, "--format", "json", "--quiet"])?;
         let found: Value = serde_json::from_slice(&said.stdout)
             .with_context(|| format!("{name} {level}: {}", String::from_utf8_lossy(&said.stderr)))?;
-        let suspects = found["explanation"]["suspects"].as_array().into_iter().flatten();
+        let explanation = &found["explanation"];
+        let lines = explanation["kernel_log"].as_array().into_iter().flatten();
+        let explaining = lines.filter(|line| line["explains"] == true);
+        let suspects = explaining.chain(explanation["suspects"].as_array().into_iter().flatten());
         Ok(CauseAnswer {
             cause: name.to_owned(),
             level: level.to_owned(),
@@ -313,6 +323,9 @@ impl Laboratory {
     }
 }
 
+/// Exit code of perflab where a workload failed.
+const WORKLOAD_FAILED: i32 = 4;
+
 /// What is recorded of every iteration.
 const RECORDED: &str = "\
 [monitors]
@@ -323,6 +336,8 @@ interrupts = \"edges\"
 softirqs = \"edges\"
 cgroup = \"edges\"
 pressure = \"edges\"
+delays = \"edges\"
+delays = \"edges\"
 [counters]
 events = [\"page-faults\", \"cpu-migrations\", \"raw_syscalls:sys_enter\"]
 [events.run-queue-delay]

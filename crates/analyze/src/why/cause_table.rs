@@ -17,11 +17,29 @@ pub enum TimePart {
     System,
     /// time of the iteration in which the workload was on no CPU: it waited, or could not run
     OffCpu,
+    /// of that, time in which it could run and did not
+    CpuWait,
+    /// of that, time in which it waited for disks
+    DiskWait,
+    /// of that, time in which it waited for pages to come back from swap
+    SwapWait,
+    /// of that, time in which it waited for memory to be freed, compacted, or read again
+    MemoryWait,
+    /// the rest of the time on no CPU: it slept, or waited for something else
+    Blocked,
 }
 
 impl TimePart {
-    /// All of them: together the time of the iteration, of a workload that runs on one CPU at a time.
-    pub const ALL: [TimePart; 3] = [TimePart::User, TimePart::System, TimePart::OffCpu];
+    /// Series of `delays` that a part of the time off the CPUs is the sum of.
+    pub(crate) const WAITS: &[(TimePart, &[&str])] = &[
+        (TimePart::CpuWait, &["delays run_delay_ns"]),
+        (TimePart::DiskWait, &["delays disk_delay_ns"]),
+        (TimePart::SwapWait, &["delays swap_delay_ns"]),
+        (
+            TimePart::MemoryWait,
+            &["delays reclaim_delay_ns", "delays thrashing_delay_ns", "delays compaction_delay_ns"],
+        ),
+    ];
 
     /// As people call it.
     #[must_use]
@@ -30,6 +48,11 @@ impl TimePart {
             TimePart::User => "user",
             TimePart::System => "system",
             TimePart::OffCpu => "off the CPUs",
+            TimePart::CpuWait => "waiting for a CPU",
+            TimePart::DiskWait => "waiting for a disk",
+            TimePart::SwapWait => "waiting for swap",
+            TimePart::MemoryWait => "waiting for memory",
+            TimePart::Blocked => "blocked otherwise",
         }
     }
 }
@@ -56,7 +79,7 @@ pub struct CauseSpec {
     pub test: &'static str,
 }
 
-use TimePart::{OffCpu, System, User};
+use TimePart::{Blocked, CpuWait, OffCpu, System, User};
 
 const fn cause(
     name: &'static str,
@@ -75,6 +98,15 @@ const fn cause(
 /// ruled out: a minor fault takes 0.5 to 1 us (Linux 6.18, `perflab run memory`), a system call 0.1 to 0.3 us without its work,
 /// an interrupt 1 to 2 us; files are written at 100 MB/s and more, where nothing waits for the disk.
 pub const CAUSES: &[CauseSpec] = &[
+    CauseSpec {
+        either_way: true,
+        ..cause(
+            "processes killed for want of memory",
+            &["vmstat oom_kill", "cgroup memory_events_oom_kill*", "cgroup memory_oom_kill*"],
+            &[],
+            "perflab run {study} --event direct-reclaim",
+        )
+    },
     cause(
         "throttling by a CPU quota",
         &["cgroup cpu_throttled_usec*", "cgroup cpu_throttled_time*", "cgroup cpu_nr_throttled*"],
@@ -84,6 +116,7 @@ pub const CAUSES: &[CauseSpec] = &[
     cause(
         "memory reclaim by the workload itself",
         &[
+            "delays reclaim_delay_ns",
             "events direct-reclaim.sum*",
             "events direct-reclaim.count*",
             "vmstat allocstall_*",
@@ -98,13 +131,18 @@ pub const CAUSES: &[CauseSpec] = &[
     ),
     cause(
         "swapping",
-        &["vmstat pswpin", "vmstat pswpout", "cgroup memory_pswpin*"],
+        &["delays swap_delay_ns", "vmstat pswpin", "vmstat pswpout", "cgroup memory_pswpin*"],
         &[],
         "perflab run {study} --vary sysctl:vm.swappiness=60,0",
     ),
     cause(
         "compaction of memory",
-        &["events compaction.sum*", "vmstat compact_stall", "vmstat compact_migrate_scanned"],
+        &[
+            "delays compaction_delay_ns",
+            "events compaction.sum*",
+            "vmstat compact_stall",
+            "vmstat compact_migrate_scanned",
+        ],
         &[System, OffCpu],
         "perflab run {study} --vary setting:thp-defrag=madvise,never",
     ),
@@ -121,6 +159,8 @@ pub const CAUSES: &[CauseSpec] = &[
             "bytes-read",
             "vmstat pgmajfault",
             "vmstat pgpgin",
+            "delays disk_delay_ns",
+            "delays thrashing_delay_ns",
             "diskstats read_ns*",
             "diskstats read_bytes*",
             "diskstats read_ios*",
@@ -177,7 +217,7 @@ pub const CAUSES: &[CauseSpec] = &[
         alike: true,
         ..cause(
             "interrupts",
-            &["interrupts count*", "stat intr*", "softirqs count*"],
+            &["delays irq_delay_ns", "interrupts count*", "stat intr*", "softirqs count*"],
             &[],
             "perflab run {study} --counters irq:irq_handler_entry,irq_vectors:local_timer_entry",
         )
@@ -187,6 +227,7 @@ pub const CAUSES: &[CauseSpec] = &[
         ..cause(
             "competition for CPUs",
             &[
+                "delays run_delay_ns",
                 "events run-queue-delay.sum*",
                 "schedstat run_delay_ns*",
                 "involuntary-switches",
@@ -195,7 +236,7 @@ pub const CAUSES: &[CauseSpec] = &[
                 "cgroup cpu_pressure_some*",
                 "stat steal*",
             ],
-            &[OffCpu],
+            &[CpuWait],
             "perflab run {study} --event run-queue-delay",
         )
     },
@@ -224,7 +265,7 @@ pub const CAUSES: &[CauseSpec] = &[
         ..cause(
             "waits of the workload (switches of its own accord)",
             &["voluntary-switches", "events off-cpu.*"],
-            &[OffCpu, System],
+            &[Blocked, System],
             "perflab run {study} --event off-cpu --event system-call-latency",
         )
     },
@@ -241,7 +282,7 @@ pub const CAUSES: &[CauseSpec] = &[
         either_way: true,
         ..cause(
             "tasks that were started",
-            &["stat processes*"],
+            &["delays threads", "stat processes*"],
             &[],
             "perflab run {study} --counters sched:sched_process_fork,sched:sched_process_exec",
         )
@@ -328,18 +369,6 @@ pub(crate) fn cause_of(name: &str) -> Option<(usize, usize)> {
 pub(crate) fn is_consequence(name: &str) -> bool {
     let without_target = without_target(name);
     cause_of(name).is_none() && CONSEQUENCES.iter().any(|pattern| matches_pattern(pattern, &without_target))
-}
-
-/// A test of what was run, as a command. What stood on the command line, of `perflab bench` and `perflab run -- COMMAND`, is typed again.
-pub(crate) fn command_for_study(test: &str, study: &str) -> String {
-    match study {
-        "bench" if !test.contains("--vary") => test.replace("perflab run {study}", "perflab bench COMMANDS"),
-        "bench" | "run" => format!("{} -- COMMAND", test.replace("perflab run {study}", "perflab run")),
-        file => {
-            let quoted = shlex::try_quote(file).unwrap_or(file.into());
-            test.replace("{study}", &quoted)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@ use perflab_model::{Direction, Unit};
 use crate::compare::alignment::{self, AlignedSide, CaseSelection, IterationKey, MetricSamples, SampleIndex};
 use crate::compare::change::RepetitionLevel;
 use crate::compare::comparison::{Comparison, SamplePoint, VerdictRow};
+use crate::compare::failures::VerdictBasis;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::compare::target_levels::with_target_levels;
 use crate::error::AnalyzeError;
 use crate::why::cause_table::{TimePart, is_consequence};
+use crate::why::explanation::FailureEvidence;
 use crate::why::iteration_quantities::{DURATION, is_of_workload};
 
 /// A quantity that more than this share of the units lack is left out.
@@ -179,6 +181,32 @@ impl EvidenceTable {
         Ok(found)
     }
 
+    /// How often the iterations of a row failed, and why; nothing where none did.
+    ///
+    /// # Errors
+    /// A side that the comparison does not have.
+    pub(crate) fn find_failures(
+        comparison: &Comparison,
+        row: &VerdictRow,
+        sides: &[ComparisonSide],
+        options: &AnalysisOptions,
+    ) -> Result<Option<FailureEvidence>, AnalyzeError> {
+        let Some(counts) = row.failures else { return Ok(None) };
+        let mut index = SampleIndex::default();
+        let (ours, theirs) = align_sides(&mut index, comparison, row, sides, options)?;
+        let subject = index.subjects.get_index_of(&row.subject).unwrap_or(usize::MAX);
+        let reason = |side: &AlignedSide| {
+            let reason = &side.iterations.get(&subject)?.reason;
+            (!reason.is_empty()).then(|| reason.clone())
+        };
+        Ok(Some(FailureEvidence {
+            counts,
+            decides: row.basis == VerdictBasis::Failures,
+            baseline_reason: reason(&ours),
+            candidate_reason: reason(&theirs),
+        }))
+    }
+
     /// Of what one side lacks, monitors that it lacks as a whole, and counters; rows come and go.
     fn keep_one_sided(&mut self, names: &[String]) {
         let monitor = |name: &str| name.split(' ').next().unwrap_or(name).to_owned();
@@ -240,7 +268,7 @@ impl EvidenceTable {
         }
         let cpu_time;
         let by = match quantity.name.as_str() {
-            "involuntary-switches" => {
+            "involuntary-switches" | "delays run_delay_ns" => {
                 cpu_time = self.cpu_time()?;
                 &cpu_time
             }
@@ -270,10 +298,39 @@ impl EvidenceTable {
         let off: Vec<f64> = self.response.iter().zip(&cpu_time).map(|(all, cpu)| all - cpu).collect();
         let known = |values: &[f64]| values.iter().filter(|value| value.is_finite()).sum::<f64>();
         let (ours, theirs) = off.split_at(self.baseline.min(off.len()));
-        if known(ours) >= 0.0 && known(theirs) >= 0.0 {
+        let is_single = known(ours) >= 0.0 && known(theirs) >= 0.0;
+        let waits = self.waits();
+        if is_single && !waits.is_empty() {
+            let waited = waits.iter().fold(off.clone(), |rest, (_, wait)| {
+                rest.iter().zip(wait).map(|(rest, wait)| rest - wait).collect()
+            });
+            let (ours, theirs) = waited.split_at(self.baseline.min(waited.len()));
+            // Threads that wait at once wait for longer than the iteration lasts.
+            let is_sound = known(ours) >= 0.0 && known(theirs) >= 0.0;
+            parts.extend(waits);
+            parts.extend(is_sound.then_some((TimePart::Blocked, waited)));
+        } else {
+            parts.extend(waits);
+        }
+        if is_single {
             parts.push((TimePart::OffCpu, off));
         }
         parts
+    }
+
+    /// What the workload's threads waited for, in seconds, where that was recorded and ever happened.
+    fn waits(&self) -> Vec<(TimePart, Vec<f64>)> {
+        let find = |name: &&str| self.quantities.iter().find(|quantity| quantity.name == **name);
+        let sum = |series: &[&str]| -> Option<Vec<f64>> {
+            let mut found = series
+                .iter()
+                .filter_map(find)
+                .map(|quantity| quantity.values.iter().map(|nanos| nanos / 1e9).collect::<Vec<f64>>());
+            let first = found.next()?;
+            let all = found.fold(first, |sum, one| sum.iter().zip(&one).map(|(a, b)| a + b).collect());
+            all.iter().any(|seconds| *seconds > 0.0).then_some(all)
+        };
+        TimePart::WAITS.iter().filter_map(|(part, series)| Some((*part, sum(series)?))).collect()
     }
 
     /// Time off the CPUs beyond what comes with the CPU time that is needed, at the baseline's rate.

@@ -5,16 +5,19 @@ use perflab_stats::{JointPermutation, JointShift, StatsError, fit_line, mean_wit
 use crate::compare::comparison::{Comparison, VerdictRow};
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::error::AnalyzeError;
-use crate::kernel_log_rows::KernelLogRow;
 use crate::why::candidate_families::{QuantityFamily, group_quantities};
-use crate::why::cause_table::{CAUSES, CauseSpec, TimePart, cause_of, command_for_study};
+use crate::why::cause_table::{CAUSES, CauseSpec, TimePart, cause_of};
 use crate::why::evidence_table::{EvidenceTable, Quantity, ResponseMeaning, is_level, seconds_of};
 use crate::why::explanation::{
     AccountEvidence, AccountLimit, ComparedUnits, DifferenceEvidence, DoseEvidence, DoseWord,
     EXPLANATION_FORMAT, Explanation, IntervalValue, LeftOut, QuantityCounts, RuledOut, RuledOutReason,
-    Suspect, TimePlace, can_carry_half,
+    Suspect, TimePlace,
 };
+use crate::why::log_evidence::weigh_kernel_log;
+use crate::why::recorded_study::RecordedStudy;
 use crate::why::recording_advice::advise_recording;
+use crate::why::series_figures::{command_of_comparison, command_of_series};
+use crate::why::varied_setting::find_varied_settings;
 
 /// What can carry less of the change is no suspect.
 const LEAST_SHARE: f64 = 0.1;
@@ -48,69 +51,18 @@ pub fn explain_row(
     options: &AnalysisOptions,
     monitors: &[String],
 ) -> Result<Explanation, AnalyzeError> {
-    let table = EvidenceTable::gather(comparison, row, sides, options)?;
-    let sample = |error: StatsError| AnalyzeError::NoSamples {
-        side: row.candidate_name.clone(),
-        filter: format!("{} ({error})", row.metric),
-        known: Vec::new(),
-    };
-    let change = table.change_of(&table.response, options.confidence).map_err(sample)?;
-    let excess: Vec<Option<Vec<f64>>> =
-        table.quantities.iter().map(|quantity| table.excess(quantity)).collect();
-    let places = table.time_places(options.confidence);
-    let candidates = Candidates::choose(&table);
-    let shifts = candidates.test(&table, &excess);
-    let excess_off_cpu =
-        table.excess_off_cpu().and_then(|values| table.change_of(&values, options.confidence).ok());
-    let weigh =
-        Weighing { table: &table, change, places: &places, excess_off_cpu, confidence: options.confidence };
-    let mut suspects: Vec<(SuspectRank, Suspect)> = Vec::new();
-    let mut ruled_out = Vec::new();
-    let mut differing = 0;
-    for (family, shift) in candidates.families.iter().zip(&shifts) {
-        if shift.adjusted > MOST_P || !candidates.has_differing_best(&table, &shifts, family) {
-            continue;
-        }
-        differing += 1;
-        match weigh.judge(family, shift, &excess) {
-            Ok(found) => suspects.push(found),
-            Err(Some(reason)) => ruled_out.push(reason),
-            Err(None) => {}
-        }
-    }
-    suspects.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let mut suspects: Vec<Suspect> = suspects.into_iter().map(|(_, suspect)| suspect).collect();
-    keep_best_of_cause(&mut suspects);
-    // Another measure of what is a suspect already.
-    ruled_out.retain(|other: &RuledOut| suspects.iter().all(|one| !one.known || one.cause != other.cause));
-    let study = study_name(sides, row);
-    let series: Vec<String> = table.quantities.iter().map(|quantity| quantity.name.clone()).collect();
-    for suspect in &mut suspects {
-        suspect.test = command_for_study(&suspect.test, &study);
-        suspect.shown_by = shown_by(&suspect.series, comparison, row);
-    }
-    let method = row.method;
-    let units = ComparedUnits {
-        baseline: table.baseline,
-        candidate: table.response.len() - table.baseline,
-        paired: table.paired,
-        noun: method.map_or("iterations", |method| method.level.noun()),
-        these_two_only: row.between_runs.is_some(),
-    };
+    let of_side = sides.iter().find(|side| side.name == row.candidate_name).or(sides.first());
+    let level = comparison.by.as_ref().map(|_| row.candidate_name.as_str());
+    let run = of_side.and_then(|side| side.runs.first());
+    let study =
+        run.map_or_else(|| RecordedStudy::File("STUDY".into()), |run| RecordedStudy::of_run(run, level));
     let facts = comparison
         .facts
         .iter()
         .filter(|fact| fact.important && fact.candidate_name == row.candidate_name)
         .cloned()
         .collect();
-    let looked_at = QuantityCounts {
-        quantities: table.quantities.len(),
-        constant: candidates.constant,
-        families: candidates.families.len(),
-        beyond: candidates.beyond,
-        differing,
-    };
-    Ok(Explanation {
+    let mut found = Explanation {
         format: EXPLANATION_FORMAT,
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
         subject: row.subject.clone(),
@@ -119,27 +71,107 @@ pub fn explain_row(
         baseline: comparison.baseline.clone(),
         candidate: row.candidate_name.clone(),
         verdict: row.verdict_word().to_owned(),
-        to_record: advise_recording(
-            &places,
-            change,
-            (monitors, &series),
-            &study,
-            can_carry_half(&suspects, change),
-        ),
-        study,
-        before: table.mean_before(&table.response),
-        change,
-        unit: table.unit.clone(),
-        by_work: table.by_work,
-        units,
-        places,
-        suspects,
-        ruled_out,
-        looked_at,
+        study: study.name(),
+        before: None,
+        change: None,
+        failures: EvidenceTable::find_failures(comparison, row, sides, options)?,
+        unit: row.unit.clone(),
+        by_work: false,
+        units: ComparedUnits {
+            baseline: row.baseline.as_ref().map_or(0, |side| side.n),
+            candidate: row.candidate.as_ref().map_or(0, |side| side.n),
+            paired: false,
+            noun: row.method.map_or("iterations", |method| method.level.noun()),
+            these_two_only: row.between_runs.is_some(),
+        },
+        places: Vec::new(),
+        suspects: Vec::new(),
+        ruled_out: Vec::new(),
+        looked_at: QuantityCounts::default(),
+        varied: find_varied_settings(comparison, row, sides),
         facts,
-        kernel_log: telling_log_lines(comparison, row),
-        left_out: list_left_out(&table, units),
-    })
+        kernel_log: weigh_kernel_log(comparison, row),
+        left_out: Vec::new(),
+        to_record: Vec::new(),
+    };
+    // Where all iterations of a side failed, there is no value to explain.
+    if row.change.is_some() {
+        let table = EvidenceTable::gather(comparison, row, sides, options)?;
+        weigh_quantities(&mut found, &table, options.confidence).map_err(|error| {
+            AnalyzeError::NoSamples {
+                side: row.candidate_name.clone(),
+                filter: format!("{} ({error})", row.metric),
+                known: Vec::new(),
+            }
+        })?;
+        let series: Vec<String> = table.quantities.iter().map(|quantity| quantity.name.clone()).collect();
+        if let Some(change) = found.change.filter(|_| !found.is_mostly_carried()) {
+            found.to_record = advise_recording(&found.places, change, (monitors, &series), &study);
+        }
+    }
+    for suspect in &mut found.suspects {
+        suspect.test = study.complete_command(&suspect.test);
+        suspect.shown_by = command_of_series(&suspect.series, comparison, row);
+    }
+    for line in &mut found.kernel_log {
+        line.shown_by = command_of_comparison(comparison, row);
+    }
+    Ok(found)
+}
+
+/// Difference, dose and account of everything that is known unit by unit.
+fn weigh_quantities(
+    found: &mut Explanation,
+    table: &EvidenceTable,
+    confidence: f64,
+) -> Result<(), StatsError> {
+    let change = table.change_of(&table.response, confidence)?;
+    let excess: Vec<Option<Vec<f64>>> =
+        table.quantities.iter().map(|quantity| table.excess(quantity)).collect();
+    let places = table.time_places(confidence);
+    let candidates = Candidates::choose(table);
+    let shifts = candidates.test(table, &excess);
+    let excess_off_cpu = table.excess_off_cpu().and_then(|values| table.change_of(&values, confidence).ok());
+    let weigh = Weighing { table, change, places: &places, excess_off_cpu, confidence };
+    let mut suspects: Vec<(SuspectRank, Suspect)> = Vec::new();
+    let mut differing = 0;
+    for (family, shift) in candidates.families.iter().zip(&shifts) {
+        if shift.adjusted > MOST_P || !candidates.has_differing_best(table, &shifts, family) {
+            continue;
+        }
+        differing += 1;
+        match weigh.judge(family, shift, &excess) {
+            Ok(suspect) => suspects.push(suspect),
+            Err(Some(reason)) => found.ruled_out.push(reason),
+            Err(None) => {}
+        }
+    }
+    suspects.sort_by(|(one, _), (other, _)| one.cmp(other));
+    found.suspects = suspects.into_iter().map(|(_, suspect)| suspect).collect();
+    keep_best_of_cause(&mut found.suspects);
+    // Another measure of what is a suspect already.
+    let suspects = &found.suspects;
+    found.ruled_out.retain(|other| suspects.iter().all(|one| !one.known || one.cause != other.cause));
+    found.units = ComparedUnits {
+        baseline: table.baseline,
+        candidate: table.response.len() - table.baseline,
+        paired: table.paired,
+        ..found.units
+    };
+    found.looked_at = QuantityCounts {
+        quantities: table.quantities.len(),
+        constant: candidates.constant,
+        families: candidates.families.len(),
+        beyond: candidates.beyond,
+        differing,
+    };
+    found.before = Some(table.mean_before(&table.response));
+    found.change = Some(change);
+    found.unit = table.unit.clone();
+    found.by_work = table.by_work;
+    found.left_out = list_left_out(table, found.units);
+    found.places = places;
+    Ok(())
 }
 
 /// What of the quantities was not looked at.
@@ -164,18 +196,6 @@ fn list_left_out(table: &EvidenceTable, units: ComparedUnits) -> Vec<LeftOut> {
     left_out
 }
 
-/// Lines of the kernel's log that one side has in more iterations than chance explains, for all lines together.
-fn telling_log_lines(comparison: &Comparison, row: &VerdictRow) -> Vec<KernelLogRow> {
-    let candidate_place = comparison.candidates.iter().position(|name| *name == row.candidate_name);
-    let lines = comparison.kernel_log.iter().flat_map(|log| &log.lines);
-    let count = comparison.kernel_log.as_ref().map_or(0, |log| log.lines.len()).max(1) as f64;
-    let is_unlikely = |p: Option<f64>| p.is_some_and(|p| p * count <= MOST_P);
-    lines
-        .filter(|line| is_unlikely(candidate_place.and_then(|at| line.p.get(at).copied().flatten())))
-        .cloned()
-        .collect()
-}
-
 /// The monitors, or names, of quantities, each once.
 fn monitors_of(names: &[String]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -186,34 +206,6 @@ fn monitors_of(names: &[String]) -> Vec<String> {
         }
     }
     found
-}
-
-/// The study as it is named on a command line: a file, or a shipped one; of commands that stood on the command line their verb.
-fn study_name(sides: &[ComparisonSide], row: &VerdictRow) -> String {
-    let of_side = sides.iter().find(|side| side.name == row.candidate_name).or(sides.first());
-    let file = of_side.and_then(|side| side.runs.first()).map(|run| run.manifest.study_file.clone());
-    file.filter(|file| !file.is_empty()).unwrap_or_else(|| "STUDY".into())
-}
-
-/// The command that prints the figures of a series.
-fn shown_by(series: &str, comparison: &Comparison, row: &VerdictRow) -> String {
-    let runs = match &comparison.by {
-        Some(factor) => {
-            let run = comparison.runs.first().map_or("@latest", |run| run.short.as_str());
-            format!("{run} --by {factor}")
-        }
-        None => format!("{} {}", comparison.baseline, row.candidate_name),
-    };
-    match series.split_once(' ') {
-        Some((monitor, column)) => {
-            let column = column.split(' ').next().unwrap_or(column);
-            format!("perflab compare {runs} --monitor {monitor} --metric '{column}*'")
-        }
-        None if series == crate::why::iteration_quantities::OTHERS => {
-            format!("perflab compare {runs} --monitor stat")
-        }
-        None => format!("perflab compare {runs} --metric {series}"),
-    }
 }
 
 /// Leaves the first of the suspects that measure one cause; the others are said to go with it.
@@ -607,11 +599,19 @@ impl Weighing<'_> {
         [own, each, price, in_places].into_iter().flatten().min_by(|one, other| one.0.total_cmp(&other.0))
     }
 
+    /// A part of the time; where it is not told apart, all of the time off the CPUs.
+    fn place_of(&self, part: TimePart) -> Option<&TimePlace> {
+        let find = |part: TimePart| self.places.iter().find(|place| place.part == part);
+        let is_on_cpu = matches!(part, TimePart::User | TimePart::System);
+        find(part).or_else(|| find(TimePart::OffCpu).filter(|_| !is_on_cpu))
+    }
+
     /// The time of these parts in a unit of the baseline; all of it where none is named.
     fn time_before(&self, parts: &[TimePart]) -> f64 {
         let of = |part: &TimePart| {
-            let before = self.places.iter().find(|place| place.part == *part)?.before;
-            Some(if *part == TimePart::OffCpu { before } else { before * self.table.stretch() })
+            let place = self.place_of(*part)?;
+            let is_on_cpu = matches!(place.part, TimePart::User | TimePart::System);
+            Some(if is_on_cpu { place.before * self.table.stretch() } else { place.before })
         };
         let known: Option<Vec<f64>> = parts.iter().map(of).collect();
         match known.filter(|known| !known.is_empty()) {
@@ -628,11 +628,16 @@ impl Weighing<'_> {
         let direction = self.change.value.signum();
         let most = |change: IntervalValue| (change.low * direction).max(change.high * direction).max(0.0);
         parts.iter().try_fold(0.0, |sum, part| {
-            let place = self.places.iter().find(|place| place.part == *part)?;
-            let room = match part {
+            let place = self.place_of(*part)?;
+            let room = match place.part {
                 // More CPU time is waited for, too, as other work takes turns with it.
                 TimePart::User | TimePart::System => most(place.change) * self.table.stretch(),
-                TimePart::OffCpu => most(place.change).min(self.excess_off_cpu.map_or(f64::INFINITY, most)),
+                TimePart::OffCpu | TimePart::CpuWait => {
+                    most(place.change).min(self.excess_off_cpu.map_or(f64::INFINITY, most))
+                }
+                TimePart::DiskWait | TimePart::SwapWait | TimePart::MemoryWait | TimePart::Blocked => {
+                    most(place.change)
+                }
             };
             Some(sum + room)
         })

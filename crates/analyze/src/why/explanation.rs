@@ -5,9 +5,11 @@ use perflab_stats::ConfidenceInterval;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::compare::failures::FailureComparison;
 use crate::compare::run_differences::FactDifference;
-use crate::kernel_log_rows::KernelLogRow;
 use crate::why::cause_table::TimePart;
+use crate::why::log_evidence::LogEvidence;
+use crate::why::varied_setting::VariedSetting;
 
 /// Version of the shape of [`Explanation`] as JSON; it goes up when an old reader would misread it.
 pub const EXPLANATION_FORMAT: u32 = 1;
@@ -61,10 +63,12 @@ pub struct Explanation {
     pub verdict: String,
     /// The study that was run.
     pub study: String,
-    /// The metric on the baseline: the mean over units, in [`unit`](Explanation::unit).
-    pub before: f64,
-    /// The change of the mean, with its interval.
-    pub change: IntervalValue,
+    /// The metric on the baseline: the mean over units, in [`unit`](Explanation::unit); absent where it has no value there.
+    pub before: Option<f64>,
+    /// The change of the mean, with its interval; absent where a side has no value, as all of its iterations failed.
+    pub change: Option<IntervalValue>,
+    /// How often iterations failed on both sides, where any did.
+    pub failures: Option<FailureEvidence>,
     /// Unit of the change and of everything that carries some of it.
     pub unit: Unit,
     /// Whether the change is of the time for as much work as an iteration of the baseline does, the metric being work a second.
@@ -79,10 +83,12 @@ pub struct Explanation {
     pub ruled_out: Vec<RuledOut>,
     /// How many quantities were looked at.
     pub looked_at: QuantityCounts,
-    /// Facts that differ between the sides and often change results.
+    /// What the study varied between the sides, where that is a setting: the suspects say through what it acts.
+    pub varied: Vec<VariedSetting>,
+    /// Facts that differ between the sides and often change results, the likeliest cause first.
     pub facts: Vec<FactDifference>,
-    /// Kernel-log lines that one side has in more iterations than chance explains.
-    pub kernel_log: Vec<KernelLogRow>,
+    /// What kernels printed on one side in more iterations than chance explains, or in those that failed; what explains first.
+    pub kernel_log: Vec<LogEvidence>,
     /// What was left out, and why.
     pub left_out: Vec<LeftOut>,
     /// What could be recorded to know more: commands.
@@ -93,14 +99,29 @@ impl Explanation {
     /// Whether a cause is named.
     #[must_use]
     pub fn has_suspects(&self) -> bool {
-        !self.suspects.is_empty()
+        !self.suspects.is_empty() || self.kernel_log.iter().any(|line| line.explains)
     }
 
-    /// Whether a suspect can carry half of the change: where none can, most of it is not explained.
+    /// Whether a suspect can carry half of the change, or trouble in the kernel's log explains it: where nothing does, most of it is not
+    /// explained.
     #[must_use]
     pub fn is_mostly_carried(&self) -> bool {
-        can_carry_half(&self.suspects, self.change)
+        self.kernel_log.iter().any(|line| line.explains)
+            || self.change.is_some_and(|change| can_carry_half(&self.suspects, change))
     }
+}
+
+/// How often iterations failed, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FailureEvidence {
+    /// how often, on both sides
+    pub counts: FailureComparison,
+    /// whether the verdict stands on them
+    pub decides: bool,
+    /// why the first iteration of the baseline failed; absent where none did
+    pub baseline_reason: Option<String>,
+    /// why the first iteration of the candidate failed; absent where none did
+    pub candidate_reason: Option<String>,
 }
 
 pub(crate) fn can_carry_half(suspects: &[Suspect], change: IntervalValue) -> bool {

@@ -78,6 +78,7 @@ pub fn add_monitor_quantities(
         .filter(|column| column.kind == perflab_model::column::ColumnKind::Counter)
         .map(|column| column.name.as_str())
         .collect();
+    let throttled = sum_throttling(monitor, &found.record.samples);
     let mut rows: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
     let mut sums: BTreeMap<(String, u32, u32, u32), Sample> = BTreeMap::new();
     let is_average = |column: &str| kernel_averages(monitor).any(|(name, _)| name == column);
@@ -138,6 +139,7 @@ pub fn add_monitor_quantities(
         record.samples.extend(rows.remove(&name).unwrap_or_default());
     }
     record.samples.extend(summed);
+    record.samples.extend(throttled);
     let went_back = found.went_back.len();
     (found.left_out > 0 || went_back > 0).then(|| QuantityGap {
         run: record.manifest.id.clone(),
@@ -145,6 +147,25 @@ pub fn add_monitor_quantities(
         iterations: found.left_out,
         went_back,
     })
+}
+
+/// Columns of control groups that say how often, and for how long, a quota held them up.
+const THROTTLING: &[&str] = &["cpu_nr_throttled", "cpu_throttled_usec", "cpu_throttled_time"];
+
+/// Throttling of all groups together: a group that is made for a limit is there on one side only, and nobody throttles what is not there.
+fn sum_throttling(monitor: &str, samples: &[Sample]) -> Vec<Sample> {
+    if monitor.split('.').next() != Some("cgroup") {
+        return Vec::new();
+    }
+    let mut sums: BTreeMap<(&str, u32, u32, u32), Sample> = BTreeMap::new();
+    for sample in samples {
+        let column = sample.metric.split(' ').next().unwrap_or_default();
+        let Some(column) = THROTTLING.iter().find(|known| **known == column) else { continue };
+        let at = (*column, sample.boot, sample.case, sample.iteration);
+        let sum = Sample { metric: format!("{monitor} {column}").into(), ..sample.clone() };
+        sums.entry(at).and_modify(|all| all.value += sample.value).or_insert(sum);
+    }
+    sums.into_values().collect()
 }
 
 /// What is the workload's own, so that more of it is more work, however long an iteration took.

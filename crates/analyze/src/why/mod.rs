@@ -7,7 +7,11 @@
 //! | `cause_table` | what is known of each kind of quantity: one table |
 //! | `candidate_families` | quantities that say the same are tested once |
 //! | `explain` | difference, dose and account of each family; the suspects in their order |
+//! | `log_evidence` | lines of the kernel's log, weighed by iterations and failures |
+//! | `varied_setting` | what the study set differently on the sides |
+//! | `recorded_study` | what was run, as a command that can be pasted |
 //! | `recording_advice` | what to record where that says nothing |
+//! | `series_figures` | the table behind the figures of a suspect |
 //! | `explanation` | the answer |
 
 mod candidate_families;
@@ -16,15 +20,22 @@ mod evidence_table;
 mod explain;
 pub mod explanation;
 mod iteration_quantities;
+mod log_evidence;
+mod recorded_study;
 mod recording_advice;
+mod series_figures;
 #[cfg(test)]
 mod tests;
+mod varied_setting;
 
 pub use cause_table::{CAUSES, CauseSpec, TimePart};
 pub use explain::explain_row;
 pub use explanation::{
     AccountEvidence, AccountLimit, ComparedUnits, DifferenceEvidence, DoseEvidence, DoseWord,
-    EXPLANATION_FORMAT, Explanation, IntervalValue, LeftOut, QuantityCounts, RecordingAdvice, RuledOut,
-    RuledOutReason, Suspect, TimePlace,
+    EXPLANATION_FORMAT, Explanation, FailureEvidence, IntervalValue, LeftOut, QuantityCounts,
+    RecordingAdvice, RuledOut, RuledOutReason, Suspect, TimePlace,
 };
 pub use iteration_quantities::{QuantityGap, add_durations, add_monitor_quantities};
+pub use log_evidence::LogEvidence;
+pub use series_figures::{FigureRow, SeriesFigures, figures_of_series};
+pub use varied_setting::VariedSetting;

@@ -1,10 +1,12 @@
 //! Runs with a cause that is known, and runs without.
 
 use fixtures::run_builder::{MeasuredMetric, RunBuilder, SplitMixNoise, explanatory_metric, primary_metric};
-use perflab_model::{Direction, RunRecord};
+use perflab_formats::kernel::kernel_log::KernelTrouble;
+use perflab_model::{Direction, Outcome, RunRecord};
 
 use super::*;
 use crate::compare::comparison::Comparison;
+use crate::kernel_log::{KernelLogPart, compare_kernel_logs_of_levels};
 use crate::{AnalysisOptions, ComparisonSide, compare_levels};
 
 /// What an iteration measured, by metric.
@@ -101,15 +103,15 @@ fn page_faults_are_suspected_with_all_three_kinds_of_evidence() {
     assert!(carries.low < 0.05 && 0.05 < carries.high && carries.high < 0.08, "{carries:?}");
     assert!(!remains.excludes_zero() && remains.value.abs() < 0.015, "{remains:?}");
     let system = found.places.iter().find(|place| place.part == TimePart::System).unwrap();
-    assert!((system.change.value / found.change.value - 1.0).abs() < 0.1);
+    assert!((system.change.value / found.change.unwrap().value - 1.0).abs() < 0.1);
     assert!(first.test.starts_with("perflab run test.toml "));
-    assert!(first.account.at_most.unwrap() <= found.change.value.abs());
+    assert!(first.account.at_most.unwrap() <= found.change.unwrap().value.abs());
 }
 
 #[test]
 fn fewer_faults_are_why_it_is_better() {
     let found = faulting_sides(12, 2, [5100.0, 100.0]);
-    assert!(found.verdict == "better" && found.change.value < 0.0);
+    assert!(found.verdict == "better" && found.change.unwrap().value < 0.0);
     let [first] = &found.suspects[..] else { panic!("{found:#?}") };
     assert_eq!((first.cause.as_str(), first.dose.word), ("page faults", DoseWord::Agrees));
     let carries = first.account.carries.unwrap();
@@ -136,7 +138,7 @@ fn work_a_second_is_explained_as_time_for_as_much_work() {
         });
     assert!(found.by_work && found.unit.0.as_str() == "s");
     // 495 operations, in half a second, of 0.19 ms more.
-    assert!((found.change.value - 0.094).abs() < 0.01, "{:?}", found.change);
+    assert!((found.change.unwrap().value - 0.094).abs() < 0.01, "{:?}", found.change);
     let [first] = &found.suspects[..] else { panic!("{found:#?}") };
     assert_eq!(first.cause, "page faults");
     assert!((first.after / first.before - 20.0).abs() < 1.5, "{first:?}");
@@ -224,4 +226,93 @@ fn what_a_workload_leaves_to_others_is_no_competition() {
     let found = quota(true);
     let [only] = &found.suspects[..] else { panic!("{found:#?}") };
     assert_eq!((only.cause.as_str(), only.known), ("competition for CPUs", true));
+}
+
+/// Eight pairs whose `b` is slower, and has a line of the kernel's log in each iteration; its iterations fail where they are said to.
+fn explain_with_log(line: &str, fails: bool) -> Explanation {
+    let mut noise = SplitMixNoise(8);
+    let builder = RunBuilder::new("01A").with(|run| {
+        run.factors = vec![("how", vec!["a", "b"])];
+        run.iterations = 8;
+        run.metrics = vec![primary_metric("time", "s", Direction::Lower)];
+    });
+    let mut record = builder.build_run(|point| {
+        let is_b = point.level("how") == "b";
+        (!(is_b && fails)).then(|| (if is_b { 0.6 } else { 0.4 }) + 0.01 * noise.normal())
+    });
+    let plan = record.manifest.plan.clone();
+    let is_b = |slot: u32| plan.slot_level(slot, "how") == Some("b");
+    if fails {
+        for iteration in record.iterations.iter_mut().filter(|one| is_b(one.slot)) {
+            iteration.outcome = Outcome::Failed { reason: "signal 9".into() };
+        }
+    }
+    let slots = 0..u32::try_from(plan.slots.len()).unwrap();
+    let parts = slots.filter(|slot| is_b(*slot)).map(|slot| KernelLogPart {
+        slot: Some(slot),
+        target: None,
+        text: line.into(),
+        is_console: false,
+    });
+    let logs = [("01A".to_owned(), parts.collect())].into();
+    record.manifest.study.kernel_log = true;
+    add_durations(&mut record);
+    let side = ComparisonSide { name: "01A".into(), runs: vec![record] };
+    let options = AnalysisOptions::default();
+    let mut comparison = compare_levels(&side, "how", &options).unwrap();
+    let levels = ["a", "b"].map(str::to_owned);
+    comparison.kernel_log = compare_kernel_logs_of_levels(&side, "how", &levels, &logs);
+    explain_only_row(&comparison, &[side], &options)
+}
+
+const KILL: &str = "<3>[    1.000000] Out of memory: Killed process 17 (load) total-vm:100kB\n";
+
+#[test]
+fn trouble_in_the_slower_iterations_explains_and_other_lines_do_not() {
+    let found = explain_with_log(KILL, false);
+    let [kill] = &found.kernel_log[..] else { panic!("{:#?}", found.kernel_log) };
+    assert_eq!((kill.trouble, kill.explains), (Some(KernelTrouble::OutOfMemory), true));
+    assert_eq!((kill.baseline.iterations, kill.candidate.iterations, kill.candidate.of), (0, 8, 8));
+    assert!(kill.adjusted_p < 0.001 && kill.failure_p.is_none());
+    assert!(found.has_suspects() && found.is_mostly_carried() && found.to_record.is_empty());
+    let found = explain_with_log("<6>[    1.000000] eth0: link is up\n", false);
+    let [line] = &found.kernel_log[..] else { panic!("{:#?}", found.kernel_log) };
+    assert!(!line.explains && line.trouble.is_none() && !found.has_suspects());
+}
+
+#[test]
+fn iterations_that_fail_are_explained_by_what_the_kernel_printed_in_them() {
+    let found = explain_with_log(KILL, true);
+    assert_eq!((found.verdict.as_str(), found.change), ("worse", None));
+    let failures = found.failures.as_ref().unwrap();
+    assert!(failures.decides && failures.counts.candidate.failed == 8);
+    assert_eq!(failures.candidate_reason.as_deref(), Some("signal 9"));
+    let [kill] = &found.kernel_log[..] else { panic!("{:#?}", found.kernel_log) };
+    assert!(kill.explains && kill.failure_p.unwrap() < 0.001);
+}
+
+/// Half of the iterations' time off the CPUs is waiting for one: less remains of it under its own name.
+#[test]
+fn waiting_for_a_cpu_is_told_apart_from_other_waiting() {
+    let mut noise = SplitMixNoise(9);
+    let (mut wait, mut sleep) = (0.0, 0.0);
+    let names = [PARTS, &["delays run_delay_ns", "voluntary-switches"]].concat();
+    let found = explain(12, &names, &mut |metric, is_b| match metric {
+        "time" => {
+            wait = (if is_b { 0.3 } else { 0.02 }) * (1.0 + 0.05 * noise.normal());
+            sleep = 0.1 + 0.002 * noise.normal();
+            0.31 + wait + sleep
+        }
+        "user" => 0.3,
+        "system" => 0.01,
+        "delays run_delay_ns" => 1e9 * wait,
+        _ => 20.0 + noise.normal(),
+    });
+    let [only] = &found.suspects[..] else { panic!("{found:#?}") };
+    assert_eq!((only.cause.as_str(), only.dose.word), ("competition for CPUs", DoseWord::Agrees));
+    let change = |part: TimePart| found.places.iter().find(|one| one.part == part).unwrap().change.value;
+    assert!((change(TimePart::CpuWait) - 0.28).abs() < 0.02);
+    assert!(change(TimePart::Blocked).abs() < 0.01);
+    let sum = change(TimePart::CpuWait) + change(TimePart::Blocked);
+    assert!((sum - change(TimePart::OffCpu)).abs() < 1e-9);
 }

@@ -1,12 +1,12 @@
 //! Series `cgroup` on a clock: a row a control group, of perflab's own and of each that the workload was put into.
 //!
-//! Version 2 is read where it has controllers, else version 1. A group that vanished has no row any more.
+//! A controller is read in the hierarchy that has it: that of version 2, or its own of version 1; a machine may have both. A group
+//! that vanished has no row any more.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_formats::kernel::cgroup::{
-    CGROUP1_FILES, CGROUP2_FILES, CgroupFile, CgroupText, discover_cgroup_column, find_cgroup_path,
-    parse_cgroup_text,
+    CGROUP1_FILES, CGROUP2_FILES, CgroupText, discover_cgroup_column, find_cgroup_path, parse_cgroup_text,
 };
 use perflab_model::{CellRow, ColumnSpec, SeriesSchema, TableCell};
 
@@ -27,6 +27,9 @@ const MOST_GROUPS: usize = 64;
 /// Readings after which is looked where the workload's processes are.
 const LISTED_EVERY: u32 = 32;
 
+/// How the groups are called in which perflab limits a workload; nobody is in them between iterations.
+const LIMITING: &str = "perflab-";
+
 /// One group.
 struct OpenGroup {
     /// Its path in the hierarchy, or in that of the first controller of version 1.
@@ -37,8 +40,9 @@ struct OpenGroup {
 struct CgroupMonitor {
     root: Root,
     schema: SeriesSchema,
-    /// Where version 2 is mounted; nothing where version 1 is read.
-    unified: Option<String>,
+    hierarchies: CgroupHierarchies,
+    /// perflab's own limits, as they were listed last.
+    limiting: Vec<String>,
     groups: Vec<OpenGroup>,
     columns: WideColumns,
     until_listed: u32,
@@ -47,16 +51,14 @@ struct CgroupMonitor {
 
 pub(crate) fn open_cgroup(opening: &MonitorContext<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
     let own = opening.root.read(opening.file.source)?;
-    let unified = find_unified(opening.root);
+    let hierarchies = CgroupHierarchies::find(opening.root, &own);
     let mut schema = opening.schema_with_columns(Vec::new());
-    schema.source = match &unified {
-        Some(mounted) => format!("{mounted} (cgroup v2)"),
-        None => format!("{MOUNTED} (cgroup v1)"),
-    };
+    schema.source = hierarchies.describe();
     let mut monitor = CgroupMonitor {
         root: opening.root.clone(),
         schema,
-        unified,
+        hierarchies,
+        limiting: Vec::new(),
         groups: Vec::new(),
         columns: WideColumns::default(),
         until_listed: 0,
@@ -74,13 +76,57 @@ pub(crate) fn open_cgroup(opening: &MonitorContext<'_>) -> Result<Box<dyn Monito
     Ok(Box::new(monitor))
 }
 
-/// The mount of version 2: alone, or beside those of version 1 where it has controllers.
-fn find_unified(root: &Root) -> Option<String> {
-    let controllers = |mounted: &str| root.read(&format!("{mounted}/cgroup.controllers")).ok();
-    let beside = format!("{MOUNTED}/unified");
-    match controllers(MOUNTED) {
-        Some(_) => Some(MOUNTED.to_owned()),
-        None => controllers(&beside).filter(|text| !text.trim().is_empty()).map(|_| beside),
+/// Which controllers are where.
+struct CgroupHierarchies {
+    /// Where version 2 is mounted, and its controllers; nothing where it has none.
+    unified: Option<(String, Vec<String>)>,
+    /// Whether controllers of version 1 are mounted.
+    has_version_1: bool,
+}
+
+impl CgroupHierarchies {
+    /// `own` is the text of a process' `/proc/PID/cgroup`.
+    fn find(root: &Root, own: &str) -> Self {
+        let controllers = |mounted: &str| {
+            let text = root.read(&format!("{mounted}/cgroup.controllers")).ok()?;
+            Some(text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        };
+        let beside = format!("{MOUNTED}/unified");
+        let unified = match controllers(MOUNTED) {
+            Some(found) => Some((MOUNTED.to_owned(), found)),
+            None => controllers(&beside).filter(|found| !found.is_empty()).map(|found| (beside, found)),
+        };
+        let has_version_1 = CGROUP1_FILES.iter().any(|(one, ..)| find_cgroup_path(own, one).is_some());
+        CgroupHierarchies { unified, has_version_1 }
+    }
+
+    fn describe(&self) -> String {
+        match (&self.unified, self.has_version_1) {
+            (Some((mounted, _)), false) => format!("{mounted} (cgroup v2)"),
+            (Some((mounted, _)), true) => format!("{MOUNTED} (cgroup v1), {mounted} (cgroup v2)"),
+            (None, _) => format!("{MOUNTED} (cgroup v1)"),
+        }
+    }
+
+    /// The files of a process' groups, each with its folder and its kind.
+    fn files(&self, text: &str) -> Vec<(String, &'static str, CgroupText)> {
+        let of_version_1 = CGROUP1_FILES.iter().filter_map(|(controller, name, kind)| {
+            let group = find_cgroup_path(text, controller)?.trim_end_matches('/');
+            Some((format!("{MOUNTED}/{controller}{group}"), *name, *kind))
+        });
+        let is_in_version_1 = |name: &str| {
+            let controller = name.split('.').next().unwrap_or(name);
+            let of_io = if controller == "io" { "blkio" } else { controller };
+            [controller, of_io].iter().any(|one| find_cgroup_path(text, one).is_some())
+        };
+        let of_version_2 = CGROUP2_FILES.iter().filter_map(|(_, name, kind)| {
+            let (mounted, _) = self.unified.as_ref()?;
+            // Pressure is told by the group, whoever has the controller.
+            let is_own = matches!(kind, CgroupText::Pressure(_)) || !is_in_version_1(name);
+            let group = find_cgroup_path(text, "").filter(|_| is_own)?.trim_end_matches('/');
+            Some((format!("{mounted}{group}"), *name, *kind))
+        });
+        of_version_1.chain(of_version_2).collect()
     }
 }
 
@@ -102,29 +148,40 @@ impl CgroupMonitor {
     }
 
     fn group_name(&self, text: &str) -> Option<String> {
-        let mut controllers = match self.unified {
-            Some(_) => &[""][..],
-            None => &["cpuacct", "cpu", "memory", "blkio", "pids"],
-        }
-        .iter();
+        let controllers = ["cpuacct", "cpu", "memory", "blkio", "pids", ""];
         // The group that is not the root of its hierarchy names the row.
-        let paths: Vec<&str> = controllers.by_ref().filter_map(|one| find_cgroup_path(text, one)).collect();
+        let paths: Vec<&str> = controllers.iter().filter_map(|one| find_cgroup_path(text, one)).collect();
         let first = paths.iter().find(|path| **path != "/").or_else(|| paths.first())?;
         Some((*first).to_owned())
     }
 
     fn group_files(&self, text: &str) -> Vec<(SmallFile, CgroupText)> {
-        let files: &[CgroupFile] = if self.unified.is_some() { CGROUP2_FILES } else { CGROUP1_FILES };
-        let open = |(controller, name, kind): &CgroupFile| {
-            let group = find_cgroup_path(text, controller)?.trim_end_matches('/');
-            let mounted = match &self.unified {
-                Some(mounted) => mounted.clone(),
-                None => format!("{MOUNTED}/{controller}"),
-            };
-            let path: PathBuf = self.root.path(&format!("{mounted}{group}/{name}"));
-            Some((SmallFile::new(path), *kind))
+        let open = |(folder, name, kind): (String, &str, CgroupText)| {
+            (SmallFile::new(self.root.path(&format!("{folder}/{name}"))), kind)
         };
-        files.iter().filter_map(open).collect()
+        self.hierarchies.files(text).into_iter().map(open).collect()
+    }
+
+    /// The groups beside or below perflab's own in which it limits workloads, as processes in them would have them.
+    fn list_limiting_groups(&self, own: &str) -> Vec<String> {
+        let mut found: BTreeMap<String, String> = BTreeMap::new();
+        let version_2 = self.hierarchies.unified.as_ref().map(|(mounted, _)| (mounted.clone(), ""));
+        let version_1 = ["cpu", "memory", "cpuset", "pids"].map(|one| (format!("{MOUNTED}/{one}"), one));
+        for (mounted, controller) in version_2.into_iter().chain(version_1) {
+            let Some(path) = find_cgroup_path(own, controller) else { continue };
+            let path = path.trim_end_matches('/');
+            let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+            for folder in BTreeSet::from([path, parent]) {
+                for name in self.root.list(&format!("{mounted}{folder}")) {
+                    if name.starts_with(LIMITING) {
+                        let group = format!("{folder}/{name}");
+                        let line = format!("0:{controller}:{group}\n");
+                        found.entry(group).or_default().push_str(&line);
+                    }
+                }
+            }
+        }
+        found.into_values().collect()
     }
 
     fn read_groups(&mut self, rows: &mut Vec<CellRow>) {
@@ -155,7 +212,9 @@ impl CgroupMonitor {
         let of_workload = workload.iter().filter_map(|process| {
             read_small(&proc.join(format!("{}/cgroup", process.pid)), &mut self.buffer).map(str::to_owned)
         });
-        let texts: Vec<String> = std::iter::once(own).chain(of_workload).collect();
+        let mut texts: Vec<String> = std::iter::once(own.clone()).chain(of_workload).collect();
+        self.limiting = self.list_limiting_groups(&own);
+        texts.extend(self.limiting.iter().cloned());
         self.open_groups(texts);
     }
 }
@@ -167,7 +226,9 @@ impl Monitor for CgroupMonitor {
 
     fn read_rows(&mut self, rows: &mut Vec<CellRow>) -> Result<(), ObserveError> {
         self.until_listed = self.until_listed.saturating_sub(1);
-        if self.until_listed == 0 {
+        let own = self.root.read("/proc/self/cgroup").unwrap_or_default();
+        // A level of a limit may have made one since.
+        if self.until_listed == 0 || self.list_limiting_groups(&own) != self.limiting {
             self.list_groups();
         }
         self.read_groups(rows);

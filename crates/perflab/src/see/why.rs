@@ -2,13 +2,15 @@
 
 use clap::Args;
 use perflab_analyze::why::{
-    Explanation, LeftOut, QuantityGap, add_durations, add_monitor_quantities, explain_row,
+    Explanation, LeftOut, QuantityGap, add_durations, add_monitor_quantities, explain_row, figures_of_series,
 };
-use perflab_analyze::{CaseCondition, Comparison, ComparisonSide, VerdictRow};
+use perflab_analyze::{CaseCondition, Comparison, ComparisonSide, VerdictBasis, VerdictRow};
 use perflab_archive::RunDir;
 use perflab_model::{Ratio, RunRecord};
 use perflab_present::comparison::OutputFormat;
-use perflab_present::why::{ExplanationDocument, explanation_schema, explanation_text, suspect_grid};
+use perflab_present::why::{
+    ExplanationDocument, explanation_schema, explanation_text, series_grid, suspect_grid,
+};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
@@ -45,6 +47,9 @@ const PASSED_OVER: &[&str] = &[
     "gpu",
 ];
 
+/// Columns of a line where there is no terminal.
+const USUAL_WIDTH: usize = 100;
+
 /// Explains the row that changed most, or the one that was named.
 pub fn explain_change(context: &App, args: &WhyArgs) -> Result<Exit, Failure> {
     if args.schema {
@@ -66,6 +71,14 @@ pub fn explain_change(context: &App, args: &WhyArgs) -> Result<Exit, Failure> {
     };
     let mut recorded = RecordedSides::read(&read, &runs)?;
     let options = compare::comparison_options(&compared);
+    if let Some(series) = &args.series {
+        let figures = figures_of_series(&comparison, &row, &recorded.sides, &options, series)?;
+        match context.format {
+            OutputFormat::Json => context.print_json(&figures)?,
+            _ => context.print_grid(&series_grid(&figures))?,
+        }
+        return Ok(Exit::Fine);
+    }
     let mut found = explain_row(&comparison, &row, &recorded.sides, &options, &recorded.monitors)?;
     found.left_out.append(&mut recorded.left_out);
     print_explanation(context, &found, &comparison)?;
@@ -82,11 +95,15 @@ pub fn explain_change(context: &App, args: &WhyArgs) -> Result<Exit, Failure> {
 
 /// The rows that changed, the largest change first; those that decide, or that were named.
 fn changed_rows(comparison: &Comparison) -> Vec<&VerdictRow> {
+    // Where all iterations of a side failed, there is no change, but a verdict.
     let is_changed = |row: &&VerdictRow| {
-        matches!(row.verdict_word(), "better" | "worse" | "changed" | "differs") && row.change.is_some()
+        matches!(row.verdict_word(), "better" | "worse" | "changed" | "differs")
+            && (row.change.is_some() || row.basis == VerdictBasis::Failures)
     };
     let mut rows: Vec<&VerdictRow> = comparison.deciding_rows().into_iter().filter(is_changed).collect();
-    let size = |row: &VerdictRow| row.relative_change().map_or(0.0, f64::abs);
+    let size = |row: &VerdictRow| {
+        row.relative_change().map_or(if row.change.is_none() { f64::INFINITY } else { 0.0 }, f64::abs)
+    };
     rows.sort_by(|one, other| size(other).total_cmp(&size(one)));
     rows
 }
@@ -121,7 +138,8 @@ fn print_explanation(context: &App, found: &Explanation, comparison: &Comparison
             Ok(())
         }
         OutputFormat::Table | OutputFormat::Short => {
-            context.print_text(&explanation_text(found, context.width, context.colour))
+            let width = context.width.unwrap_or(USUAL_WIDTH);
+            context.print_text(&explanation_text(found, Some(width), context.colour))
         }
     }
 }
@@ -216,6 +234,9 @@ pub struct WhyArgs {
     /// Explain cases of one name although their command, parameters or definition differ
     #[arg(long)]
     pub across: bool,
+    /// Print this quantity of each iteration beside the metric, as it was weighed: `minor-faults`, `vmstat pgfault`
+    #[arg(long, value_name = "NAME")]
+    pub series: Option<String>,
     /// Confidence of the intervals
     #[arg(long, default_value_t = CONFIDENCE, value_name = "PERCENT", value_parser = parse_confidence)]
     pub confidence: Ratio,

@@ -413,6 +413,7 @@ const TRIALS: &[OptionTrial] = &[
             ("--workload nothing", Refused),
             ("--where size=9", Refused),
             ("--versus nothing", Refused),
+            ("--series nothing", Refused),
         ],
     ),
 ];

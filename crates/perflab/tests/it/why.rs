@@ -52,7 +52,65 @@ fn a_change_is_explained_by_what_its_runs_recorded() {
     };
     assert!(width(&narrow) < width(&found));
     let text = laboratory.run_successfully(&["why", "held"]).out;
-    assert!(text.lines().count() <= 10, "{text}");
+    assert!(text.lines().count() <= 10 && text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    // The figures of a suspect are printed by the command that it names: pairs, and the means that stand in the answer.
+    let faults =
+        explanation["suspects"].as_array().unwrap().iter().find(|one| one["series"] == "minor-faults");
+    let faults = faults.unwrap();
+    let command = shlex::split(faults["shown_by"].as_str().unwrap()).unwrap();
+    let words: Vec<&str> = command.iter().skip(1).map(String::as_str).collect();
+    let figures = laboratory.run_json(&words);
+    let rows = figures["rows"].as_array().unwrap();
+    let mean =
+        rows.iter().map(|row| row["candidate_series"].as_f64().unwrap()).sum::<f64>() / rows.len() as f64;
+    assert_eq!((rows.len(), figures["paired"].as_bool()), (10, Some(true)));
+    assert!((mean - faults["after"].as_f64().unwrap()).abs() < 1e-6 * mean);
+    let csv = laboratory.run_successfully(&[&words[..], &["--format", "csv"]].concat()).out;
+    assert_eq!(csv.lines().count(), 11);
+    assert_eq!(laboratory.run(&["why", "held", "--series", "nothing"]).code, Some(2));
+}
+
+/// What stood on a command line stands in the commands of an answer, so that they can be pasted.
+#[test]
+fn commands_of_a_bench_are_typed_again() {
+    let laboratory = Sandbox::new();
+    let [less, more] = [
+        "head -c 1 /dev/zero | tail -c 1 >/dev/null",
+        "head -c 60000000 /dev/zero | tail -c 60000000 >/dev/null",
+    ];
+    laboratory.run_successfully(&["bench", "-r", "8", "--label", "b", "--quiet", less, more]);
+    let found = laboratory.run_json(&["why", "b"]);
+    let explanation = &found["explanation"];
+    let suspects = explanation["suspects"].as_array().unwrap();
+    assert!(!suspects.is_empty(), "{found:#}");
+    for suspect in suspects {
+        let words = shlex::split(suspect["test"].as_str().unwrap()).unwrap();
+        assert_eq!(words.last().map(String::as_str), Some(more), "{suspect:#}");
+        let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+        let said = laboratory.run(&[&["--quiet"], &words[..]].concat());
+        assert_ne!(said.code, Some(2), "{suspect:#}: {}", said.err);
+    }
+}
+
+/// A limit that the study sets is what was varied, and throttling what it acts through.
+#[test]
+fn a_quota_is_named_as_what_was_varied() {
+    let laboratory = Sandbox::new();
+    let study = "run = { iterations = 6, warmup = 0 }\n[workload.spin]\nshell = \"sh\"\n\
+         command = \"i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done\"\n\
+         [factor.quota]\nkind = \"setting\"\nkey = \"cpu-max\"\nlevels = [\"none\", \"10%\"]\n\
+         [monitors]\ncgroup = \"edges\"\n";
+    let study = laboratory.write_study("quota.toml", study);
+    let ran = laboratory.run(&["run", &study, "--label", "q", "--quiet", "--no-report"]);
+    if ran.code == Some(3) {
+        return eprintln!("SKIP a_quota_is_named_as_what_was_varied: {}", ran.err);
+    }
+    let explanation = laboratory.run_json(&["why", "q"])["explanation"].clone();
+    let varied = &explanation["varied"][0];
+    assert_eq!(varied["key"], "cpu-max", "{explanation:#}");
+    assert_eq!((varied["baseline"].as_str(), varied["candidate"].as_str()), (Some("none"), Some("10%")));
+    assert_eq!(varied["in_blocks"], true);
+    assert_eq!(explanation["suspects"][0]["cause"], "throttling by a CPU quota", "{explanation:#}");
 }
 
 /// The command that each suspect names as its test is one that perflab takes.
