@@ -83,10 +83,18 @@ impl LayoutStudy {
             .context("cannot run perflab")
     }
 
+    /// Whether the run of a label is there, and whole.
+    fn has_finished(&self, label: &str) -> Result<bool> {
+        let said = self.perflab(&["list", "--label", label, "--format", "json"])?;
+        let listed: Value = serde_json::from_slice(&said.stdout).unwrap_or_default();
+        Ok(listed.as_array().is_some_and(|runs| runs.iter().any(|run| run["status"] == "finished")))
+    }
+
     /// The verdicts of one seed: of code that moved, and of code that is slower.
     fn judge_seed(&self, seed: usize) -> Result<[LayoutVerdict; 2]> {
         let (seed, label) = (seed.to_string(), format!("layout-{seed}"));
-        if !self.perflab(&["show", &label])?.status.success() {
+        if !self.has_finished(&label)? {
+            let _ = self.perflab(&["rm", &label])?;
             let ran = self.perflab(&[
                 "run",
                 "layout",

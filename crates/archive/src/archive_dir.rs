@@ -144,9 +144,20 @@ impl Archive {
     /// # Errors
     /// The archive's directory cannot be read.
     pub fn list_runs(&self) -> Result<Vec<ArchiveEntry>, ArchiveError> {
-        let names = self.list_run_names()?;
+        self.list_latest_runs(usize::MAX)
+    }
+
+    /// The latest runs, as many as `most`, the oldest first: nothing is read of the others.
+    ///
+    /// # Errors
+    /// As [`Archive::list_runs`].
+    pub fn list_latest_runs(&self, most: usize) -> Result<Vec<ArchiveEntry>, ArchiveError> {
+        let mut names = self.list_run_names()?;
+        let latest = names.split_off(names.len().saturating_sub(most));
+        let (is_all, names) = (names.is_empty(), latest);
         let ids: Vec<&str> = names.iter().map(|(id, _)| id.as_str()).collect();
-        let listed = index_refresh::list_heads(&self.path, &ids);
+        let first = ids.first().copied().filter(|_| !is_all);
+        let listed = index_refresh::list_heads(&self.path, &ids, first);
         let entry = |((id, short), (summary, bytes))| ArchiveEntry { bytes, id, short, summary };
         Ok(names.into_iter().zip(listed).map(entry).collect())
     }

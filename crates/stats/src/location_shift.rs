@@ -73,6 +73,18 @@ impl LocationShift {
     /// # Errors
     /// Those of [`WalshAverages::absolute`].
     pub fn of_pairs(baseline: &[f64], candidate: &[f64]) -> Result<Self, StatsError> {
+        Self::of_pairs_and_rest(baseline, candidate, [&[], &[]])
+    }
+
+    /// The same where both samples have more values, whose partners are missing: they count where pairs are looked at as two samples.
+    ///
+    /// # Errors
+    /// Those of [`WalshAverages::absolute`].
+    pub fn of_pairs_and_rest(
+        baseline: &[f64],
+        candidate: &[f64],
+        rest: [&[f64]; 2],
+    ) -> Result<Self, StatsError> {
         let averages = WalshAverages::absolute(baseline, candidate)?;
         let p = signed_rank(baseline, candidate)?.p;
         let ranks = LocationShift::SignedRanks(averages, p);
@@ -83,7 +95,7 @@ impl LocationShift {
         let better = if has_coarse_scale(&all) {
             ranks.better_means(paired_mean_shift(baseline, candidate, MeanScale::Difference), &all)?
         } else {
-            ranks.sharper_ranks_of_all(JointRanks::new(baseline, candidate))?
+            ranks.sharper_ranks_of_all(JointRanks::new(baseline, candidate), [baseline, candidate], rest)?
         };
         Ok(better.unwrap_or(ranks))
     }
@@ -140,18 +152,26 @@ impl LocationShift {
     fn sharper_ranks_of_all(
         &self,
         joint: Result<JointRanks, StatsError>,
+        pairs: [&[f64]; 2],
+        rest: [&[f64]; 2],
     ) -> Result<Option<Self>, StatsError> {
         let (Some(joint), Some(signed)) = (if_any(joint)?, self.half_width()?) else { return Ok(None) };
-        let samples = joint.scatters_like_samples();
-        let samples = (joint.pairs <= MOST_SAMPLE_PAIRS && samples)
-            .then(|| LocationShift::RankSum(joint.shifts.clone()));
+        let samples = if joint.pairs <= MOST_SAMPLE_PAIRS && joint.scatters_like_samples() {
+            let [x, y] = [0, 1].map(|side| [pairs[side], rest[side]].concat());
+            Some(LocationShift::RankSum(PairwiseShifts::absolute(&x, &y)?))
+        } else {
+            None
+        };
         let joint = (joint.pairs >= FEWEST_JOINT_PAIRS).then_some(LocationShift::JointRanks(joint));
         let width = |shift: &Option<Self>| match shift {
             Some(shift) => Ok(shift.half_width()?.unwrap_or(f64::INFINITY)),
             None => Ok::<_, StatsError>(f64::INFINITY),
         };
         let (joint_width, samples_width) = (width(&joint)?, width(&samples)?);
-        if samples_width < SAMPLES_WIDTH * signed && joint_width >= JOINT_WIDTH * samples_width {
+        // What more values narrow is no luck.
+        let has_rest = rest.iter().any(|side| !side.is_empty());
+        let most = if has_rest { JOINT_WIDTH } else { SAMPLES_WIDTH };
+        if samples_width < most * signed && joint_width >= JOINT_WIDTH * samples_width {
             return Ok(samples);
         }
         Ok(joint.filter(|_| joint_width < JOINT_WIDTH * signed))
@@ -348,6 +368,35 @@ mod tests {
             matches!(LocationShift::of_pairs(&x, &y), Ok(LocationShift::RankSum(_)))
         });
         assert!(independent.count() > 60);
+    }
+
+    /// Twelve pairs, of which one value in five is missing: the values that have lost their partner count.
+    #[test]
+    fn values_without_a_partner_sharpen_few_pairs_and_raise_no_alarms() {
+        let mut rng = ChaCha8Rng::seed_from_u64(23);
+        let mut count = |shift: f64| {
+            let (mut with_rest, mut complete) = (0, 0);
+            for _ in 0..2_000 {
+                let mut value =
+                    |shift: f64| shift + (0..4).map(|_| rng.random_range(-0.01..0.01)).sum::<f64>();
+                let (mut x, mut y, mut rest) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
+                for at in 0..12 {
+                    let (ours, theirs) = (value(0.0), value(shift));
+                    match at {
+                        0 | 1 => rest[0].push(ours),
+                        2 | 3 => rest[1].push(theirs),
+                        _ => (x.push(ours), y.push(theirs)).0,
+                    }
+                }
+                let found = LocationShift::of_pairs_and_rest(&x, &y, [&rest[0], &rest[1]]).unwrap();
+                with_rest += u32::from(found.p() < 0.05);
+                complete += u32::from(LocationShift::of_pairs(&x, &y).unwrap().p() < 0.05);
+            }
+            (with_rest, complete)
+        };
+        let (alarms, found) = (count(0.0), count(0.014));
+        // 5 % of 2,000 and three standard errors.
+        assert!(alarms.0 < 130 && found.0 > found.1 + 100, "{alarms:?} {found:?}");
     }
 
     #[test]

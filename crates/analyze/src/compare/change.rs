@@ -260,17 +260,21 @@ pub(crate) struct ChangeEstimate {
 pub(crate) fn estimate_change(
     scale: ChangeScale,
     (baseline, candidate): (&[f64], &[f64]),
+    rest: [&[f64]; 2],
     method: EstimationMethod,
     confidences: [f64; 2],
 ) -> Result<ChangeEstimate, StatsError> {
     let on_scale = |values: &[f64]| values.iter().map(|value| scale.on_scale(*value)).collect::<Vec<f64>>();
-    estimate_on_scale(scale, &on_scale(baseline), &on_scale(candidate), method, confidences)
+    let rest = rest.map(on_scale);
+    let rest = [&rest[0][..], &rest[1][..]];
+    estimate_on_scale(scale, &on_scale(baseline), &on_scale(candidate), rest, method, confidences)
 }
 
 fn estimate_on_scale(
     scale: ChangeScale,
     x: &[f64],
     y: &[f64],
+    rest: [&[f64]; 2],
     method: EstimationMethod,
     [confidence, narrow_confidence]: [f64; 2],
 ) -> Result<ChangeEstimate, StatsError> {
@@ -291,7 +295,7 @@ fn estimate_on_scale(
         (sequence.estimate(confidence)?, sequence.estimate(narrow_confidence)?, sequence.p())
     } else {
         let shift = match method.paired {
-            true => LocationShift::of_pairs(x, y)?,
+            true => LocationShift::of_pairs_and_rest(x, y, rest)?,
             false => LocationShift::of_samples(x, y)?,
         };
         estimator = Some(ShiftEstimator::of_shift(&shift));

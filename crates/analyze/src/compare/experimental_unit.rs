@@ -48,6 +48,8 @@ pub(crate) struct ComparisonUnits {
     pub(crate) paired: bool,
     pub(crate) baseline: Vec<f64>,
     pub(crate) candidate: Vec<f64>,
+    /// Of pairs, the values of each side whose partner failed.
+    pub(crate) rest: [Vec<f64>; 2],
     pub(crate) relation: SideRelation,
     /// They are the values as they are, each of which is a unit.
     pub(crate) plain: bool,
@@ -203,6 +205,7 @@ impl ComparisonUnits {
             paired,
             baseline: by_batch(x, summary)?,
             candidate: by_batch(y, summary)?,
+            rest: Default::default(),
             relation,
             plain: false,
             differences: false,
@@ -218,16 +221,23 @@ impl ComparisonUnits {
         summary: UnitSummary,
     ) -> Result<Self, StatsError> {
         // Sides of different runs share no block.
-        let pairs = match relation.between_runs {
-            true => (Vec::new(), Vec::new()),
+        let (pairs, mut rest) = match relation.between_runs {
+            true => Default::default(),
             false => {
                 let blocks = |side| by_block(side, index, summary);
-                pair_by_key(&blocks(baseline)?, &blocks(candidate)?)
+                let (ours, theirs) = (blocks(baseline)?, blocks(candidate)?);
+                (
+                    pair_by_key(&ours, &theirs),
+                    [without_partner(&ours, &theirs), without_partner(&theirs, &ours)],
+                )
             }
         };
         // Whoever looks after every block sees pairs from the first on, and each of them.
         let always_valid = relation.looked_at && !pairs.0.is_empty();
         let paired = always_valid || pairs.0.len() >= FEWEST_PAIRS;
+        if !paired || always_valid || pairs.0.len() > MOST_VALUES {
+            rest = Default::default();
+        }
         let (x, y) = if paired { pairs } else { by_iteration(baseline, candidate, summary)? };
         let plain = (always_valid || x.len().max(y.len()) <= MOST_VALUES)
             && (x.len(), y.len()) == (baseline.points.len(), candidate.points.len());
@@ -236,7 +246,7 @@ impl ComparisonUnits {
             false => (by_batch(x, summary)?, by_batch(y, summary)?),
         };
         let level = RepetitionLevel::Iteration;
-        Ok(ComparisonUnits { level, paired, baseline, candidate, relation, plain, differences: false })
+        Ok(ComparisonUnits { level, paired, baseline, candidate, rest, relation, plain, differences: false })
     }
 
     /// One value each of boots or runs of which nothing makes pairs.
@@ -250,6 +260,7 @@ impl ComparisonUnits {
             paired: false,
             baseline: ours.into_values().collect(),
             candidate: theirs.into_values().collect(),
+            rest: Default::default(),
             relation,
             plain: false,
             differences: false,
@@ -273,6 +284,7 @@ impl ComparisonUnits {
             paired,
             baseline: by_batch(x, summary)?,
             candidate: by_batch(y, summary)?,
+            rest: Default::default(),
             relation: SideRelation::default(),
             plain: false,
             differences: false,
@@ -297,7 +309,8 @@ impl ComparisonUnits {
 
     /// The scale on which they are compared.
     pub(crate) fn scale(&self) -> ChangeScale {
-        ChangeScale::of_values(self.baseline.iter().chain(&self.candidate), self.differences)
+        let rest = self.rest.iter().flatten();
+        ChangeScale::of_values(self.baseline.iter().chain(&self.candidate).chain(rest), self.differences)
     }
 
     fn fewest(&self) -> usize {
@@ -389,6 +402,11 @@ fn by_block(
 /// Values that both sides have, in the order of the keys.
 fn pair_by_key<K: Ord>(ours: &BTreeMap<K, f64>, theirs: &BTreeMap<K, f64>) -> (Vec<f64>, Vec<f64>) {
     ours.iter().filter_map(|(key, value)| Some((*value, *theirs.get(key)?))).unzip()
+}
+
+/// Values that the other side has no partner of.
+fn without_partner<K: Ord>(ours: &BTreeMap<K, f64>, theirs: &BTreeMap<K, f64>) -> Vec<f64> {
+    ours.iter().filter(|(key, _)| !theirs.contains_key(*key)).map(|(_, value)| *value).collect()
 }
 
 fn by_batch(values: Vec<f64>, summary: UnitSummary) -> Result<Vec<f64>, StatsError> {

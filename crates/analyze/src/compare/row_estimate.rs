@@ -375,7 +375,7 @@ impl RowPosition<'_> {
             Some(found) => found,
             None => {
                 let sides = (&units.baseline[..], &units.candidate[..]);
-                estimate_change(units.scale(), sides, method, confidences)?
+                estimate_change(units.scale(), sides, [&units.rest[0], &units.rest[1]], method, confidences)?
             }
         };
         method.estimator = found.estimator;
@@ -467,7 +467,13 @@ impl RowPosition<'_> {
                 ComparisonUnits { differences, ..ComparisonUnits::choose(&ours, &theirs, index, summary)? };
             let confidences = [options.confidence, options.narrow_confidence()];
             let sides = (&units.baseline[..], &units.candidate[..]);
-            estimate_change(units.scale(), sides, units.estimation_method(), confidences)
+            estimate_change(
+                units.scale(),
+                sides,
+                [&units.rest[0], &units.rest[1]],
+                units.estimation_method(),
+                confidences,
+            )
         };
         Ok(Some([estimate(good, bad)?, estimate(bad, good)?]))
     }

@@ -141,6 +141,6 @@ fn read_sound_rows(archive: &Archive) -> Result<(IndexFile, Vec<StoredHead>), In
     if found != "ok" {
         return Err(IndexError::Foreign(found));
     }
-    let rows = read_heads(&index.connection)?;
+    let rows = read_heads(&index.connection, None)?;
     Ok((index, rows))
 }

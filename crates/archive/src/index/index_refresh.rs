@@ -24,11 +24,11 @@ const WRITER_PATIENCE: Duration = Duration::from_millis(500);
 /// A run of the list: its summary and bytes on the disk.
 pub(crate) type ListedRun = (Result<RunSummary, String>, u64);
 
-/// What a list shows of `names`, the sorted names in the folder of runs of `archive`.
-pub(crate) fn list_heads(archive: &Path, names: &[&str]) -> Vec<ListedRun> {
+/// What a list shows of `names`, the sorted names in the folder of runs of `archive`: all of them, or those `from` one on.
+pub(crate) fn list_heads(archive: &Path, names: &[&str], from: Option<&str>) -> Vec<ListedRun> {
     let (stamps, stored) = thread::scope(|scope| {
         let stamps = scope.spawn(|| read_stamps(archive, names));
-        let stored = read_rows(archive);
+        let stored = read_rows(archive, from);
         (stamps.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), stored)
     });
     let has_index = stored.is_ok();
@@ -80,13 +80,13 @@ fn read_stamps(archive: &Path, names: &[&str]) -> Vec<(i64, Option<RunStamp>)> {
     })
 }
 
-/// All rows, by id. What a killed writer began is taken back first, which needs the right to write.
-fn read_rows(archive: &Path) -> Result<Vec<StoredHead>, IndexError> {
-    let read = IndexFile::open_to_read(archive).and_then(|index| Ok(read_heads(&index.connection)?));
+/// All rows, or those from an id on, by id. What a killed writer began is taken back first, which needs the right to write.
+fn read_rows(archive: &Path, from: Option<&str>) -> Result<Vec<StoredHead>, IndexError> {
+    let read = IndexFile::open_to_read(archive).and_then(|index| Ok(read_heads(&index.connection, from)?));
     match read {
         Err(IndexError::Sqlite(_)) => {
             let lock = IndexLock::acquire(archive, READER_PATIENCE)?;
-            Ok(read_heads(&IndexFile::open_to_write(archive, &lock)?.connection)?)
+            Ok(read_heads(&IndexFile::open_to_write(archive, &lock)?.connection, from)?)
         }
         read => read,
     }

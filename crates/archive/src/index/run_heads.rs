@@ -33,10 +33,11 @@ pub(super) struct StoredHead {
 const COLUMNS: &str = "id, stamp, read_at, label, title, study_file, status, begun, iterations, planned, bytes, \
                        boot_id, content_hash";
 
-/// All rows, by id.
-pub(super) fn read_heads(connection: &Connection) -> rusqlite::Result<Vec<StoredHead>> {
-    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM run ORDER BY id"))?;
-    let rows = statement.query_map([], parse_row)?;
+/// All rows, or those from an id on, by id.
+pub(super) fn read_heads(connection: &Connection, from: Option<&str>) -> rusqlite::Result<Vec<StoredHead>> {
+    let mut statement =
+        connection.prepare(&format!("SELECT {COLUMNS} FROM run WHERE id >= ? ORDER BY id"))?;
+    let rows = statement.query_map([from.unwrap_or_default()], parse_row)?;
     rows.collect()
 }
 

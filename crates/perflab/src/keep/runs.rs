@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
-use perflab_archive::{Archive, RetentionPolicy, RunSummary};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use perflab_archive::{Archive, ArchiveEntry, RetentionPolicy, RunSummary};
 use perflab_model::{Bytes, Nanos};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
 
@@ -18,27 +20,19 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
     let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(GridColumn::right)));
     let archive = context.archive()?;
-    let mut entries = archive.list_runs()?;
+    // Whoever wants the latest of a label looks at all.
+    let most = if args.label.is_none() { args.last } else { None };
+    let mut entries = archive.list_latest_runs(most.unwrap_or(usize::MAX))?;
     if let Some(label) = &args.label {
         entries.retain(|entry| {
             entry.summary.as_ref().is_ok_and(|summary| summary.label.as_ref() == Some(label))
         });
     }
     let skipped = args.last.map_or(0, |last| entries.len().saturating_sub(last));
-    for entry in entries.into_iter().skip(skipped) {
-        let [label, title, begun, status, iterations] = match &entry.summary {
-            Ok(summary) => summary_cells(summary),
-            Err(problem) => [
-                GridCell::missing(),
-                problem.as_str().into(),
-                GridCell::missing(),
-                "damaged".into(),
-                GridCell::missing(),
-            ],
-        };
-        let size = GridCell::with_text(Bytes(entry.bytes).to_string(), entry.bytes);
-        let run = GridCell::with_text(entry.short.as_str(), entry.id.as_str());
-        grid.add_row([run, label, title, begun, status, iterations, size]);
+    let entries = entries.get(skipped..).unwrap_or_default();
+    let zone = TimeZone::system();
+    for entry in entries {
+        grid.add_row(list_cells(entry, &zone));
     }
     context.print_grid(&grid)?;
     if !archive.exists() {
@@ -50,12 +44,28 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn summary_cells(summary: &RunSummary) -> [GridCell; 5] {
+fn list_cells(entry: &ArchiveEntry, zone: &TimeZone) -> [GridCell; 7] {
+    let [label, title, begun, status, iterations] = match &entry.summary {
+        Ok(summary) => summary_cells(summary, zone),
+        Err(problem) => [
+            GridCell::missing(),
+            problem.as_str().into(),
+            GridCell::missing(),
+            "damaged".into(),
+            GridCell::missing(),
+        ],
+    };
+    let size = GridCell::with_text(Bytes(entry.bytes).to_string(), entry.bytes);
+    let run = GridCell::with_text(entry.short.as_str(), entry.id.as_str());
+    [run, label, title, begun, status, iterations, size]
+}
+
+fn summary_cells(summary: &RunSummary, zone: &TimeZone) -> [GridCell; 5] {
     let done = format!("{}/{}", summary.iterations, summary.planned);
     [
         summary.label.as_deref().map_or_else(GridCell::missing, GridCell::from),
         GridCell::with_text(shorten_title(&summary.title), summary.title.as_str()),
-        GridCell::with_text(format_local_time(summary.begun), summary.begun.to_string()),
+        GridCell::with_text(format_time_in(summary.begun, zone), summary.begun.to_string()),
         summary.status.to_string().as_str().into(),
         GridCell::with_text(done, summary.iterations),
     ]
@@ -74,8 +84,12 @@ fn shorten_title(title: &str) -> String {
 }
 
 /// A wall-clock time as people read it, in this machine's time zone.
-pub fn format_local_time(time: jiff::Timestamp) -> String {
-    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+pub fn format_local_time(time: Timestamp) -> String {
+    format_time_in(time, &TimeZone::system())
+}
+
+fn format_time_in(time: Timestamp, zone: &TimeZone) -> String {
+    time.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// `perflab label RUN NAME`
