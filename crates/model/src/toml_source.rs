@@ -33,6 +33,9 @@ pub const EXTENDS: &str = "extends";
 /// The table of a study that says what is less in its brief form.
 pub const BRIEF: &str = "brief";
 
+/// The key for what a study answers.
+const ANSWERS: &str = "answers";
+
 impl TomlSource {
     /// The text of `file`.
     pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
@@ -54,6 +57,8 @@ impl TomlSource {
         let mut all: toml::Table = base.parse()?;
         let mut own: toml::Table = self.parse()?;
         own.remove(EXTENDS);
+        // What another study answers, this one does not.
+        all.remove(ANSWERS);
         join_tables(&mut all, own);
         // Keys and values are TOML's own: there is nothing that cannot be written.
         let text = toml::to_string(&all).unwrap_or_default();
@@ -74,6 +79,8 @@ impl TomlSource {
                 "add a table `[brief]` with what is less in it, such as `run.iterations = 2`, or leave out --brief",
             )]));
         };
+        // Fewer levels answer less.
+        all.remove(ANSWERS);
         join_tables(&mut all, brief);
         let text = toml::to_string(&all).unwrap_or_default();
         let file = self.file.clone();
@@ -311,6 +318,18 @@ fn contains_offset(value: &DeValue<'_>, offset: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_study_answers_is_not_inherited_and_not_brief() {
+        let text = "title = \"t\"\nanswers = [{ name = \"config-a\", set = [\"f=2\"] }]\n[workload.a]\n\
+                    [factor.f]\nkind = \"parameter\"\nlevels = [1, 2]\n[brief]\nfactor.f.levels = [1]\n";
+        let base = TomlSource::new("base.toml", text);
+        assert_eq!(base.parse_study().unwrap().answers.len(), 1);
+        let brief = base.clone().shorten().unwrap().parse_study().unwrap();
+        let own = TomlSource::new("own.toml", "extends = \"base\"\nfactor.f.levels = [1]\n");
+        let extended = own.extend(&base).unwrap().parse_study().unwrap();
+        assert!(brief.answers.is_empty() && extended.answers.is_empty());
+    }
 
     #[test]
     fn a_study_is_put_on_top_of_the_one_that_it_extends() {

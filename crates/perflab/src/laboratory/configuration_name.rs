@@ -113,6 +113,12 @@ const ENDINGS: &[NameEnding] = &[
         means: vary_level("setting", "idle", "0us", "any", Some("CPUs spin in place of a sleep in C1")),
     },
     NameEnding { word: "defrag", means: vary_level("setting", "thp-defrag", "always", "madvise", None) },
+    NameEnding {
+        word: "cpufreq",
+        means: EndingMeaning::Differs(
+            "the governor `performance`: `perflab tune --apply governor=performance` before it, or [settings] governor = \"performance\"",
+        ),
+    },
     NameEnding { word: "unbound", means: EndingMeaning::Nothing },
     NameEnding { word: "4clients", means: EndingMeaning::OwnLevel { key: "pairs", level: "4" } },
     NameEnding { word: "madvhugepage", means: EndingMeaning::OwnLevel { key: "advice", level: "huge" } },
@@ -128,6 +134,26 @@ const ENDINGS: &[NameEnding] = &[
 
 /// What a configuration of MMTests may be called that no study answers, with the reason and what to use instead.
 const WITHOUT_STUDY: &[(&str, &str)] = &[
+    (
+        "config-hpc-nas-*",
+        "it comes as source only, and no package of Debian has it: a command of yours in a study, or the study `hpc`",
+    ),
+    (
+        "config-hpc-xsbench-*",
+        "it comes as source only, and no package of Debian has it: a command of yours in a study, or the study `hpc`",
+    ),
+    (
+        "config-workload-coremark*",
+        "it comes as source only, and no package of Debian has it: the study `sched-cpu` has other loads of a CPU",
+    ),
+    (
+        "config-io-io_uring-nops",
+        "no load sends no-ops through the ring; the study `io-uring` reads through it",
+    ),
+    (
+        "config-workload-kvmstart-*",
+        "no workload starts guests: `perflab vm boot` times one start, the study `vm-fairness` runs several",
+    ),
     (
         "config-buildtest-*",
         "it measures a compiler by building a library: the workload `build` compiles any source",
