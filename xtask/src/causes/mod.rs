@@ -337,7 +337,6 @@ softirqs = \"edges\"
 cgroup = \"edges\"
 pressure = \"edges\"
 delays = \"edges\"
-delays = \"edges\"
 [counters]
 events = [\"page-faults\", \"cpu-migrations\", \"raw_syscalls:sys_enter\"]
 [events.run-queue-delay]
