@@ -175,7 +175,7 @@ pub const KNOWN_CAUSES: &[KnownCause] = &[
     KnownCause {
         name: "read-ahead",
         about: "less read ahead of a file that is not in the page cache",
-        levels: &["128K", "32K", "8K", "0"],
+        levels: &["128KiB", "32KiB", "8KiB", "4KiB"],
         injection: Injection::Setting { kind: "setting", key: "read-ahead:vda", dose: "read=16000000" },
         right: &["reads from a disk"],
     },
@@ -189,14 +189,14 @@ pub const KNOWN_CAUSES: &[KnownCause] = &[
     KnownCause {
         name: "memory-limit",
         about: "a limit of memory that is less than the file that is read",
-        levels: &["none", "24M", "16M", "12M"],
+        levels: &["none", "24MiB", "16MiB", "12MiB"],
         injection: Injection::Setting { kind: "setting", key: "memory-max", dose: "read=32000000" },
         right: &["memory reclaim by the workload itself", "reads from a disk"],
     },
     KnownCause {
         name: "kill",
         about: "a limit of memory that kills the load",
-        levels: &["none", "24M"],
+        levels: &["none", "24MiB"],
         injection: Injection::Setting { kind: "setting", key: "memory-max", dose: "set=64000000" },
         right: &["a process was killed for its memory", "processes killed for want of memory"],
     },

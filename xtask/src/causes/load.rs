@@ -161,9 +161,12 @@ fn do_work(work: &LoadWork, folder: &std::path::Path) -> Result<()> {
     talk_over_loopback(work.rounds)?;
     let data = folder.join("cause-load.data");
     if data.exists() {
-        let mut read = vec![0; work.read];
-        File::open(&data)?.read_exact(&mut read)?;
-        black_box(read);
+        // In pieces: a limit of memory then has pages of the file to reclaim, not the load to kill.
+        let (mut file, mut piece) = (File::open(&data)?, vec![0; 64 << 10]);
+        for _ in 0..work.read / piece.len() {
+            file.read_exact(&mut piece)?;
+            black_box(&piece);
+        }
     }
     if work.threads <= 1 && work.lock == 0 && !work.shared {
         black_box(walk(&mut vec![0; work.set / 8], work.steps));
