@@ -16,6 +16,8 @@ pub enum MethodDescription {
         /// Whether some of them are paired.
         of_pairs: bool,
     },
+    /// Rows with few pairs of machines: Student's t on the differences of their medians.
+    MachinePairMeans,
     /// Rows with few boots or runs: Student's or Welch's t on their medians.
     BootMeans,
     /// Rows with two or three boots or runs a side whose spread earlier runs agree with.

@@ -15,6 +15,11 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::ChangeBy { estimator, all, of_pairs } => {
             change_by_text(*estimator, *all, *of_pairs)
         }
+        MethodDescription::MachinePairMeans => {
+            "change of rows with few pairs of machines: Student's t on the differences of their medians; fewer than six pairs are too \
+             few for ranks"
+                .into()
+        }
         MethodDescription::BootMeans => {
             "change of rows with few boots or runs: Welch's t on their medians (Student's where a side has one, whose spread is taken \
              to be the other side's): two or three a side are too few for ranks"

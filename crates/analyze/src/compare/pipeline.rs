@@ -164,7 +164,9 @@ fn describe_methods(
 ) -> Vec<MethodDescription> {
     let always_valid = drafts.iter().any(|d| d.row.method.is_some_and(|m| m.always_valid));
     let has_exact = drafts.iter().any(|draft| draft.exact);
-    let by_means = drafts.iter().any(|draft| draft.row.method.is_some_and(|method| method.by_means));
+    let by_means = |paired: bool| {
+        drafts.iter().any(|draft| draft.row.method.is_some_and(|m| m.by_means && m.paired == paired))
+    };
     let random_effects = drafts.iter().any(|draft| draft.row.method.is_some_and(|m| m.random_effects));
     let mut notes = Vec::new();
     notes.extend(always_valid.then_some(MethodDescription::AlwaysValid));
@@ -184,7 +186,8 @@ fn describe_methods(
             MethodDescription::ChangeBy { estimator, all: drafts.iter().all(with(estimator)), of_pairs }
         },
     ));
-    notes.extend(by_means.then_some(MethodDescription::BootMeans));
+    notes.extend(by_means(true).then_some(MethodDescription::MachinePairMeans));
+    notes.extend(by_means(false).then_some(MethodDescription::BootMeans));
     notes.extend(pooled_noise(drafts));
     notes.extend(random_effects.then_some(MethodDescription::RandomEffects));
     notes.extend(one_run_a_side(drafts, imported));

@@ -443,9 +443,9 @@ fn a_row_is_one_line_of_a_commit_message() {
     sweep threads=1 latency: 84.9 -> 85.24 µs, +0.33 % [-0.08, +0.58], same
     sweep threads=1 jitter: 825.2 -> 908.2 ns, +10 % [-8, +30], unclear
     sweep threads=2 bandwidth: 10.17 -> 12.84 GB/s, +26.1 % [+24.9, +27.0], better
-    sweep threads=2 time: 12.31 -> 13.29 ms, +8.15 % [+7.73, +8.82], worse
+    sweep threads=2 time: 12.31 -> 13.29 ms, +8.20 % [+7.74, +8.95], worse
     sweep threads=2 latency: 84.87 -> 85.21 µs, +0.34 % [-0.24, +0.63], unclear (failures)
-    sweep threads=2 jitter: 813.1 -> 952 ns, +21 % [-5, +50], unclear
+    sweep threads=2 jitter: 813.1 -> 952 ns, +23 % [-3, +50], unclear
     ");
     let several = render_to_text(&compare_three_runs(), OutputFormat::Short, None);
     assert_eq!(several.lines().count(), compare_three_runs().deciding_rows().len());
@@ -469,7 +469,7 @@ fn studies_of_two_labels_are_a_mail() {
       2 studies
 
     memory:
-      2 of 8 worse: time +8.15 % [+7.73, +8.82] (sweep threads=2), time
+      2 of 8 worse: time +8.20 % [+7.74, +8.95] (sweep threads=2), time
       +7.8 % [+6.7, +9.0] (sweep threads=1); 2 better: bandwidth +26.1 %
       [+24.9, +27.0] (sweep threads=2), bandwidth +24.59 % [+23.79, +25.49]
       (sweep threads=1); 1 same within 3 %, 3 unclear (about 130 iterations
@@ -480,9 +480,9 @@ fn studies_of_two_labels_are_a_mail() {
         unclear             jitter     825.2 -> 908.2 ns    +10 % [-8, +30]
       sweep threads=2
         better              bandwidth  10.17 -> 12.84 GB/s  +26.1 % [+24.9, +27.0]
-        worse               time       12.31 -> 13.29 ms    +8.15 % [+7.73, +8.82]
+        worse               time       12.31 -> 13.29 ms    +8.20 % [+7.74, +8.95]
         unclear (failures)  latency    84.87 -> 85.21 µs    +0.34 % [-0.24, +0.63]
-        unclear             jitter     813.1 -> 952 ns      +21 % [-5, +50]
+        unclear             jitter     813.1 -> 952 ns      +23 % [-3, +50]
       warning: iterations failed
 
     three:
