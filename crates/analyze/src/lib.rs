@@ -128,6 +128,7 @@ pub use compare::pipeline::{compare_levels, compare_sides};
 pub use compare::recap::{ComparisonRecap, recap_comparison};
 pub use compare::row_order::RowOrder;
 pub use compare::row_shift::RowShift;
+pub use compare::row_suspect::RowSuspect;
 pub use compare::run_differences::{
     EnvironmentDifference, FactDifference, PlanDifference, environment_differences, run_differences,
 };

@@ -19,6 +19,7 @@ use crate::compare::change::{
 use crate::compare::compared_part::PartComparison;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::failures::{FailureComparison, VerdictBasis};
+use crate::compare::row_suspect::RowSuspect;
 use crate::compare::run_differences::FactDifference;
 use crate::kernel_log_rows::KernelLogComparison;
 use crate::method_description::MethodDescription;
@@ -207,6 +208,9 @@ pub struct VerdictRow {
     /// How much of the change is where code and stack lie, where both sides ran under several layouts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layout: Option<LayoutEffect>,
+    /// What goes with the change and can carry most of it; whoever reads runs adds it, to the rows that changed most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspect: Option<RowSuspect>,
 }
 
 /// What one side measured of one metric in one case.

@@ -53,6 +53,7 @@ pub mod recap;
 pub(crate) mod row_estimate;
 pub(crate) mod row_order;
 pub(crate) mod row_shift;
+pub(crate) mod row_suspect;
 pub mod run_differences;
 pub(crate) mod same_content;
 pub(crate) mod side_values;

@@ -243,6 +243,7 @@ impl RowPosition<'_> {
             between_runs: None,
             pooled_noise: None,
             layout: None,
+            suspect: None,
         })
     }
 

@@ -24,6 +24,9 @@ const MOST_MISSING: f64 = 0.2;
 /// A metric in seconds is the time of the iteration where it is at least this share of it.
 const LEAST_SHARE_OF_ITERATION: f64 = 0.5;
 
+/// No part of an iteration is much longer than all of it: what says so is another time.
+const MOST_SHARE_OF_ITERATION: f64 = 1.2;
+
 /// What the values of one side's units are, by unit.
 type SideUnits = BTreeMap<IterationKey, f64>;
 
@@ -230,7 +233,9 @@ impl EvidenceTable {
         let Some(duration) = mean(&self.duration) else { return };
         if let Some(scale) = seconds_of(&row.unit) {
             let share = mean(&self.response).map(|response| response * scale / duration);
-            if share.is_some_and(|share| share >= LEAST_SHARE_OF_ITERATION) {
+            let is_iterations =
+                |share: f64| (LEAST_SHARE_OF_ITERATION..=MOST_SHARE_OF_ITERATION).contains(&share);
+            if share.is_some_and(is_iterations) {
                 self.meaning = ResponseMeaning::IterationTime;
                 self.response.iter_mut().for_each(|value| *value *= scale);
                 self.unit = Unit::new("s");

@@ -11,6 +11,7 @@
 //! | `varied_setting` | what the study set differently on the sides |
 //! | `recorded_study` | what was run, as a command that can be pasted |
 //! | `recording_advice` | what to record where that says nothing |
+//! | `first_suspect` | the answer in one line, for a table |
 //! | `series_figures` | the table behind the figures of a suspect |
 //! | `explanation` | the answer |
 
@@ -19,6 +20,7 @@ pub mod cause_table;
 mod evidence_table;
 mod explain;
 pub mod explanation;
+mod first_suspect;
 mod iteration_quantities;
 mod log_evidence;
 mod recorded_study;
@@ -35,6 +37,7 @@ pub use explanation::{
     EXPLANATION_FORMAT, Explanation, FailureEvidence, IntervalValue, LeftOut, QuantityCounts,
     RecordingAdvice, RuledOut, RuledOutReason, Suspect, TimePlace,
 };
+pub use first_suspect::find_first_suspect;
 pub use iteration_quantities::{QuantityGap, add_durations, add_monitor_quantities};
 pub use log_evidence::LogEvidence;
 pub use series_figures::{FigureRow, SeriesFigures, figures_of_series};

@@ -6,6 +6,7 @@ use perflab_analyze::{
     SampleStatistic, benchstat, compare_levels, compare_sides, estimate_interactions, lkp, mmtests,
     recap_comparison,
 };
+use perflab_archive::RunDir;
 use perflab_present::comparison::{self, OutputFormat};
 
 use crate::app::{self, App};
@@ -14,6 +15,7 @@ use crate::file_runs::NamedRuns;
 use crate::gate_args::GateArgs;
 use crate::quantities::{parse_confidence, parse_margin};
 use crate::see::compared_studies::{compare_shared_studies, print_studies};
+use crate::see::row_suspects::add_row_suspects;
 use crate::selection;
 use crate::verb::Verb;
 use perflab_model::Ratio;
@@ -45,6 +47,11 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
     let reads_log = gate.is_some_and(Gate::reads_kernel_log);
     if args.monitor.is_none() && (has_own_table || reads_log) {
         selection::add_kernel_log(&mut comparison, &sides, &compared_kernel_logs(context, args)?);
+    }
+    let shows_suspects = matches!(context.format, OutputFormat::Table | OutputFormat::Json);
+    if args.monitor.is_none() && has_own_table && shows_suspects {
+        let runs = find_compared_runs(context, args)?;
+        add_row_suspects(&mut comparison, &sides, &runs, &comparison_options(args));
     }
     args.sort.into_iter().for_each(|order| comparison.sort_rows(order));
     comparison.notes.extend(
@@ -80,13 +87,18 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
 
 /// What kernels printed during all runs that are named.
 fn compared_kernel_logs(context: &App, args: &CompareArgs) -> Result<KernelLogsOfRuns, Failure> {
+    selection::read_kernel_logs(&find_compared_runs(context, args)?)
+}
+
+/// All runs that are named.
+fn find_compared_runs(context: &App, args: &CompareArgs) -> Result<Vec<RunDir>, Failure> {
     let archive = context.archive()?;
     let mut runs = Vec::new();
     let named = if args.by.is_empty() { selectors_baseline_first(args) } else { args.runs.clone() };
     for name in selection::named_runs_or_latest(&named) {
         runs.extend(archive.find_runs(&name)?);
     }
-    selection::read_kernel_logs(&runs)
+    Ok(runs)
 }
 
 /// The arguments with files of other tools replaced by the runs that they became.

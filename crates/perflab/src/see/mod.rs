@@ -7,6 +7,8 @@ pub mod history;
 pub mod plot;
 mod plot_look;
 mod plot_monitor;
+mod recorded_sides;
 pub mod report;
+mod row_suspects;
 pub mod show;
 pub mod why;

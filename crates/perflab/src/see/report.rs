@@ -18,6 +18,7 @@ use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _};
 use crate::file_runs::NamedRuns;
 use crate::output_path::OutputPath;
+use crate::see::row_suspects::add_row_suspects;
 use crate::verb::Verb;
 
 /// Writes one HTML file about runs.
@@ -40,6 +41,7 @@ pub fn report_runs(context: &App, args: &ReportArgs) -> Result<Exit, Failure> {
     let logs = crate::selection::read_kernel_logs(&runs)?;
     for comparison in &mut comparisons {
         crate::selection::add_kernel_log(comparison, &sides, &logs);
+        add_row_suspects(comparison, &sides, &runs, &AnalysisOptions::default());
     }
     write_report(&path, &report_data(&runs, comparisons)?)?;
     note_written_file(context, "report", &path)?;
@@ -76,6 +78,8 @@ pub fn compare_levels_of_run(context: &App, run: &RunDir) -> Result<Vec<Comparis
     let logs = crate::selection::read_kernel_logs(std::slice::from_ref(run))?;
     for comparison in &mut comparisons {
         crate::selection::add_kernel_log(comparison, std::slice::from_ref(&side), &logs);
+        let options = AnalysisOptions::default();
+        add_row_suspects(comparison, std::slice::from_ref(&side), std::slice::from_ref(run), &options);
     }
     Ok(comparisons)
 }

@@ -1,12 +1,9 @@
 //! `perflab why`: what goes with a change, from everything that its runs recorded.
 
 use clap::Args;
-use perflab_analyze::why::{
-    Explanation, LeftOut, QuantityGap, add_durations, add_monitor_quantities, explain_row, figures_of_series,
-};
-use perflab_analyze::{CaseCondition, Comparison, ComparisonSide, VerdictBasis, VerdictRow};
-use perflab_archive::RunDir;
-use perflab_model::{Ratio, RunRecord};
+use perflab_analyze::why::{Explanation, explain_row, figures_of_series};
+use perflab_analyze::{CaseCondition, Comparison, VerdictRow};
+use perflab_model::Ratio;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::why::{
     ExplanationDocument, explanation_schema, explanation_text, series_grid, suspect_grid,
@@ -17,35 +14,10 @@ use crate::failure::{Exit, Failure};
 use crate::file_runs::NamedRuns;
 use crate::quantities::{parse_confidence, parse_margin};
 use crate::see::compare::{self, CONFIDENCE, CompareArgs, ComparisonStyle, MARGIN, WarmupChoice};
+use crate::see::recorded_sides::RecordedSides;
+use crate::see::row_suspects::changed_rows;
 use crate::selection;
 use crate::verb::Verb;
-
-/// Monitors that say what is there, or repeat another: none has a cause that no other has.
-const PASSED_OVER: &[&str] = &[
-    "slabinfo",
-    "slab-caches",
-    "slab-exact",
-    "meminfo",
-    "loadavg",
-    "buddy",
-    "zones",
-    "page-types",
-    "node-vmstat",
-    "filesystems",
-    "cpu-state",
-    "energy",
-    "thermal",
-    "sensors",
-    "locks",
-    "swaps",
-    "mdstat",
-    "blocked",
-    "smaps",
-    "sched-domains",
-    "writeback",
-    "tasks",
-    "gpu",
-];
 
 /// Columns of a line where there is no terminal.
 const USUAL_WIDTH: usize = 100;
@@ -93,21 +65,6 @@ pub fn explain_change(context: &App, args: &WhyArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// The rows that changed, the largest change first; those that decide, or that were named.
-fn changed_rows(comparison: &Comparison) -> Vec<&VerdictRow> {
-    // Where all iterations of a side failed, there is no change, but a verdict.
-    let is_changed = |row: &&VerdictRow| {
-        matches!(row.verdict_word(), "better" | "worse" | "changed" | "differs")
-            && (row.change.is_some() || row.basis == VerdictBasis::Failures)
-    };
-    let mut rows: Vec<&VerdictRow> = comparison.deciding_rows().into_iter().filter(is_changed).collect();
-    let size = |row: &VerdictRow| {
-        row.relative_change().map_or(if row.change.is_none() { f64::INFINITY } else { 0.0 }, f64::abs)
-    };
-    rows.sort_by(|one, other| size(other).total_cmp(&size(one)));
-    rows
-}
-
 /// There is nothing to explain: what `compare` says of the rows instead.
 fn nothing_changed(context: &App, comparison: &Comparison) -> Result<Exit, Failure> {
     if context.format == OutputFormat::Json {
@@ -142,71 +99,6 @@ fn print_explanation(context: &App, found: &Explanation, comparison: &Comparison
             context.print_text(&explanation_text(found, Some(width), context.colour))
         }
     }
-}
-
-/// The sides with all that their runs recorded of each iteration.
-struct RecordedSides {
-    sides: Vec<ComparisonSide>,
-    /// Monitors that any run has.
-    monitors: Vec<String>,
-    left_out: Vec<LeftOut>,
-}
-
-impl RecordedSides {
-    fn read(sides: &[ComparisonSide], runs: &[RunDir]) -> Result<Self, Failure> {
-        let mut found = RecordedSides { sides: Vec::new(), monitors: Vec::new(), left_out: Vec::new() };
-        for side in sides {
-            let mut records = Vec::new();
-            for record in &side.runs {
-                let id = &record.manifest.id;
-                let Some(run) = runs.iter().find(|run| run.id() == id.as_str()) else {
-                    records.push(record.clone());
-                    continue;
-                };
-                records.push(found.read_run(run)?);
-            }
-            found.sides.push(ComparisonSide { name: side.name.clone(), runs: records });
-        }
-        Ok(found)
-    }
-
-    fn read_run(&mut self, run: &RunDir) -> Result<RunRecord, Failure> {
-        let mut record = run.read_record()?;
-        add_durations(&mut record);
-        let listed = run.list_sound_monitors()?;
-        self.left_out.extend(listed.damaged.into_iter().map(|(monitor, error)| LeftOut::Unreadable {
-            run: record.manifest.id.clone(),
-            monitor,
-            reason: error.to_string(),
-        }));
-        for monitor in listed.sound {
-            let kind = monitor.split('.').next().unwrap_or(&monitor);
-            if PASSED_OVER.contains(&kind) {
-                continue;
-            }
-            // What cannot be read of one monitor leaves the others.
-            let read = run.read_series(&monitor).and_then(|series| Ok((series, run.read_edges(&monitor)?)));
-            match read {
-                Ok((series, edges)) => {
-                    let gap = add_monitor_quantities(&mut record, &monitor, &series, edges.as_ref());
-                    self.left_out.extend(gap.map(left_out_gap));
-                    if !self.monitors.contains(&monitor) {
-                        self.monitors.push(monitor);
-                    }
-                }
-                Err(error) => self.left_out.push(LeftOut::Unreadable {
-                    run: record.manifest.id.clone(),
-                    monitor,
-                    reason: error.to_string(),
-                }),
-            }
-        }
-        Ok(record)
-    }
-}
-
-fn left_out_gap(gap: QuantityGap) -> LeftOut {
-    LeftOut::Gap { run: gap.run, monitor: gap.monitor, iterations: gap.iterations, went_back: gap.went_back }
 }
 
 /// What goes with a change: suspects, each with its evidence

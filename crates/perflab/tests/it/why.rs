@@ -42,6 +42,11 @@ fn a_change_is_explained_by_what_its_runs_recorded() {
         let test = suspect["test"].as_str().unwrap();
         assert!(test.contains("hold.toml"), "{test}");
     }
+    // Beneath the row of a comparison stands the first of them.
+    let compared = laboratory.run_json(&["compare", "held", "--by", "held"]);
+    let row = compared["rows"].as_array().unwrap().iter().find(|row| row["primary"] == true).unwrap();
+    assert_eq!(row["suspect"]["cause"], explanation["suspects"][0]["cause"], "{row:#}");
+    assert!(row["suspect"]["carries"].as_f64().unwrap() <= row["suspect"]["change"].as_f64().unwrap());
     // The same in the other formats, with another confidence.
     let csv = laboratory.run_successfully(&["why", "held", "--format", "csv"]).out;
     assert_eq!(csv.lines().count(), suspects.len() + 1);

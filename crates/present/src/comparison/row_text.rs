@@ -237,6 +237,22 @@ pub(crate) fn failures_text(row: &VerdictRow, comparison: &Comparison) -> Option
     ))
 }
 
+/// `why: page faults, 80,887 instead of 887 an iteration, can carry +482 ms of +528 ms`: nothing where no suspect is known.
+pub(crate) fn suspect_text(row: &VerdictRow) -> Option<String> {
+    let suspect = row.suspect.as_ref()?;
+    let amount = |value: f64| format_quantity(value, suspect.series_unit.0.as_str()).replace('\u{a0}', " ");
+    let each = if suspect.series.is_some() { " an iteration" } else { "" };
+    let (after, before) = (amount(suspect.after), amount(suspect.before));
+    let carried = match (suspect.carries, suspect.change) {
+        (Some(carries), Some(change)) => {
+            let size = |value: f64| format_quantity(value, suspect.unit.0.as_str()).replace('\u{a0}', " ");
+            format!(", can carry {} of {}", size(carries), size(change))
+        }
+        _ => String::new(),
+    };
+    Some(format!("why: {}, {after} instead of {before}{each}{carried}", suspect.cause))
+}
+
 /// `+3.0 % as built, of which layout explains +2.8 %; …`: how much of a change is where code and stack lie; nothing where layouts
 /// were not varied.
 pub(crate) fn layout_text(row: &VerdictRow) -> Option<String> {

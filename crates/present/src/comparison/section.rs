@@ -7,6 +7,7 @@ use perflab_analyze::{Comparison, IntervalMeaning, RowFlag, VerdictRow};
 
 use crate::comparison::answer::comparison_answers;
 use crate::comparison::kernel_log_table::KernelLogTable;
+use crate::comparison::row_text::suspect_text;
 use crate::comparison::shift_chart::{MOST_SHIFT_CHARTS, shift_charts};
 use crate::comparison::verdict_table::{VerdictTable, comparison_heading};
 use crate::diagnostics::{
@@ -42,6 +43,7 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
             let table = VerdictTable::new("Metrics that decide", comparison, &primary);
             blocks.push(SectionBlock::Verdicts(table));
         }
+        blocks.extend(suspects_block(&primary));
         if !explanatory.is_empty() {
             let table = VerdictTable::new("Explanatory metrics", comparison, &explanatory);
             blocks.push(SectionBlock::Fold {
@@ -68,6 +70,17 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
         }
     }
     Ok(blocks)
+}
+
+/// What goes with the changes of rows, where that is known.
+fn suspects_block(rows: &[&VerdictRow]) -> Option<SectionBlock> {
+    let line = |row: &&VerdictRow| {
+        let text = suspect_text(row)?;
+        let case = format!("{}, {}, {}", row.subject, row.candidate_name, row.metric);
+        Some(format!("{case}: {}.", text.trim_start_matches("why: ")))
+    };
+    let lines: Vec<String> = rows.iter().filter_map(line).collect();
+    (!lines.is_empty()).then_some(SectionBlock::List(lines))
 }
 
 /// What kernels printed on one side only.

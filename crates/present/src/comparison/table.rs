@@ -14,7 +14,7 @@ use crate::comparison::kernel_log_table::KernelLogTable;
 use crate::comparison::mail::short_lines;
 use crate::comparison::row_text::{
     NOTHING, RowText, change_title, comparison_headline, count_verdicts, layout_text, shorten_name,
-    side_names,
+    side_names, suspect_text,
 };
 use crate::diagnostics;
 use crate::grid::{self, Grid, GridCell, GridColumn, GridError, OutputFormat};
@@ -327,6 +327,7 @@ fn group_rows(plain: Vec<String>, rows: &[&VerdictRow], needs: SampleSizePlaceme
         if needs == SampleSizePlacement::Below && !words.needed.is_empty() {
             lines.push(dim_text(&format!("    {}", words.needed.trim_start_matches(", ")), on));
         }
+        lines.extend(suspect_lines(row, TEXT_WIDTH, on));
     }
     lines
 }
@@ -467,8 +468,15 @@ fn card_rows(comparison: &Comparison, rows: &[&VerdictRow], width: usize, on: bo
             lines.extend(wrap_text(subject, width, "", "  ").iter().map(|line| bold_text(line, on)));
         }
         lines.extend(row_card(row, many, width, on));
+        lines.extend(suspect_lines(row, width, on));
     }
     lines
+}
+
+/// The line beneath a row that says what goes with its change.
+fn suspect_lines(row: &VerdictRow, width: usize, on: bool) -> Vec<String> {
+    let text = suspect_text(row).into_iter();
+    text.flat_map(|text| wrap_text(&text, width, "    ", "      ")).map(|line| dim_text(&line, on)).collect()
 }
 
 fn row_card(row: &VerdictRow, many: bool, width: usize, on: bool) -> Vec<String> {
