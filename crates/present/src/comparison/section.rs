@@ -43,7 +43,7 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
             let table = VerdictTable::new("Metrics that decide", comparison, &primary);
             blocks.push(SectionBlock::Verdicts(table));
         }
-        blocks.extend(suspects_block(&primary));
+        blocks.extend(suspect_blocks(&primary));
         if !explanatory.is_empty() {
             let table = VerdictTable::new("Explanatory metrics", comparison, &explanatory);
             blocks.push(SectionBlock::Fold {
@@ -73,14 +73,18 @@ fn verdict_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
 }
 
 /// What goes with the changes of rows, where that is known.
-fn suspects_block(rows: &[&VerdictRow]) -> Option<SectionBlock> {
+fn suspect_blocks(rows: &[&VerdictRow]) -> Vec<SectionBlock> {
     let line = |row: &&VerdictRow| {
         let text = suspect_text(row)?;
         let case = format!("{}, {}, {}", row.subject, row.candidate_name, row.metric);
         Some(format!("{case}: {}.", text.trim_start_matches("why: ")))
     };
     let lines: Vec<String> = rows.iter().filter_map(line).collect();
-    (!lines.is_empty()).then_some(SectionBlock::List(lines))
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let text = "What goes with these changes, and can carry most of them; `perflab why` has the evidence:";
+    vec![SectionBlock::Text(text.into()), SectionBlock::List(lines)]
 }
 
 /// What kernels printed on one side only.
