@@ -182,7 +182,7 @@ pub(crate) struct SettingContent {
 impl SettingContent {
     /// Reads a setting's file.
     pub fn read(path: &Path) -> Result<Self, SettingError> {
-        let text = fs::read_to_string(path);
+        let text = refuse_way_out(path).and_then(|()| fs::read_to_string(path));
         let text = text.map_err(|source| SettingError::File { action: "read", path: path.into(), source })?;
         Ok(SettingContent::parse(&text))
     }
@@ -210,10 +210,25 @@ impl SettingContent {
 
 /// Writes a value as its file takes it.
 pub(crate) fn write_value(path: &Path, value: &str) -> io::Result<()> {
+    refuse_way_out(path)?;
     if is_features_file(path) {
         return write_words(path, value);
     }
     fs::write(path, value)
+}
+
+/// Refuses a path of /proc or /sys that leads to a file elsewhere, as `/proc/self/root` and `/proc/self/fd` do: it is no setting.
+fn refuse_way_out(path: &Path) -> io::Result<()> {
+    let is_kernels = |path: &Path| ["/proc", "/sys"].iter().any(|root| path.starts_with(root));
+    if !is_kernels(path) {
+        return Ok(());
+    }
+    let led_to = fs::canonicalize(path)?;
+    if is_kernels(&led_to) {
+        return Ok(());
+    }
+    let reason = format!("it leads to {}, which is no setting of the kernel", led_to.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
 }
 
 /// Whether a path is that of the scheduler's features, below whatever root: it takes one word a write.

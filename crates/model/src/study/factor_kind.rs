@@ -1,7 +1,7 @@
 //! `kind`: what turning a factor means. All that is particular to a kind is its row in `FactorKind::spec`.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -120,7 +120,11 @@ impl FactorKind {
             FactorKind::Sysctl => written(WrittenFile {
                 noun: Some("sysctl"),
                 path: sysctl_path,
-                refuse_key: |_| None,
+                refuse_key: |key| {
+                    let what = || format!("`{key}` is no name of a sysctl");
+                    let is_inside = lies_below(&sysctl_path(key), "/proc/sys");
+                    (!is_inside).then(|| (what(), "write it as sysctl(8) does: vm.swappiness"))
+                },
                 spell: sysctl_name,
                 keeps_numbers: true,
             }),
@@ -128,7 +132,7 @@ impl FactorKind {
                 noun: None,
                 path: str::to_owned,
                 refuse_key: |path| {
-                    let is_inside = ["/proc/", "/sys/"].iter().any(|root| path.starts_with(root));
+                    let is_inside = ["/proc", "/sys"].iter().any(|root| lies_below(path, root));
                     let what = || format!("{path} is not under /proc or /sys");
                     (!is_inside).then(|| (what(), "use `kind = \"commands\"` for other files"))
                 },
@@ -210,6 +214,19 @@ const PLANNED: FactorKindSpec = FactorKindSpec {
 /// A kind that writes a file.
 const fn written(file: WrittenFile) -> FactorKindSpec {
     FactorKindSpec { is_templated: true, file: Some(file), ..PLANNED }
+}
+
+/// Whether a path, with `..` taken as it is written, is that of something below `root`.
+fn lies_below(path: &str, root: &str) -> bool {
+    let mut plain = PathBuf::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain.starts_with(root) && plain != Path::new(root)
 }
 
 /// `vm.swappiness` -> `/proc/sys/vm/swappiness`; a name that holds slashes already is taken as a path,

@@ -276,6 +276,10 @@ fn parameters_reach_every_command_and_what_is_varied_is_checked() {
     assert!(std::fs::read_to_string(&file).unwrap().lines().all(|line| ["1", "2"].contains(&line)));
     let before = std::fs::read(&file).unwrap();
     assert_eq!(run(&format!("file:{}=a,b", file.display()), "true"), Some(2), "not under /proc or /sys");
+    let decoy = file.display().to_string();
+    assert_eq!(run(&format!("file:/proc/..{decoy}=a,b"), "true"), Some(2), "up and out of /proc");
+    assert_eq!(run(&format!("sysctl:../..{decoy}=1,2"), "true"), Some(2), "up and out of /proc/sys");
+    assert_ne!(run(&format!("file:/proc/self/root{decoy}=a,b"), "true"), Some(0), "a link out of /proc");
     assert_eq!(std::fs::read(&file).unwrap(), before);
     assert_eq!(run("parameter:n=1,2", "true"), Some(2), "nothing names it");
     assert_eq!(run("drop-caches=0,9", "true"), Some(2));
