@@ -37,6 +37,20 @@ impl Archive {
         if runs.is_empty() { Err(self.not_found_error(selector, &labelled)) } else { Ok(runs) }
     }
 
+    /// Damaged runs whose manifests can be read and have this label, each with what is wrong: no selector finds them by it.
+    ///
+    /// # Errors
+    /// As [`Archive::list_runs`].
+    pub fn find_damaged_runs(&self, label: &str) -> Result<Vec<(RunDir, String)>, ArchiveError> {
+        let damaged = |entry: ArchiveEntry| {
+            let reason = entry.summary.err()?;
+            let run = self.run_named(entry.id, entry.short);
+            let is_labelled = run.manifest().is_ok_and(|manifest| manifest.label.as_deref() == Some(label));
+            is_labelled.then_some((run, reason))
+        };
+        Ok(self.list_runs()?.into_iter().filter_map(damaged).collect())
+    }
+
     fn open_run_path(&self, path: &Path) -> Result<RunDir, ArchiveError> {
         if path.is_dir() {
             RunDir::open(path)

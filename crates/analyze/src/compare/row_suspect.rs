@@ -17,8 +17,10 @@ pub struct RowSuspect {
     pub after: f64,
     /// unit of both
     pub series_unit: Unit,
-    /// what of the change it can carry, at most, in [`unit`](RowSuspect::unit); absent where that is not known
+    /// what of the change it carries by its slope, in [`unit`](RowSuspect::unit); absent where that is not known
     pub carries: Option<f64>,
+    /// what of the change it can carry at most, where its slope is not known; absent where nothing limits it either
+    pub at_most: Option<f64>,
     /// the change of the mean, in the same unit; absent where a side has no value
     pub change: Option<f64>,
     /// `s` where the metric is the time of an iteration, or work a second

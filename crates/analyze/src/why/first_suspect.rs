@@ -5,8 +5,8 @@ use perflab_model::Unit;
 use crate::compare::row_suspect::RowSuspect;
 use crate::why::explanation::Explanation;
 
-/// The suspect that stands first, where it says most of the change; nothing of a metric that is not the time of an iteration, and where
-/// what carries most is not known.
+/// The suspect that stands first, where it can carry half of the change; nothing of a metric that is not the time of an iteration, and where
+/// the verdict stands on failures.
 #[must_use]
 pub fn find_first_suspect(found: &Explanation) -> Option<RowSuspect> {
     let change = found.change.map(|change| change.value);
@@ -18,9 +18,14 @@ pub fn find_first_suspect(found: &Explanation) -> Option<RowSuspect> {
             after: line.candidate.iterations as f64,
             series_unit: Unit::new("iterations"),
             carries: None,
+            at_most: None,
             change,
             unit: found.unit.clone(),
         });
+    }
+    // Where failures decide, there is no change of the metric to explain.
+    if found.failures.as_ref().is_some_and(|failures| failures.decides) {
+        return None;
     }
     let whole = change?;
     let suspect = found.suspects.first().filter(|_| found.is_mostly_carried() && !found.places.is_empty())?;
@@ -30,7 +35,12 @@ pub fn find_first_suspect(found: &Explanation) -> Option<RowSuspect> {
         before: suspect.before,
         after: suspect.after,
         series_unit: suspect.unit.clone(),
-        carries: Some(suspect.account.share_of(whole.abs()) * whole),
+        carries: suspect.account.carries.map(|_| suspect.account.share_of(whole.abs()) * whole),
+        at_most: suspect
+            .account
+            .at_most
+            .filter(|_| suspect.account.carries.is_none())
+            .map(|most| most * whole.signum()),
         change,
         unit: found.unit.clone(),
     })

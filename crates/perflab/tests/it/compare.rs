@@ -26,6 +26,29 @@ fn repeated_echo_runs() -> Sandbox {
     laboratory
 }
 
+#[test]
+fn a_damaged_run_is_named_and_never_missing_without_a_word() {
+    let laboratory = repeated_echo_runs();
+    let listed = laboratory.run_json(&["list", "--label", "after"]);
+    let ids: Vec<&str> = listed.as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
+    let damage = |id: &str| {
+        let table = laboratory.path("archive/runs").join(id).join("iterations.parquet");
+        let bytes = fs::read(&table).unwrap();
+        // As a copy that broke off leaves it: the run's folder has changed, too.
+        fs::remove_file(&table).unwrap();
+        fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
+    };
+    damage(ids[0]);
+    let said = laboratory.run_successfully(&["compare", "before", "after", "--format", "json"]);
+    assert!(said.err.contains(&ids[0][..12]), "{}", said.err);
+    let compared: Value = serde_json::from_str(&said.out).unwrap();
+    let after = compared["runs"].as_array().unwrap().iter().filter(|run| run["side"] == "after").count();
+    assert_eq!(after, 3, "{compared}");
+    ids.iter().skip(1).for_each(|id| damage(id));
+    let said = laboratory.run(&["compare", "before", "after"]);
+    assert!(said.code == Some(2) && said.err.contains(&ids[0][..12]), "{}", said.err);
+}
+
 /// Of every row: the candidate's label, its change in thousandths of the baseline, and the verdict.
 fn compare_as_json(laboratory: &Sandbox, arguments: &[&str]) -> Vec<(String, i64, String)> {
     let json = laboratory.run_json(&[&["compare"], arguments].concat());

@@ -237,18 +237,18 @@ pub(crate) fn failures_text(row: &VerdictRow, comparison: &Comparison) -> Option
     ))
 }
 
-/// `why: page faults, 80,887 instead of 887 an iteration, can carry +482 ms of +528 ms`: nothing where no suspect is known.
+/// `why: page faults, 80,887 instead of 887 an iteration, can carry at most 482 ms of 528 ms`: nothing where no suspect is known.
 pub(crate) fn suspect_text(row: &VerdictRow) -> Option<String> {
     let suspect = row.suspect.as_ref()?;
     let amount = |value: f64| format_quantity(value, suspect.series_unit.0.as_str()).replace('\u{a0}', " ");
     let each = if suspect.series.is_some() { " an iteration" } else { "" };
     let (after, before) = (amount(suspect.after), amount(suspect.before));
-    let carried = match (suspect.carries, suspect.change) {
-        (Some(carries), Some(change)) => {
-            let size = |value: f64| format_quantity(value, suspect.unit.0.as_str()).replace('\u{a0}', " ");
-            format!(", can carry {} of {}", size(carries), size(change))
-        }
-        _ => String::new(),
+    let size = |value: f64| format_quantity(value, suspect.unit.0.as_str()).replace('\u{a0}', " ");
+    let whole = suspect.change.map(size).unwrap_or_default();
+    let carried = match (suspect.carries, suspect.at_most) {
+        (Some(carries), _) => format!(", can carry {} of {whole}", size(carries)),
+        (None, Some(most)) => format!(", can carry at most {} of {whole}", size(most)),
+        (None, None) => String::new(),
     };
     Some(format!("why: {}, {after} instead of {before}{each}{carried}", suspect.cause))
 }
