@@ -327,6 +327,10 @@ declare_facts! {
             "MQ_IOSCHED*", "IOSCHED_*", "DEFAULT_TCP_CONG", "QUEUED_*", "AUTOFDO*", "PROPELLER*"
         ];
     ]
+    "another machine, of which no list of facts is complete": [
+        /// Which machine it is: what machine-id(5) has programs derive from its file, so that the id itself stays there.
+        one MACHINE_ID = "machine.id";
+    ]
     "another processor": [
         /// Model name.
         one CPU_MODEL = "cpu.model";
@@ -605,8 +609,6 @@ declare_facts! {
         one MEMORY_AVAILABLE = "memory.available", in_bytes(), varies(), when_large();
     ]
     "when, where or from what a run was made: it names the run more than it explains it": [
-        /// Which machine it is: what machine-id(5) has programs derive from its file, so that the id itself stays there.
-        one MACHINE_ID = "machine.id", hardly();
         /// Time since the boot.
         one UPTIME = "uptime", unit(FactUnit::Nanoseconds), varies(), hardly();
         /// Version of a workload's program.

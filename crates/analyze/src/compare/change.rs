@@ -241,6 +241,14 @@ pub struct EstimationMethod {
     pub baseline: usize,
     /// Candidate values (or pairs) that were compared.
     pub candidate: usize,
+    /// Of pairs, boots, layouts or machines of either side that have no partner on the other, and count for nothing.
+    #[serde(skip_serializing_if = "is_none_left_out")]
+    pub left_out: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_none_left_out(left_out: &usize) -> bool {
+    *left_out == 0
 }
 
 /// What the data say about one row.

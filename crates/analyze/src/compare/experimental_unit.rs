@@ -50,6 +50,8 @@ pub(crate) struct ComparisonUnits {
     pub(crate) candidate: Vec<f64>,
     /// Of pairs, the values of each side whose partner failed.
     pub(crate) rest: [Vec<f64>; 2],
+    /// Of paired units, those of either side that have no partner.
+    pub(crate) left_out: usize,
     pub(crate) relation: SideRelation,
     /// They are the values as they are, each of which is a unit.
     pub(crate) plain: bool,
@@ -199,6 +201,7 @@ impl ComparisonUnits {
         let pairs = pair_by_key(&ours, &theirs);
         let paired = pairs.0.len() >= FEWEST_PAIRS;
         let all = || (ours.values().copied().collect(), theirs.values().copied().collect());
+        let left_out = if paired { ours.len() + theirs.len() - 2 * pairs.0.len() } else { 0 };
         let (x, y) = if paired { pairs } else { all() };
         Ok(ComparisonUnits {
             level: RepetitionLevel::Layout,
@@ -206,6 +209,7 @@ impl ComparisonUnits {
             baseline: by_batch(x, summary)?,
             candidate: by_batch(y, summary)?,
             rest: Default::default(),
+            left_out,
             relation,
             plain: false,
             differences: false,
@@ -246,7 +250,18 @@ impl ComparisonUnits {
             false => (by_batch(x, summary)?, by_batch(y, summary)?),
         };
         let level = RepetitionLevel::Iteration;
-        Ok(ComparisonUnits { level, paired, baseline, candidate, rest, relation, plain, differences: false })
+        let left_out = 0;
+        Ok(ComparisonUnits {
+            level,
+            paired,
+            baseline,
+            candidate,
+            rest,
+            left_out,
+            relation,
+            plain,
+            differences: false,
+        })
     }
 
     /// One value each of boots or runs of which nothing makes pairs.
@@ -261,6 +276,7 @@ impl ComparisonUnits {
             baseline: ours.into_values().collect(),
             candidate: theirs.into_values().collect(),
             rest: Default::default(),
+            left_out: 0,
             relation,
             plain: false,
             differences: false,
@@ -278,6 +294,7 @@ impl ComparisonUnits {
         let fewest = if level == RepetitionLevel::Machine { 2 } else { FEWEST_PAIRS };
         let paired = pairs.0.len() >= fewest;
         let all = || (ours.values().copied().collect(), theirs.values().copied().collect());
+        let left_out = if paired { ours.len() + theirs.len() - 2 * pairs.0.len() } else { 0 };
         let (x, y) = if paired { pairs } else { all() };
         Ok(ComparisonUnits {
             level,
@@ -285,6 +302,7 @@ impl ComparisonUnits {
             baseline: by_batch(x, summary)?,
             candidate: by_batch(y, summary)?,
             rest: Default::default(),
+            left_out,
             relation: SideRelation::default(),
             plain: false,
             differences: false,
@@ -329,6 +347,7 @@ impl ComparisonUnits {
             random_effects: false,
             baseline,
             candidate,
+            left_out: self.left_out,
         }
     }
 }

@@ -313,6 +313,9 @@ pub(crate) fn repetitions_text(row: &VerdictRow) -> String {
         (level, true) => format!(" pairs of {}", level.noun()),
         (level, false) => format!(" {}", level.noun()),
     };
+    if method.left_out > 0 {
+        return format!("{units}{noun}, {} left out", method.left_out);
+    }
     // Values that belong to no pair are no second one of it.
     let text =
         if each == [1, 1] { format!("{units}{noun}") } else { format!("{units}{noun} × {each_text}") };
