@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask test` and `cargo xtask lint`, in order.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -78,6 +79,9 @@ pub const LINTS_ALONE: &[TestStep] = &[
     ),
 ];
 
+/// Stands for the perflab beside this program, in the target directory.
+const BUILT_PERFLAB: &str = "target/debug/perflab";
+
 /// What `cargo xtask test` does beyond the lints.
 pub const TESTS: &[TestStep] = &[
     declare_web_step("front end: modules", &["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]),
@@ -85,7 +89,8 @@ pub const TESTS: &[TestStep] = &[
     declare_step("build", &["cargo", "build", "--quiet", "--workspace", "--all-targets"], "cargo"),
     declare_step(
         "what a killed run left on this machine",
-        &["cargo", "run", "--quiet", "--package", "perflab", "--", "undo"],
+        // The program as the step before has built it: alone, `cargo run` would build it once more, with other features.
+        &[BUILT_PERFLAB, "undo"],
         "cargo",
     ),
     TestStep {
@@ -130,6 +135,8 @@ impl TestStep {
 
     fn stream_output(&self, root: bool, mut each: impl FnMut(&str)) -> Result<bool> {
         let (program, arguments) = self.command.split_first().context("a step without a command")?;
+        let beside = std::env::current_exe().context("cannot find this program")?.with_file_name("perflab");
+        let program = if *program == BUILT_PERFLAB { beside.as_path() } else { Path::new(program) };
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -140,8 +147,10 @@ impl TestStep {
         if root {
             command.env("PERFLAB_REQUIRE_ALL", "1");
         }
-        let mut child =
-            command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {program}"))?;
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run {}", program.display()))?;
         if let Some(stdout) = child.stdout.take() {
             for line in BufReader::new(stdout).lines() {
                 let line = line?;
