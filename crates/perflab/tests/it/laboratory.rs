@@ -90,10 +90,18 @@ fn numbers_are_masked_and_names_are_not() {
 const UNSTABLE_LINES: [&str; 4] =
     ["in memory before: ", "perflab's own cost over ", "begun ", "reading samples took "];
 
+/// How the line beneath a row begins that names what went with its change.
+const SUSPECT_LINE: &str = "    why: ";
+
 /// Puts RUN for the id of a run, or the beginning of one, TMP for the name of a temporary folder, and VERSION for perflab's;
 /// leaves out lines that measure.
 fn mask_unstable(text: &str) -> String {
-    let is_stable = |line: &&str| !UNSTABLE_LINES.iter().any(|start| line.starts_with(start));
+    // What went with a change, which is the luck of a run, and the rest of it on the next line.
+    let mut is_suspect = false;
+    let is_stable = |line: &&str| {
+        is_suspect = line.starts_with(SUSPECT_LINE) || (is_suspect && line.starts_with("      "));
+        !is_suspect && !UNSTABLE_LINES.iter().any(|start| line.starts_with(start))
+    };
     let text = text.split_inclusive('\n').filter(is_stable).collect::<String>();
     let text = text
         .replace(concat!("perflab ", env!("CARGO_PKG_VERSION")), "perflab VERSION")
