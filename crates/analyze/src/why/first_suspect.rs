@@ -5,6 +5,9 @@ use perflab_model::Unit;
 use crate::compare::row_suspect::RowSuspect;
 use crate::why::explanation::Explanation;
 
+/// What nobody asked for is said more rarely by chance: a table's line may be wrong once in a hundred changes, not once in twenty.
+const LARGEST_P: f64 = 0.01;
+
 /// The suspect that stands first, where it can carry half of the change; nothing of a metric that is not the time of an iteration, and where
 /// the verdict stands on failures.
 #[must_use]
@@ -28,7 +31,9 @@ pub fn find_first_suspect(found: &Explanation) -> Option<RowSuspect> {
         return None;
     }
     let whole = change?;
-    let suspect = found.suspects.first().filter(|_| found.is_mostly_carried() && !found.places.is_empty())?;
+    let suspect = found.suspects.first().filter(|suspect| {
+        suspect.difference.adjusted_p <= LARGEST_P && found.is_mostly_carried() && !found.places.is_empty()
+    })?;
     Some(RowSuspect {
         cause: suspect.cause.clone(),
         series: Some(suspect.series.clone()),
