@@ -152,14 +152,13 @@ impl Archive {
     /// # Errors
     /// As [`Archive::list_runs`].
     pub fn list_latest_runs(&self, most: usize) -> Result<Vec<ArchiveEntry>, ArchiveError> {
-        let mut names = self.list_run_names()?;
-        let latest = names.split_off(names.len().saturating_sub(most));
-        let (is_all, names) = (names.is_empty(), latest);
-        let ids: Vec<&str> = names.iter().map(|(id, _)| id.as_str()).collect();
-        let first = ids.first().copied().filter(|_| !is_all);
-        let listed = index_refresh::list_heads(&self.path, &ids, first);
+        let mut earlier = self.list_run_names()?;
+        let latest = earlier.split_off(earlier.len().saturating_sub(most));
+        let ids: Vec<&str> = latest.iter().map(|(id, _)| id.as_str()).collect();
+        let from = ids.first().copied().filter(|_| !earlier.is_empty());
+        let listed = index_refresh::list_heads(&self.path, &ids, from);
         let entry = |((id, short), (summary, bytes))| ArchiveEntry { bytes, id, short, summary };
-        Ok(names.into_iter().zip(listed).map(entry).collect())
+        Ok(latest.into_iter().zip(listed).map(entry).collect())
     }
 
     /// The records of many runs, in their order, as far as a history needs them: without slots, iterations, gaps and

@@ -4,13 +4,22 @@
 
 use std::path::Path;
 
-use crate::archive_dir::{Archive, ArchiveEntry};
+use crate::archive_dir::Archive;
 use crate::error::ArchiveError;
 use crate::portable;
 use crate::run_dir::RunDir;
 
 /// Shorter beginnings of an id are not understood as one.
 const SHORTEST_PREFIX: usize = 4;
+
+/// What a selector means.
+#[derive(Debug, Default)]
+pub struct FoundRuns {
+    /// The runs, the oldest first.
+    pub runs: Vec<RunDir>,
+    /// Runs of the label that are damaged, each with what is wrong.
+    pub damaged: Vec<(RunDir, String)>,
+}
 
 impl Archive {
     /// The runs that `selector` means, the oldest first, at least one.
@@ -22,33 +31,44 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::NotFound`] with a hint, [`ArchiveError::Ambiguous`], or a path that cannot be read.
     pub fn find_runs(&self, selector: &str) -> Result<Vec<RunDir>, ArchiveError> {
-        if let Some(back) = selector.strip_prefix('@') {
-            return self.nth_latest(back).map(|run| vec![run]);
-        }
-        if selector.contains('/') || selector == "." || selector.ends_with(".perflab") {
-            return self.open_run_path(Path::new(selector)).map(|run| vec![run]);
-        }
-        if let Some(run) = self.find_by_prefix(selector)? {
-            return Ok(vec![run]);
-        }
-        let labelled = self.labelled_runs()?;
-        let named = labelled.iter().filter(|(_, label)| label.as_deref() == Some(selector));
-        let runs: Vec<RunDir> = named.map(|(run, _)| run.clone()).collect();
-        if runs.is_empty() { Err(self.not_found_error(selector, &labelled)) } else { Ok(runs) }
+        Ok(self.find_runs_and_damaged(selector)?.runs)
     }
 
-    /// Damaged runs whose manifests can be read and have this label, each with what is wrong: no selector finds them by it.
+    /// The same, with the runs of a label that are damaged.
     ///
     /// # Errors
-    /// As [`Archive::list_runs`].
-    pub fn find_damaged_runs(&self, label: &str) -> Result<Vec<(RunDir, String)>, ArchiveError> {
-        let damaged = |entry: ArchiveEntry| {
-            let reason = entry.summary.err()?;
+    /// As [`Archive::find_runs`].
+    pub fn find_runs_and_damaged(&self, selector: &str) -> Result<FoundRuns, ArchiveError> {
+        let only = |run| FoundRuns { runs: vec![run], damaged: Vec::new() };
+        if let Some(back) = selector.strip_prefix('@') {
+            return self.nth_latest(back).map(only);
+        }
+        if selector.contains('/') || selector == "." || selector.ends_with(".perflab") {
+            return self.open_run_path(Path::new(selector)).map(only);
+        }
+        if let Some(run) = self.find_by_prefix(selector)? {
+            return Ok(only(run));
+        }
+        let mut found = FoundRuns::default();
+        let mut labels = Vec::new();
+        for entry in self.list_runs()? {
             let run = self.run_named(entry.id, entry.short);
-            let is_labelled = run.manifest().is_ok_and(|manifest| manifest.label.as_deref() == Some(label));
-            is_labelled.then_some((run, reason))
-        };
-        Ok(self.list_runs()?.into_iter().filter_map(damaged).collect())
+            // Of one whose tables are damaged the manifest may say the label.
+            let (label, damage) = match entry.summary {
+                Ok(summary) => (summary.label, None),
+                Err(reason) => (run.manifest().ok().and_then(|manifest| manifest.label), Some(reason)),
+            };
+            match damage {
+                _ if label.as_deref() != Some(selector) => labels.push(label),
+                None => found.runs.push(run),
+                Some(reason) => found.damaged.push((run, reason)),
+            }
+        }
+        if found.runs.is_empty() {
+            Err(self.not_found_error(selector, &labels, &found.damaged))
+        } else {
+            Ok(found)
+        }
     }
 
     fn open_run_path(&self, path: &Path) -> Result<RunDir, ArchiveError> {
@@ -96,26 +116,30 @@ impl Archive {
         Ok(found.pop().map(|(id, short)| self.run_named(id, short)))
     }
 
-    /// All runs with their labels; a damaged one has none.
-    fn labelled_runs(&self) -> Result<Vec<(RunDir, Option<String>)>, ArchiveError> {
-        let run = |entry: ArchiveEntry| {
-            let label = entry.summary.ok().and_then(|summary| summary.label);
-            (self.run_named(entry.id, entry.short), label)
-        };
-        Ok(self.list_runs()?.into_iter().map(run).collect())
-    }
-
     fn run_named(&self, id: String, short: String) -> RunDir {
         RunDir::from_archive(self.runs_directory().join(&id), id, short)
     }
 
-    fn not_found_error(&self, selector: &str, runs: &[(RunDir, Option<String>)]) -> ArchiveError {
-        let labels = runs.iter().filter_map(|(_, label)| label.as_deref());
-        let hint = match perflab_model::problem::nearest_name(selector, labels) {
-            _ if runs.is_empty() => "the archive is empty; `perflab run quickstart` makes a first run".into(),
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "give an id's first four characters or more, a label, @latest or a path; \
-                     `perflab list` shows what is there"
+    fn not_found_error(
+        &self,
+        selector: &str,
+        labels: &[Option<String>],
+        damaged: &[(RunDir, String)],
+    ) -> ArchiveError {
+        let known = labels.iter().filter_map(Option::as_deref);
+        let hint = match (damaged.first(), perflab_model::problem::nearest_name(selector, known)) {
+            (Some((run, reason)), _) => {
+                format!(
+                    "run {} has this label and is damaged: {reason}; `perflab rm` removes it",
+                    run.short_id()
+                )
+            }
+            _ if labels.is_empty() => {
+                "the archive is empty; `perflab run quickstart` makes a first run".into()
+            }
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => "give an id's first four characters or more, a label, @latest or a path; \
+                             `perflab list` shows what is there"
                 .into(),
         };
         ArchiveError::NotFound { selector: selector.into(), archive: self.path().into(), hint }

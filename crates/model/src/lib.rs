@@ -98,7 +98,7 @@ pub use run::{
 pub use run_data::{RunData, RunDataError};
 pub use scalar::Scalar;
 pub use series::SeriesSchema;
-pub use setting::{PlannedSetting, Setting};
+pub use setting::{PlannedSetting, Setting, normalize_path};
 pub use setting_preset::{
     PresetFile, PresetLevel, PresetLevelError, PresetName, PresetNeeds, PresetPart, PresetValue, QuietLevel,
     SettingMechanism, SettingPreset, ValueTolerance,

@@ -1,6 +1,6 @@
 //! What a level of a factor, or a line of `[settings]`, sets on a machine: worked out once, when a study is planned.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -104,4 +104,18 @@ impl PlannedSetting {
     pub fn is_set_on(&self, side: Option<FactorSide>) -> bool {
         side.is_none_or(|side| self.on.unwrap_or(FactorSide::Host) == side)
     }
+}
+
+/// The path with `.` and `..` taken as they are written.
+#[must_use]
+pub fn normalize_path(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }

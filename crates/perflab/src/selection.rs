@@ -38,14 +38,9 @@ fn read_side(
 ) -> Result<ComparisonSide, Failure> {
     let read =
         |run: &RunDir| Ok::<_, ArchiveError>(RunRecord { documents: run.read_documents()?, ..record(run)? });
-    let found = archive.find_runs(selector);
-    let damaged = archive.find_damaged_runs(selector)?;
-    if let (Err(_), Some((run, reason))) = (&found, damaged.first()) {
-        let message = format!("run {}, labelled `{selector}`, is damaged: {reason}", run.short_id());
-        return Err(UsageError::new(message, "`perflab rm` removes it; measure that side again").into());
-    }
-    let runs = found?.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    for (run, reason) in damaged {
+    let found = archive.find_runs_and_damaged(selector)?;
+    let runs = found.runs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    for (run, reason) in found.damaged {
         stderr_line!("warning: left out of `{selector}`: run {}: {reason}", run.short_id());
     }
     Ok(ComparisonSide { name: side_name(selector, &runs), runs })

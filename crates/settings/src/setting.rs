@@ -6,10 +6,10 @@
 //! value to the kernel is one value here.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use perflab_model::Setting;
+use perflab_model::{Setting, normalize_path};
 use perflab_observe::Root;
 use perflab_observe::io::MountTable;
 
@@ -96,21 +96,6 @@ impl FileIdentity {
     pub fn is_same_file(&self, own: &Path, path: &Path) -> bool {
         own == path || *self == Self::of_path(path)
     }
-}
-
-/// The path with `.` and `..` taken as they are written.
-pub(crate) fn normalize_path(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// The other file of a pair of which writing one zeroes the other.

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 use perflab_model::study::{Factor, FactorKind, FactorLevel, FactorSide, LevelValue, Study};
-use perflab_model::{PlannedSetting, PresetLevel, PresetLevelError, PresetName, Problem, Refusal, Setting};
+use perflab_model::{
+    PlannedSetting, PresetLevel, PresetLevelError, PresetName, Problem, Refusal, Setting, normalize_path,
+};
 use perflab_observe::Root;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
@@ -15,8 +17,8 @@ use rustix::io::Errno;
 use crate::preset_files::{SettingSite, find_preset_refusal, plan_file_writes};
 use crate::preset_list::PresetList;
 use crate::setting::{
-    FileIdentity, SettingContent, counterpart_file, has_write_bit, is_same_value, normalize_path,
-    parse_number, synonym_files, writes_through,
+    FileIdentity, SettingContent, counterpart_file, has_write_bit, is_same_value, parse_number,
+    synonym_files, writes_through,
 };
 
 /// What each level of the study's factors sets, in the study's order. Values are worked out by the facts of `scope` where

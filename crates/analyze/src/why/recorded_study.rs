@@ -120,7 +120,7 @@ impl RecordedStudy {
 }
 
 /// A word as a shell takes it; one that cannot be quoted (it holds a zero byte) as it is.
-fn quote_word(word: &str) -> String {
+pub(crate) fn quote_word(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
 }
 

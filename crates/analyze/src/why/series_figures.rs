@@ -8,6 +8,7 @@ use crate::compare::comparison::{Comparison, VerdictRow};
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::error::AnalyzeError;
 use crate::why::evidence_table::EvidenceTable;
+use crate::why::recorded_study::quote_word;
 
 /// A quantity of each unit beside the metric.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -125,8 +126,4 @@ fn sides_as_typed(comparison: &Comparison, row: &VerdictRow) -> String {
         _ => format!(" --versus {}", quote_word(&row.candidate_name)),
     };
     format!("{run} --by {}{versus}", quote_word(factor))
-}
-
-fn quote_word(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned())
 }

@@ -1,14 +1,14 @@
 //! `kind`: what turning a factor means. All that is particular to a kind is its row in `FactorKind::spec`.
 
 use std::fmt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::placement::{Placement, PlacementError};
 use crate::scalar::Scalar;
-use crate::setting::Setting;
+use crate::setting::{Setting, normalize_path};
 
 /// What turning a factor means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -218,14 +218,7 @@ const fn written(file: WrittenFile) -> FactorKindSpec {
 
 /// Whether a path, with `..` taken as it is written, is that of something below `root`.
 fn lies_below(path: &str, root: &str) -> bool {
-    let mut plain = PathBuf::new();
-    for part in Path::new(path).components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
+    let plain = normalize_path(Path::new(path));
     plain.starts_with(root) && plain != Path::new(root)
 }
 

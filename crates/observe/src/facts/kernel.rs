@@ -4,7 +4,6 @@
 //! most often explain a difference. `sysctl` holds the tunables that move benchmarks, each by the name that
 //! sysctl(8) knows. `distribution` is os-release(5).
 
-use std::fmt::Write;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
@@ -15,6 +14,7 @@ use perflab_model::Scalar;
 use sha2::{Digest, Sha256};
 
 use crate::facts::collector::FactCollector;
+use crate::io::file_ioctls::format_hexadecimal;
 use crate::root::Root;
 use perflab_model::fact_table;
 
@@ -202,16 +202,7 @@ fn read_gzipped_config(root: &Root, path: &str) -> Option<(String, String)> {
 }
 
 fn hash_config(text: &str) -> String {
-    to_hex(Sha256::digest(text.as_bytes()).iter())
-}
-
-fn to_hex<'a>(bytes: impl Iterator<Item = &'a u8>) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in bytes {
-        // Writing to a String does not fail.
-        write!(hex, "{byte:02x}").ok();
-    }
-    hex
+    format_hexadecimal(&Sha256::digest(text.as_bytes()))
 }
 
 /// Files under /proc/sys. Those that the kernel changes by itself (`perf_event_max_sample_rate`) are left out, as
@@ -295,7 +286,7 @@ fn derive_machine_id(machine_id: &str) -> Option<String> {
     let is_id = machine_id.len() == 32 && machine_id.bytes().all(|sign| sign.is_ascii_hexdigit());
     let mut mac = Hmac::<Sha256>::new_from_slice(machine_id.as_bytes()).ok().filter(|_| is_id)?;
     mac.update(MACHINE_ID_KEY);
-    Some(to_hex(mac.finalize().into_bytes().iter().take(16)))
+    mac.finalize().into_bytes().get(..16).map(format_hexadecimal)
 }
 
 pub(crate) fn collect_distribution_facts(notes: &mut FactCollector<'_>) {

@@ -120,7 +120,8 @@ fn read_btrfs_uuid(file: &File) -> Option<String> {
     (done == 0).then(|| format_hexadecimal(answer.get(BTRFS_UUID).unwrap_or_default()))
 }
 
-fn format_hexadecimal(bytes: &[u8]) -> String {
+/// Two digits a byte.
+pub(crate) fn format_hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

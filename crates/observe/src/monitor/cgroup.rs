@@ -78,8 +78,8 @@ pub(crate) fn open_cgroup(opening: &MonitorContext<'_>) -> Result<Box<dyn Monito
 
 /// Which controllers are where.
 struct CgroupHierarchies {
-    /// Where version 2 is mounted, and its controllers; nothing where it has none.
-    unified: Option<(String, Vec<String>)>,
+    /// Where version 2 is mounted with controllers.
+    unified: Option<String>,
     /// Whether controllers of version 1 are mounted.
     has_version_1: bool,
 }
@@ -87,14 +87,11 @@ struct CgroupHierarchies {
 impl CgroupHierarchies {
     /// `own` is the text of a process' `/proc/PID/cgroup`.
     fn find(root: &Root, own: &str) -> Self {
-        let controllers = |mounted: &str| {
-            let text = root.read(&format!("{mounted}/cgroup.controllers")).ok()?;
-            Some(text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        };
+        let controllers = |mounted: &str| root.read(&format!("{mounted}/cgroup.controllers")).ok();
         let beside = format!("{MOUNTED}/unified");
         let unified = match controllers(MOUNTED) {
-            Some(found) => Some((MOUNTED.to_owned(), found)),
-            None => controllers(&beside).filter(|found| !found.is_empty()).map(|found| (beside, found)),
+            Some(_) => Some(MOUNTED.to_owned()),
+            None => controllers(&beside).filter(|text| !text.trim().is_empty()).map(|_| beside),
         };
         let has_version_1 = CGROUP1_FILES.iter().any(|(one, ..)| find_cgroup_path(own, one).is_some());
         CgroupHierarchies { unified, has_version_1 }
@@ -102,8 +99,8 @@ impl CgroupHierarchies {
 
     fn describe(&self) -> String {
         match (&self.unified, self.has_version_1) {
-            (Some((mounted, _)), false) => format!("{mounted} (cgroup v2)"),
-            (Some((mounted, _)), true) => format!("{MOUNTED} (cgroup v1), {mounted} (cgroup v2)"),
+            (Some(mounted), false) => format!("{mounted} (cgroup v2)"),
+            (Some(mounted), true) => format!("{MOUNTED} (cgroup v1), {mounted} (cgroup v2)"),
             (None, _) => format!("{MOUNTED} (cgroup v1)"),
         }
     }
@@ -120,7 +117,7 @@ impl CgroupHierarchies {
             [controller, of_io].iter().any(|one| find_cgroup_path(text, one).is_some())
         };
         let of_version_2 = CGROUP2_FILES.iter().filter_map(|(_, name, kind)| {
-            let (mounted, _) = self.unified.as_ref()?;
+            let mounted = self.unified.as_ref()?;
             // Pressure is told by the group, whoever has the controller.
             let is_own = matches!(kind, CgroupText::Pressure(_)) || !is_in_version_1(name);
             let group = find_cgroup_path(text, "").filter(|_| is_own)?.trim_end_matches('/');
@@ -165,7 +162,7 @@ impl CgroupMonitor {
     /// The groups beside or below perflab's own in which it limits workloads, as processes in them would have them.
     fn list_limiting_groups(&self, own: &str) -> Vec<String> {
         let mut found: BTreeMap<String, String> = BTreeMap::new();
-        let version_2 = self.hierarchies.unified.as_ref().map(|(mounted, _)| (mounted.clone(), ""));
+        let version_2 = self.hierarchies.unified.clone().map(|mounted| (mounted, ""));
         let version_1 = ["cpu", "memory", "cpuset", "pids"].map(|one| (format!("{MOUNTED}/{one}"), one));
         for (mounted, controller) in version_2.into_iter().chain(version_1) {
             let Some(path) = find_cgroup_path(own, controller) else { continue };

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use perflab_analyze::compare::case_condition::matches_pattern;
 use perflab_model::Study;
 use perflab_model::study::{DiskKind, Factor, StudyAnswer};
+use perflab_workload::argv_element::quote_word;
 use serde::Serialize;
 
 use crate::failure::{Failure, UsageError};
@@ -131,7 +132,9 @@ fn describe_answer(found: &ShippedStudyText, answer: &StudyAnswer, endings: &[&N
             }
             EndingMeaning::Nothing => {}
             EndingMeaning::Options { options, about } => {
-                words_of_options(options).for_each(|(option, value)| add(option, value));
+                if let Some((option, value)) = options.split_once(' ') {
+                    add(option, value);
+                }
                 differs.push(format!("`{}`: {about}", ending.word));
             }
             EndingMeaning::Differs(what) => differs.push(format!("`{}`: {what}", ending.word)),
@@ -145,10 +148,6 @@ fn describe_answer(found: &ShippedStudyText, answer: &StudyAnswer, endings: &[&N
         differs,
         takes: found.study.takes.clone(),
     }
-}
-
-fn words_of_options(options: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    options.split_once(' ').into_iter()
 }
 
 fn has_own_disk(study: &Study) -> bool {
@@ -169,8 +168,7 @@ fn find_factor_with_level<'a>(study: &'a Study, kind: &str, key: &str, level: &s
 fn quote_for_shell(text: &str) -> String {
     let quote = |part: &str| {
         let (word, end) = part.split_at(part.trim_end_matches(['=', ',']).len());
-        let quoted = shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned());
-        if word.is_empty() { end.to_owned() } else { quoted + end }
+        if word.is_empty() { end.to_owned() } else { quote_word(word) + end }
     };
     text.split_inclusive(['=', ',']).map(quote).collect()
 }

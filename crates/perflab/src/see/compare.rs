@@ -2,9 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use perflab_analyze::{
-    AnalysisOptions, CaseCondition, Comparison, ComparisonSide, Gate, KernelLogsOfRuns, RowOrder,
-    SampleStatistic, benchstat, compare_levels, compare_sides, estimate_interactions, lkp, mmtests,
-    recap_comparison,
+    AnalysisOptions, CaseCondition, Comparison, ComparisonSide, Gate, RowOrder, SampleStatistic, benchstat,
+    compare_levels, compare_sides, estimate_interactions, lkp, mmtests, recap_comparison,
 };
 use perflab_archive::RunDir;
 use perflab_present::comparison::{self, OutputFormat};
@@ -46,12 +45,11 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
     let has_own_table = args.style == ComparisonStyle::Perflab && !args.ratio && args.stat.is_empty();
     let reads_log = gate.is_some_and(Gate::reads_kernel_log);
     if args.monitor.is_none() && (has_own_table || reads_log) {
-        selection::add_kernel_log(&mut comparison, &sides, &compared_kernel_logs(context, args)?);
-    }
-    let shows_suspects = matches!(context.format, OutputFormat::Table | OutputFormat::Json);
-    if args.monitor.is_none() && has_own_table && shows_suspects {
         let runs = find_compared_runs(context, args)?;
-        add_row_suspects(&mut comparison, &sides, &runs, &comparison_options(args));
+        selection::add_kernel_log(&mut comparison, &sides, &selection::read_kernel_logs(&runs)?);
+        if has_own_table && matches!(context.format, OutputFormat::Table | OutputFormat::Json) {
+            add_row_suspects(&mut comparison, &sides, &runs, &comparison_options(args));
+        }
     }
     args.sort.into_iter().for_each(|order| comparison.sort_rows(order));
     comparison.notes.extend(
@@ -83,11 +81,6 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
         0 => Exit::Fine,
         _ => Exit::Regression,
     })
-}
-
-/// What kernels printed during all runs that are named.
-fn compared_kernel_logs(context: &App, args: &CompareArgs) -> Result<KernelLogsOfRuns, Failure> {
-    selection::read_kernel_logs(&find_compared_runs(context, args)?)
 }
 
 /// All runs that are named.
