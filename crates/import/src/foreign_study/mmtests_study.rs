@@ -577,6 +577,9 @@ impl<'a> StudyWriter<'a> {
             "/sys/kernel/mm/transparent_hugepage/defrag" => self.set("thp-defrag", value),
             "/sys/kernel/mm/lru_gen/enabled" => self.set("lru-gen", value),
             _ if value.contains("{{") => LineFate::NotUnderstood("a value that the machine decides".into()),
+            _ if path.split('/').skip(1).any(|name| matches!(name, "" | "." | "..")) => {
+                LineFate::NotUnderstood("a path that is no file's".into())
+            }
             _ => {
                 let level = toml_level(value);
                 let text = format!("kind = \"file\"\nkey = {}\nlevels = [{level}]", toml_string(path));
@@ -1057,6 +1060,19 @@ export SCHBENCH_RUNTIEM=5
         assert_eq!(table["factor"]["vm-x"]["levels"][0].as_integer(), Some(2));
         assert_eq!(table["workload"]["stressng"]["parameters"]["stressor"].as_str(), Some("a\"]\\b"));
         assert_eq!(table["disk"]["path"].as_str(), Some("/dev/s\"\nda"));
+    }
+
+    /// What is written to a folder, or to a path that leads elsewhere, is no factor.
+    #[test]
+    fn what_is_written_to_no_file_is_told() {
+        for path in
+            ["/sys/", "/proc/", "/sys/kernel//x", "/sys/kernel/mm/", "/sys/./x", "/proc/../etc/passwd"]
+        {
+            let text = format!("export MMTESTS=stressng\nexport STRESSNG_TESTNAME=fork\necho 1 > {path}\n");
+            let study = convert(&text);
+            assert!(parse(&study).get("factor").is_none(), "{path}: {}", study.text);
+            assert_eq!(study.account.count().not_understood, 1, "{path}: {:?}", study.account);
+        }
     }
 
     /// The parser would take the age of the world for these.
