@@ -20,6 +20,7 @@ mod tally;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Result;
 
@@ -117,11 +118,15 @@ fn run_steps<'a>(
 ) -> Result<bool> {
     let mut tally = tally::TestCounts::default();
     let mut failed = tally::FailedTests::default();
+    let mut durations = Vec::new();
     for step in steps {
         println!("\n=== {}", step.name);
+        let begun = Instant::now();
         tally.add(step.run(lacking, root, &mut failed)?);
+        durations.push(format!("{} {}", begun.elapsed().as_secs(), step.name));
     }
     failed.print_report();
+    println!("\nseconds: {}", durations.join("; "));
     tally.print_report();
     Ok(tally.failed == 0)
 }
