@@ -17,6 +17,20 @@ const ENDLESS: [(u64, &str); 3] = [(0x9fa0, "kmsg"), (0x9fa0, "pagemap"), (0x747
 /// Why a pipe, a socket or a device is not read.
 pub const ENDLESS_KIND: &str = "it is a pipe, a socket or a device";
 
+/// Magic numbers of file systems whose files the kernel makes up as they are read (linux/magic.h): proc, sysfs, debugfs, tracefs,
+/// cgroup, cgroup2, bpf, securityfs, configfs.
+const LIVE: [u64; 9] = [
+    0x9fa0,
+    0x6265_6572,
+    0x6462_6720,
+    0x7472_6163,
+    0x0027_e0eb,
+    0x6367_7270,
+    0xcafe_4a11,
+    0x7363_6673,
+    0x6265_6570,
+];
+
 const ENDLESS_FILE: &str = "the kernel writes it for ever: write what it gives to a file, and take that";
 
 /// Opens a regular file for reading.
@@ -53,6 +67,11 @@ pub fn refuse_endless(path: &Path) -> io::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a folder, or a file, is one that the kernel makes up as it is read: in `/proc` or `/sys`, and not in a copy of them.
+pub fn is_live_kernel_folder(path: &Path) -> bool {
+    statfs(path).is_ok_and(|system| LIVE.contains(&(system.f_type as u64)))
 }
 
 /// Reads a whole file of at most `most` bytes.
@@ -129,6 +148,13 @@ mod tests {
         assert!(read_finite_file(&file, 3).is_err());
         assert!(refuse_endless(&file).is_ok() && refuse_endless(&home.path().join("none")).is_ok());
         assert!(open_finite_file(Path::new("/proc/self/status")).is_ok());
+    }
+
+    #[test]
+    fn copies_are_not_live() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(!is_live_kernel_folder(home.path()) && !is_live_kernel_folder(Path::new("/nowhere")));
+        assert!(["/proc", "/proc/meminfo", "/sys"].iter().all(|path| is_live_kernel_folder(Path::new(path))));
     }
 
     #[test]

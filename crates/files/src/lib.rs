@@ -9,4 +9,6 @@ pub mod checksum;
 pub mod finite_file;
 
 pub use checksum::sha256_hex;
-pub use finite_file::{BoundedUnpacker, ENDLESS_KIND, open_finite_file, read_finite_file, refuse_endless};
+pub use finite_file::{
+    BoundedUnpacker, ENDLESS_KIND, is_live_kernel_folder, open_finite_file, read_finite_file, refuse_endless,
+};

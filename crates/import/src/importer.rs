@@ -8,6 +8,7 @@ use perflab_stacks::SymbolOptions;
 
 use crate::error::ImportError;
 use crate::import_report::FileReport;
+use crate::input_folder::InputFolder;
 use crate::input_path::InputPath;
 
 /// Opens a path for its events.
@@ -22,10 +23,37 @@ pub struct Importer {
     pub about: &'static str,
     /// Whether its files say what was set up anew for each repetition: a boot, a process.
     pub(crate) knows_boots: bool,
-    /// Whether a path looks like it.
-    pub(crate) recognises: fn(&InputPath) -> bool,
+    /// How a path that it reads is told from others.
+    pub(crate) recognises: Recognition,
     /// The events of a path. Files that cannot be read are errors, and so are those whose beginning is not what it should be.
     pub(crate) open: SourceOpener,
+}
+
+/// What tells whether a path is an importer's.
+#[derive(Debug)]
+pub(crate) enum Recognition {
+    /// It reads files.
+    File(fn(&InputPath) -> bool),
+    /// It reads folders.
+    Folder(fn(&InputFolder) -> bool),
+}
+
+impl Importer {
+    /// Whether the path looks like what it reads.
+    pub(crate) fn recognises(&self, input: &InputPath) -> bool {
+        match (&self.recognises, input.folder()) {
+            (Recognition::File(is_one), None) => is_one(input),
+            (Recognition::Folder(is_one), Some(folder)) => {
+                folder.begin_search();
+                is_one(folder)
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn reads_folders(&self) -> bool {
+        matches!(self.recognises, Recognition::Folder(_))
+    }
 }
 
 impl PartialEq for Importer {

@@ -8,6 +8,7 @@ use perflab_files::{ENDLESS_KIND, open_finite_file};
 
 use crate::error::ImportError;
 use crate::input_document::{DocumentError, InputDocument};
+use crate::input_folder::{InputFolder, SearchBudget};
 use crate::input_lines::{InputLines, open_unpacked};
 
 /// Bytes that are looked at to see what a file of bytes is.
@@ -26,7 +27,7 @@ const DUMPS: [&str; 2] = ["time:", "slabinfo - version"];
 #[derive(Debug)]
 pub struct InputPath<'a> {
     path: &'a Path,
-    is_folder: bool,
+    folder: Option<InputFolder<'a>>,
     /// the first bytes, as they are on the disk
     beginning: Vec<u8>,
     /// the first bytes, unpacked
@@ -41,12 +42,12 @@ impl<'a> InputPath<'a> {
     /// Looks at a path.
     ///
     /// # Errors
-    /// It is not there or cannot be opened, or it is neither a file nor a folder.
-    pub(crate) fn look_at(path: &'a Path) -> Result<Self, ImportError> {
+    /// It is not there or cannot be opened, it is neither a file nor a folder, or a folder of the kernel's own.
+    pub(crate) fn look_at(path: &'a Path, budget: &'a SearchBudget) -> Result<Self, ImportError> {
         let found = std::fs::metadata(path).map_err(ImportError::io("read", path))?;
         let mut input = InputPath {
             path,
-            is_folder: found.is_dir(),
+            folder: None,
             beginning: Vec::new(),
             unpacked: OnceCell::new(),
             head: Vec::new(),
@@ -54,7 +55,7 @@ impl<'a> InputPath<'a> {
             document: OnceCell::new(),
         };
         match () {
-            () if found.is_dir() => drop(std::fs::read_dir(path).map_err(ImportError::io("read", path))?),
+            () if found.is_dir() => input.folder = Some(InputFolder::open(path, budget)?),
             () if found.is_file() => {
                 input.beginning = open_finite_file(path).map_or_else(|_| Vec::new(), read_beginning);
                 input.head_error = input.read_head().err();
@@ -80,9 +81,9 @@ impl<'a> InputPath<'a> {
         Ok(())
     }
 
-    /// The path, where it is a folder.
-    pub(crate) fn folder(&self) -> Option<&Path> {
-        self.is_folder.then_some(self.path)
+    /// What it is, where it is a folder.
+    pub(crate) fn folder(&self) -> Option<&InputFolder<'a>> {
+        self.folder.as_ref()
     }
 
     /// The first bytes of a file, as they are on the disk.
@@ -94,13 +95,13 @@ impl<'a> InputPath<'a> {
     pub(crate) fn unpacked_beginning(&self) -> &[u8] {
         let unpack =
             || open_unpacked(self.path).map_or_else(|_| Vec::new(), |(file, _)| read_beginning(file));
-        if self.is_folder { &[] } else { self.unpacked.get_or_init(unpack) }
+        if self.folder.is_some() { &[] } else { self.unpacked.get_or_init(unpack) }
     }
 
     /// The first lines of a file of text, unpacked; none of a folder.
     pub(crate) fn first_lines(&self) -> Option<&[String]> {
         let are_read = self.head_error.is_none() || self.head.len() >= FIRST_LINES;
-        (are_read && !self.is_folder).then(|| self.head.get(..FIRST_LINES).unwrap_or(&self.head))
+        (are_read && self.folder.is_none()).then(|| self.head.get(..FIRST_LINES).unwrap_or(&self.head))
     }
 
     /// The file as one document, where one of its first lines begins like one of `beginnings`. Only then it is read whole.

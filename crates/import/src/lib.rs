@@ -16,6 +16,7 @@
 //! | [`importer`] | [`Importer`], [`ImportOptions`], [`ImportSource`] |
 //! | `importers` | one importer a file |
 //! | `input_path` | a path, looked at once for all importers |
+//! | `input_folder` | a folder, looked at in bounded work |
 //! | `input_lines`, `input_document`, `packed_folder` | untrusted files line by line, or whole; the files of a folder, packed or not |
 //! | `document_import` | an importer of one document |
 //! | `dump_log`, `log_stream` | dumps after dumps as ticks; several logs in one order of time |
@@ -35,6 +36,7 @@ mod imported_run;
 pub mod importer;
 mod importers;
 mod input_document;
+mod input_folder;
 mod input_lines;
 mod input_path;
 mod log_stream;

@@ -1,6 +1,6 @@
 //! The list of importers, and which of them a path belongs to.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 use perflab_model::{RunEvent, RunEventKind, Scalar, fact_table};
@@ -12,6 +12,7 @@ use crate::importers::{
     block_trace, copied_tree, criterion, fio, go_bench, google_benchmark, hdr_log, hyperfine, kernel_dump,
     lkp, lkp_stats, mmtests, perf_stat, phoronix, profile, program_trace, pyperf, sar,
 };
+use crate::input_folder::{InputFolder, SearchBudget};
 use crate::input_path::InputPath;
 use crate::packed_folder::compare_natural;
 
@@ -51,53 +52,100 @@ pub fn find_importer(name: &str) -> Option<&'static Importer> {
 /// # Errors
 /// It is not there, or looks like nothing that is known.
 pub fn detect_importer(path: &Path) -> Result<&'static Importer, ImportError> {
-    let input = InputPath::look_at(path)?;
-    if let Some(importer) = IMPORTERS.iter().find(|importer| (importer.recognises)(&input)) {
+    detect_within(path, &SearchBudget::default())
+}
+
+/// The same, where what is looked at of folders which nobody recognises counts with that of others.
+fn detect_within(path: &Path, budget: &SearchBudget) -> Result<&'static Importer, ImportError> {
+    let input = InputPath::look_at(path, budget)?;
+    if let Some(importer) = IMPORTERS.iter().find(|importer| importer.recognises(&input)) {
+        input.folder().inspect(|folder| folder.refund());
         return Ok(importer);
     }
     let is_folder = input.folder().is_some();
     Err(input.into_error().unwrap_or_else(|| {
-        let reason = if is_folder { explain_unknown_folder(path) } else { unknown_format_reason() };
+        let reason = if is_folder { unknown_folder_reason() } else { unknown_format_reason() };
         ImportError::not_importable(path, None, reason)
     }))
 }
 
+/// Folders in a folder that are looked into.
+const FOLDERS: usize = 100_000;
+
 /// The results that `path` holds, each with its importer: itself, or where it is a folder of result folders (`work/log` of
 /// MMTests), each of those.
 ///
+/// Of folders that nobody recognises so much is looked at as takes less than a second; links in a folder, and what is mounted there, are not entered.
+///
 /// # Errors
-/// As [`detect_importer`].
+/// As [`detect_importer`]; more folders that nobody recognises than are looked at.
 pub fn list_importable(path: &Path) -> Result<Vec<(&'static Importer, PathBuf)>, ImportError> {
-    let unknown = match detect_importer(path) {
+    let budget = SearchBudget::default();
+    let unknown = match detect_within(path, &budget) {
         Ok(importer) => return Ok(vec![(importer, path.into())]),
         Err(error) => error,
     };
-    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = entries.filter(|entry| entry.is_dir()).collect();
+    let Ok(folder) = InputFolder::open(path, &budget) else { return Err(unknown) };
+    let entries: Vec<DirEntry> = fs::read_dir(path).into_iter().flatten().flatten().take(FOLDERS).collect();
+    let is_whole = entries.len() < FOLDERS;
+    let own = entries.iter().filter(|entry| folder.is_own_folder(entry));
+    let mut folders: Vec<PathBuf> = own.map(DirEntry::path).collect();
     folders.sort_by(|a, b| compare_natural(&a.to_string_lossy(), &b.to_string_lossy()));
-    let found = folders.into_iter().filter_map(|folder| Some((detect_importer(&folder).ok()?, folder)));
+    let found =
+        folders.into_iter().filter_map(|folder| Some((detect_within(&folder, &budget).ok()?, folder)));
     let found: Vec<_> = found.collect();
-    if found.is_empty() { Err(unknown) } else { Ok(found) }
-}
-
-/// Why a folder is nothing that is known.
-fn explain_unknown_folder(path: &Path) -> String {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    // A pipe would be waited for.
-    let mut files =
-        entries.filter(|entry| entry.metadata().is_ok_and(|found| found.is_file() && found.len() > 0));
-    match files.find(|file| detect_importer(file).is_ok()) {
-        Some(file) => {
-            format!("it is no result and holds some: name them, such as {}", file.display())
-        }
-        None => unknown_format_reason(),
+    match found.len() {
+        results if budget.is_spent() || !is_whole => Err(unlisted_results_error(path, results)),
+        0 => Err(find_result_file(&entries).map_or(unknown, |file| {
+            let reason = format!("it is no result and holds some: name them, such as {}", file.display());
+            ImportError::not_importable(path, None, reason)
+        })),
+        _ => Ok(found),
     }
 }
 
+/// A folder that holds more than is looked at, with so many results in what was.
+fn unlisted_results_error(path: &Path, results: usize) -> ImportError {
+    let found = match results {
+        0 => unknown_folder_reason(),
+        _ => format!("{results} folders in it are results"),
+    };
+    let reason = format!("{found}; it holds more than is looked at: name the results themselves");
+    ImportError::not_importable(path, None, reason)
+}
+
+/// Files of a folder that are looked at, and their bytes, to say what it holds.
+const FILES: usize = 50;
+const FILE_BYTES: u64 = 1 << 20;
+
+/// A file that some importer reads, among the first small ones.
+fn find_result_file(entries: &[DirEntry]) -> Option<PathBuf> {
+    // A pipe would be waited for.
+    let is_small = |entry: &&DirEntry| {
+        let found = entry.metadata();
+        found.is_ok_and(|found| found.is_file() && (1..=FILE_BYTES).contains(&found.len()))
+    };
+    let mut files = entries.iter().filter(is_small).take(FILES).map(DirEntry::path);
+    files.find(|file| detect_importer(file).is_ok())
+}
+const KIND_HINT: &str = "If you know which it is, say so with --kind";
+
 fn unknown_format_reason() -> String {
-    let known = IMPORTERS.iter().map(|importer| format!("{} ({})", importer.name, importer.about));
-    let known = known.collect::<Vec<_>>().join("; ");
-    format!("it looks like none of {known}. If you know which it is, say so with --kind")
+    format!("it looks like none of {}. {KIND_HINT}", list_formats(|_| true))
+}
+
+/// What is looked for in a folder.
+fn unknown_folder_reason() -> String {
+    let known = list_formats(Importer::reads_folders);
+    format!(
+        "it looks like none of {known}, nor does a folder in it (links and other file systems are not entered). {KIND_HINT}"
+    )
+}
+
+fn list_formats(is_listed: impl Fn(&Importer) -> bool) -> String {
+    let listed = IMPORTERS.iter().filter(|importer| is_listed(importer));
+    let listed = listed.map(|importer| format!("{} ({})", importer.name, importer.about));
+    listed.collect::<Vec<_>>().join("; ")
 }
 
 /// The events of what other tools wrote at `path`, and what it was taken for.
@@ -199,9 +247,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(name);
         fs::write(&path, text).unwrap();
-        let input = InputPath::look_at(&path).unwrap();
+        let budget = SearchBudget::default();
+        let input = InputPath::look_at(&path, &budget).unwrap();
         for importer in IMPORTERS {
-            let _ = (importer.recognises)(&input);
+            let _ = importer.recognises(&input);
             let options = ImportOptions { kind: Some(importer), ..ImportOptions::default() };
             let Ok((_, mut source)) = open_import(&path, &options) else { continue };
             let _ = source.by_ref().try_for_each(|event| event.map(drop));
@@ -231,10 +280,11 @@ mod tests {
         for (name, text) in recorded {
             let path = home.path().join(&name);
             fs::write(&path, text).unwrap();
-            let input = InputPath::look_at(&path).unwrap();
+            let budget = SearchBudget::default();
+            let input = InputPath::look_at(&path, &budget).unwrap();
             let of: Vec<&str> = IMPORTERS
                 .iter()
-                .filter(|importer| (importer.recognises)(&input))
+                .filter(|importer| importer.recognises(&input))
                 .map(|importer| importer.name)
                 .collect();
             assert_eq!(of.len(), 1, "{of:?}: {name}");

@@ -31,7 +31,7 @@ use perflab_model::{Nanos, PageSet};
 use crate::error::ImportError;
 use crate::import_report::FileReport;
 use crate::imported_run::{ImportedRun, RunMetadata};
-use crate::importer::{BlockMapFile, ImportOptions, ImportSource, Importer};
+use crate::importer::{BlockMapFile, ImportOptions, ImportSource, Importer, Recognition};
 use crate::input_lines::InputLines;
 use perflab_files::read_finite_file;
 
@@ -40,7 +40,7 @@ pub(crate) const BLKTRACE: Importer = Importer {
     name: "blktrace",
     about: "file of blktrace, with those of the other CPUs beside it",
     knows_boots: false,
-    recognises: |input| is_blktrace(input.beginning()),
+    recognises: Recognition::File(|input| is_blktrace(input.beginning())),
     open: |path, options| open_block_trace("blktrace", read_blktrace, path, options),
 };
 
@@ -49,7 +49,7 @@ pub(crate) const BLKPARSE: Importer = Importer {
     name: "blkparse",
     about: "text of blkparse in its default format",
     knows_boots: false,
-    recognises: |input| input.first_lines().is_some_and(is_blkparse),
+    recognises: Recognition::File(|input| input.first_lines().is_some_and(is_blkparse)),
     open: |path, options| open_block_trace("blkparse", read_blkparse, path, options),
 };
 

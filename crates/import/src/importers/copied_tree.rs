@@ -9,6 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use perflab_files::is_live_kernel_folder;
 use perflab_formats::column::add_row_flag;
 use perflab_formats::kernel::slab_counts::{LoggedMachine, MachinePageSize, PageSizeVotes, SlabShape};
 use perflab_formats::kernel::sysfs_slab::{SLAB_CACHES, SLAB_EXACT, SlabCacheRow, SlabExactRow};
@@ -24,8 +25,9 @@ use crate::dump_log::DumpLog;
 use crate::error::ImportError;
 use crate::import_report::{FileReport, note_unread_entries};
 use crate::imported_run::{ImportedRun, RunMetadata};
-use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importer::{ImportOptions, ImportSource, Importer, Recognition};
 use crate::importers::kernel_dump;
+use crate::input_folder::InputFolder;
 use crate::input_lines::InputLines;
 use crate::log_stream::LogStream;
 use crate::machine_page_size::settle_page_size;
@@ -35,7 +37,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "sysfs",
     about: "copy of /sys/kernel/slab, or of a root with files of /proc and /sys",
     knows_boots: false,
-    recognises: |input| input.folder().is_some_and(is_copied_tree),
+    recognises: Recognition::Folder(is_copied_tree),
     open: open_copied_tree,
 };
 
@@ -45,8 +47,16 @@ const PLACES: &[&str] = &["", "slab", "kernel/slab", "sys/kernel/slab"];
 /// Caches of one tree at most.
 const CACHES: usize = 100_000;
 
-fn is_copied_tree(path: &Path) -> bool {
-    slab_directory(path).is_some() || KERNEL_FILES.iter().any(|file| !copied_parts(file, path).is_empty())
+/// Whether it holds a copy. The files of the machine that we run on are none.
+fn is_copied_tree(folder: &InputFolder) -> bool {
+    let is_copy = |path: &Path| !is_live_kernel_folder(path);
+    let holds_caches = |path: &Path| {
+        let mut entries = folder.list_entries(path).map(|entry| entry.path());
+        is_copy(path) && entries.any(|path| is_slab_cache(&path))
+    };
+    let mut parts = KERNEL_FILES.iter().flat_map(|file| copied_parts(file, folder.path()));
+    PLACES.iter().any(|place| holds_caches(&folder.path().join(place)))
+        || parts.any(|(_, path)| is_copy(&path))
 }
 
 /// The directory of caches in `path`.
@@ -55,9 +65,11 @@ fn slab_directory(path: &Path) -> Option<PathBuf> {
 }
 
 fn has_slab_caches(path: &Path) -> bool {
-    let is_cache =
-        |path: PathBuf| ["slab_size", "object_size", "order"].iter().any(|name| path.join(name).is_file());
-    fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|entry| is_cache(entry.path())))
+    fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|entry| is_slab_cache(&entry.path())))
+}
+
+fn is_slab_cache(path: &Path) -> bool {
+    ["slab_size", "object_size", "order"].iter().any(|name| path.join(name).is_file())
 }
 
 /// The directory of caches that was copied beside logs.

@@ -14,8 +14,9 @@ use crate::document_import::count_unusable;
 use crate::error::ImportError;
 use crate::import_report::{FileReport, note_unread_names};
 use crate::imported_run::{ImportedRun, RunMetadata, imported_metric};
-use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importer::{ImportOptions, ImportSource, Importer, Recognition};
 use crate::input_document::{InputDocument, json_text};
+use crate::input_folder::InputFolder;
 use crate::packed_folder::compare_natural;
 
 /// A folder of Criterion's results.
@@ -23,12 +24,12 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "criterion",
     about: "target/criterion, or the project that holds it",
     knows_boots: false,
-    recognises: |input| input.folder().is_some_and(is_criterion_folder),
+    recognises: Recognition::Folder(is_criterion_folder),
     open: open_criterion_folder,
 };
 
-/// Folders between the given one and a result.
-const DEEPEST: usize = 8;
+/// A result lies so deep in a folder of Criterion's: `GROUP/FUNCTION/VALUE/new`.
+const DEEPEST: usize = 4;
 
 /// What Criterion writes into `new` itself.
 const OWN_FILES: &[&str] = &["benchmark.json", "sample.json", "estimates.json", "tukey.json", "raw.csv"];
@@ -38,8 +39,23 @@ const OWN_FILES: &[&str] = &["benchmark.json", "sample.json", "estimates.json", 
 const OWN_FOLDERS: &[&str] = &["report", "base", "change"];
 
 /// Whether it is a folder with results of Criterion's.
-fn is_criterion_folder(path: &Path) -> bool {
-    !find_criterion_results(path).results.is_empty()
+fn is_criterion_folder(folder: &InputFolder) -> bool {
+    has_criterion_result(folder, &criterion_results_folder(folder.path()), DEEPEST)
+}
+
+/// Whether a result is in `path`, or so many folders below it. The first that is found is enough.
+fn has_criterion_result(folder: &InputFolder, path: &Path, depth: usize) -> bool {
+    let is_own = |path: &PathBuf| is_one_of(path, OWN_FOLDERS);
+    let mut inner = folder.list_own_folders(path).filter(|path| depth > 0 && !is_own(path));
+    is_criterion_result(path) || inner.any(|path| has_criterion_result(folder, &path, depth - 1))
+}
+
+fn is_criterion_result(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "new") && path.join("sample.json").is_file()
+}
+
+fn is_one_of(path: &Path, names: &[&str]) -> bool {
+    path.file_name().is_some_and(|name| names.iter().any(|known| name == *known))
 }
 
 /// What lies in a folder of Criterion's.
@@ -65,17 +81,15 @@ fn criterion_results_folder(path: &Path) -> PathBuf {
 }
 
 fn search_criterion_folder(path: &Path, depth: usize, found: &mut CriterionFolders) {
-    let is_result = path.file_name().is_some_and(|name| name == "new") && path.join("sample.json").is_file();
+    let is_result = is_criterion_result(path);
     if is_result {
         found.results.push(path.into());
     }
     for entry in fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        let is_one_of =
-            |own: &[&str]| entry.file_name().is_some_and(|name| own.iter().any(|own| name == *own));
         match entry.is_dir() && !is_result {
-            true if is_one_of(OWN_FOLDERS) => {}
-            true if depth > 1 => search_criterion_folder(&entry, depth - 1, found),
-            false if is_result && is_one_of(OWN_FILES) => {}
+            true if is_one_of(&entry, OWN_FOLDERS) => {}
+            true if depth > 0 => search_criterion_folder(&entry, depth - 1, found),
+            false if is_result && is_one_of(&entry, OWN_FILES) => {}
             _ => found.others.push(entry),
         }
     }

@@ -12,7 +12,7 @@ use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId, TimeRange};
 use crate::document_import::{count_failed, open_document, varied_names};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument, finite_json_number, json_text};
 use crate::log_stream::LogStream;
 
@@ -21,7 +21,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "fio",
     about: "output of fio --output-format=json",
     knows_boots: false,
-    recognises: |input| input.json_document().is_some_and(is_fio_document),
+    recognises: Recognition::File(|input| input.json_document().is_some_and(is_fio_document)),
     open: |path, options| open_document("fio", path, options, read_fio_document),
 };
 

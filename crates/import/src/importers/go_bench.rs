@@ -14,7 +14,7 @@ use crate::benchmark_results::ImportedCaseId;
 use crate::document_import::{count_failed, count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument};
 use crate::log_stream::LogStream;
 
@@ -23,11 +23,11 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "go-bench",
     about: "output of go test -bench, also with -json",
     knows_boots: false,
-    recognises: |input| {
+    recognises: Recognition::File(|input| {
         input
             .document_with(&["Benchmark", "goos:", "pkg:", "--- FAIL: Benchmark", "{"])
             .is_some_and(is_go_bench_document)
-    },
+    }),
     open: |path, options| open_document("go-bench", path, options, read_go_bench_document),
 };
 

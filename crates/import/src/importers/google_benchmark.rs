@@ -10,7 +10,7 @@ use crate::benchmark_results::{ImportedCaseId, ImportedExecutionId};
 use crate::document_import::{count_failed, count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument, finite_json_number, json_text};
 use crate::log_stream::LogStream;
 
@@ -19,7 +19,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "google-benchmark",
     about: "output of Google Benchmark's --benchmark_format=json",
     knows_boots: false,
-    recognises: |input| input.json_document().is_some_and(is_google_benchmark_document),
+    recognises: Recognition::File(|input| input.json_document().is_some_and(is_google_benchmark_document)),
     open: |path, options| open_document("google-benchmark", path, options, read_google_benchmark_document),
 };
 

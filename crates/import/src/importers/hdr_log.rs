@@ -11,7 +11,7 @@ use crate::document_import::{count_unusable, open_document};
 use crate::dump_log::{FixedReadings, LoggedReading};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument};
 use crate::input_path::InputPath;
 use crate::log_stream::LogStream;
@@ -21,7 +21,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "hdr-log",
     about: "log of HdrHistogram (V2)",
     knows_boots: false,
-    recognises: recognise_hdr_log,
+    recognises: Recognition::File(recognise_hdr_log),
     open: |path, options| open_document("hdr-log", path, options, read_hdr_log_document),
 };
 

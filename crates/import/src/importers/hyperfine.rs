@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::document_import::{count_failed, count_unusable, open_document, varied_names};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument, finite_json_number, json_text};
 use crate::log_stream::LogStream;
 
@@ -19,7 +19,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "hyperfine",
     about: "output of hyperfine --export-json",
     knows_boots: false,
-    recognises: |input| input.json_document().is_some_and(is_hyperfine_document),
+    recognises: Recognition::File(|input| input.json_document().is_some_and(is_hyperfine_document)),
     open: |path, options| open_document("hyperfine", path, options, read_hyperfine_document),
 };
 

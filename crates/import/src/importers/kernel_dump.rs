@@ -20,7 +20,7 @@ use crate::dump_log::{DumpLog, ReadingSource};
 use crate::error::ImportError;
 use crate::import_report::FileReport;
 use crate::imported_run::{ImportedRun, RunMetadata};
-use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importer::{ImportOptions, ImportSource, Importer, Recognition};
 use crate::input_lines::InputLines;
 use crate::log_stream::LogStream;
 use crate::machine_page_size::settle_page_size;
@@ -30,7 +30,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "dump",
     about: "dumps of /proc/slabinfo or another file of the kernel, with `time: EPOCH` lines or alone",
     knows_boots: false,
-    recognises: |input| input.first_lines().is_some_and(is_kernel_dump),
+    recognises: Recognition::File(|input| input.first_lines().is_some_and(is_kernel_dump)),
     open: open_kernel_dump,
 };
 

@@ -21,10 +21,11 @@ use crate::dump_log::{DumpLog, ReadingSource};
 use crate::error::ImportError;
 use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
 use crate::imported_run::{ImportedRun, RunMetadata};
-use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importer::{ImportOptions, ImportSource, Importer, Recognition};
 use crate::importers::kernel_dump::{kernel_log_names, open_named_log};
 use crate::importers::lkp_stats;
 use crate::importers::{copied_tree, kernel_dump};
+use crate::input_folder::InputFolder;
 use crate::input_lines::{InputLines, first_existing_file, name_link_target};
 use crate::log_stream::LogStream;
 use crate::machine_page_size::settle_page_size;
@@ -34,7 +35,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "lkp",
     about: "result folder of lkp-tests, or what was kept of it",
     knows_boots: true,
-    recognises: |input| input.folder().is_some_and(is_lkp_result),
+    recognises: Recognition::Folder(is_lkp_result),
     open: open_lkp_result,
 };
 
@@ -56,8 +57,9 @@ const MEMBERS: &[&str] = &[
 const TEXT: u64 = 1 << 20;
 
 /// Whether a folder is the result of a run, or a result root with numbered ones in it.
-fn is_lkp_result(path: &Path) -> bool {
-    !lkp_runs(path).is_empty()
+fn is_lkp_result(folder: &InputFolder) -> bool {
+    let mut entries = folder.list_entries(folder.path()).map(|entry| entry.path());
+    is_lkp_run(folder.path()) || entries.any(|path| run_number(&path).is_some() && is_lkp_run(&path))
 }
 
 /// The results of a folder: itself, or those that are numbered 0, 1, 2 in it.
@@ -93,10 +95,15 @@ fn is_lkp_run(path: &Path) -> bool {
 /// The numbered runs in a folder, whether they can be read or not.
 fn numbered_folders(path: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
-    let mut found: Vec<(u32, PathBuf)> = entries.filter_map(|path| Some((number(&path)?, path))).collect();
+    let mut found: Vec<(u32, PathBuf)> =
+        entries.filter_map(|path| Some((run_number(&path)?, path))).collect();
     found.sort();
     found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The number of a run in a result root, where the path has the name of one.
+fn run_number(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.parse().ok()
 }
 
 /// The small files of a folder.

@@ -14,7 +14,7 @@ use crate::benchmark_results::ImportedExecutionId;
 use crate::document_import::{count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument, finite_json_number};
 use crate::input_lines::first_existing_file;
 use crate::log_stream::LogStream;
@@ -24,7 +24,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "lkp-stats",
     about: "stats.json or matrix.json of lkp-tests, alone",
     knows_boots: true,
-    recognises: |input| input.json_document().is_some_and(is_lkp_stats_document),
+    recognises: Recognition::File(|input| input.json_document().is_some_and(is_lkp_stats_document)),
     open: |path, options| open_document("lkp-stats", path, options, read_lkp_stats_document),
 };
 

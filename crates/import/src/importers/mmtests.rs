@@ -28,7 +28,7 @@ use crate::dump_log::DumpLog;
 use crate::error::ImportError;
 use crate::import_report::{FileReport, first_unreadable, note_unread_entries};
 use crate::imported_run::{ImportedRun, RunMetadata, imported_metric};
-use crate::importer::{ImportOptions, ImportSource, Importer};
+use crate::importer::{ImportOptions, ImportSource, Importer, Recognition};
 use crate::importers::kernel_dump::{kernel_log_names, open_named_log};
 use crate::importers::mmtests_declared::DeclaredBenchmark;
 use crate::importers::mmtests_log_reader::BenchmarkLogReader;
@@ -37,6 +37,7 @@ use crate::importers::mmtests_reaim::read_reaim;
 use crate::importers::mmtests_schbench::read_schbench;
 use crate::importers::mmtests_sockperf::read_sockperf;
 use crate::importers::mmtests_thpscale::read_thpscale;
+use crate::input_folder::InputFolder;
 use crate::input_lines::{InputLines, name_link_target};
 use crate::log_stream::LogStream;
 use crate::packed_folder::{PackedFolder, compare_natural, strip_packed_ending};
@@ -46,7 +47,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "mmtests",
     about: "log directory of MMTests: iter-N with logs of benchmarks and monitors",
     knows_boots: true,
-    recognises: |input| input.folder().is_some_and(is_mmtests_log),
+    recognises: Recognition::Folder(is_mmtests_log),
     open: open_mmtests_log,
 };
 
@@ -67,8 +68,14 @@ pub(crate) const BENCHMARKS: &[(&str, BenchmarkParser)] = &[
 ];
 
 /// Whether a folder is the log directory of one run, or one iteration of it.
-fn is_mmtests_log(path: &Path) -> bool {
-    !list_iterations(path).is_empty()
+fn is_mmtests_log(folder: &InputFolder) -> bool {
+    let mut entries = folder.list_entries(folder.path()).map(|entry| entry.path());
+    is_iteration(folder.path()) || entries.any(|path| is_iteration_folder(&path) && path.is_dir())
+}
+
+/// Whether a folder is an iteration: it says when its benchmarks ran.
+fn is_iteration(path: &Path) -> bool {
+    ["", ".gz", ".xz", ".zst"].iter().any(|ending| path.join(format!("{STAMPS}{ending}")).is_file())
 }
 
 /// The folders in a folder, 2 before 10.
@@ -109,9 +116,7 @@ fn folder_name(path: &Path) -> String {
 fn list_iterations(path: &Path) -> Vec<PathBuf> {
     let found: Vec<PathBuf> =
         list_folders(path).into_iter().filter(|folder| is_iteration_folder(folder)).collect();
-    let alone =
-        || ["", ".gz", ".xz", ".zst"].iter().any(|ending| path.join(format!("{STAMPS}{ending}")).is_file());
-    if found.is_empty() && alone() { vec![path.into()] } else { found }
+    if found.is_empty() && is_iteration(path) { vec![path.into()] } else { found }
 }
 
 /// The events of a log directory.

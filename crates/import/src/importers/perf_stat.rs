@@ -11,7 +11,7 @@ use crate::document_import::{count_unusable, open_document};
 use crate::dump_log::{FixedReadings, LoggedReading};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument, json_text};
 use crate::input_path::InputPath;
 use crate::log_stream::LogStream;
@@ -21,7 +21,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "perf-stat",
     about: "output of perf stat -j or -x",
     knows_boots: false,
-    recognises: recognise_counters,
+    recognises: Recognition::File(recognise_counters),
     open: |path, options| open_document("perf-stat", path, options, read_perf_stat_document),
 };
 

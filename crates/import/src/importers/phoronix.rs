@@ -13,7 +13,7 @@ use quick_xml::events::Event;
 use crate::document_import::{count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument};
 use crate::log_stream::LogStream;
 
@@ -22,9 +22,9 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "phoronix",
     about: "composite.xml of the Phoronix Test Suite",
     knows_boots: false,
-    recognises: |input| {
+    recognises: Recognition::File(|input| {
         input.document_with(&["<?xml", "<PhoronixTestSuite"]).is_some_and(is_phoronix_document)
-    },
+    }),
     open: |path, options| open_document("phoronix", path, options, read_phoronix_document),
 };
 

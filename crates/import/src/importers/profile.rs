@@ -10,14 +10,14 @@ use crate::benchmark_results::BenchmarkResults;
 use crate::error::ImportError;
 use crate::import_report::{FileReport, LineRemark};
 use crate::imported_run::{RunMetadata, content_hash_event, import_manifest};
-use crate::importer::{ImportOptions, ImportSource, ImportedEvents, Importer};
+use crate::importer::{ImportOptions, ImportSource, ImportedEvents, Importer, Recognition};
 
 /// What `perf record` writes.
 pub(crate) const PERF_DATA: Importer = Importer {
     name: "perf.data",
     about: "call stacks that perf record wrote",
     knows_boots: false,
-    recognises: |input| ProfileFormat::PerfData.recognises(input.beginning()),
+    recognises: Recognition::File(|input| ProfileFormat::PerfData.recognises(input.beginning())),
     open: |path, options| open_profile(ProfileFormat::PerfData, path, options),
 };
 
@@ -26,7 +26,7 @@ pub(crate) const PERF_SCRIPT: Importer = Importer {
     name: "perf-script",
     about: "call stacks as perf script prints them",
     knows_boots: false,
-    recognises: |input| ProfileFormat::Script.recognises(input.beginning()),
+    recognises: Recognition::File(|input| ProfileFormat::Script.recognises(input.beginning())),
     open: |path, options| open_profile(ProfileFormat::Script, path, options),
 };
 
@@ -35,7 +35,7 @@ pub(crate) const PPROF: Importer = Importer {
     name: "pprof",
     about: "call stacks in pprof's protobuf",
     knows_boots: false,
-    recognises: |input| ProfileFormat::Pprof.recognises(input.unpacked_beginning()),
+    recognises: Recognition::File(|input| ProfileFormat::Pprof.recognises(input.unpacked_beginning())),
     open: |path, options| open_profile(ProfileFormat::Pprof, path, options),
 };
 
@@ -44,7 +44,7 @@ pub(crate) const FOLDED: Importer = Importer {
     name: "folded",
     about: "folded call stacks, `command;outer;inner 42` a line",
     knows_boots: false,
-    recognises: |input| ProfileFormat::Folded.recognises(input.beginning()),
+    recognises: Recognition::File(|input| ProfileFormat::Folded.recognises(input.beginning())),
     open: |path, options| open_profile(ProfileFormat::Folded, path, options),
 };
 

@@ -10,14 +10,14 @@ use perflab_model::{Nanos, Outcome, RunEvent, RunEventKind, RunStatus};
 use crate::benchmark_results::BenchmarkResults;
 use crate::error::ImportError;
 use crate::imported_run::{RunMetadata, content_hash_event, import_manifest};
-use crate::importer::{ImportOptions, ImportedEvents, Importer};
+use crate::importer::{ImportOptions, ImportedEvents, Importer, Recognition};
 
 /// A trace file of optrace's.
 pub(crate) const IMPORTER: Importer = Importer {
     name: "optrace",
     about: "operations that a program recorded with optrace",
     knows_boots: false,
-    recognises: |input| input.beginning().starts_with(b"OPTRACE\0"),
+    recognises: Recognition::File(|input| input.beginning().starts_with(b"OPTRACE\0")),
     open: |path, options| Ok(Box::new(program_trace_source(path, options)?)),
 };
 

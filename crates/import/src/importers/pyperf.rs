@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::document_import::{count_unusable, open_document};
 use crate::import_report::FileReport;
 use crate::imported_run::{RunMetadata, imported_metric};
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument, finite_json_number, json_text};
 use crate::log_stream::LogStream;
 
@@ -21,7 +21,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "pyperf",
     about: "JSON of pyperf",
     knows_boots: true,
-    recognises: |input| input.json_document().is_some_and(is_pyperf_document),
+    recognises: Recognition::File(|input| input.json_document().is_some_and(is_pyperf_document)),
     open: |path, options| open_document("pyperf", path, options, read_pyperf_document),
 };
 

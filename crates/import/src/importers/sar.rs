@@ -11,7 +11,7 @@ use crate::document_import::open_document;
 use crate::dump_log::{FixedReadings, LoggedReading};
 use crate::import_report::FileReport;
 use crate::imported_run::RunMetadata;
-use crate::importer::Importer;
+use crate::importer::{Importer, Recognition};
 use crate::input_document::{DocumentError, InputDocument, json_text};
 use crate::log_stream::LogStream;
 
@@ -20,7 +20,7 @@ pub(crate) const IMPORTER: Importer = Importer {
     name: "sar",
     about: "output of sadf -j",
     knows_boots: false,
-    recognises: |input| input.json_document().is_some_and(is_sar_document),
+    recognises: Recognition::File(|input| input.json_document().is_some_and(is_sar_document)),
     open: |path, options| open_document("sar", path, options, read_sar_document),
 };
 

@@ -1,6 +1,7 @@
 //! Log directories that are half-written, damaged, or none: named with file and line, and never a wrong number.
 
 use std::fs;
+use std::path::Path;
 
 use perflab_import::list_importable;
 use perflab_model::Outcome;
@@ -124,6 +125,45 @@ fn a_folder_of_runs_gives_each_of_them() {
         results.iter().map(|(_, path)| path.file_name().unwrap().to_string_lossy().into()).collect();
     assert_eq!(names, ["base-9", "base-10"]);
     assert!(results.iter().all(|(importer, _)| importer.name == "mmtests"));
+}
+
+/// A tree that is nobody's stands beside the runs: what it holds is not looked at to its end, and takes nothing from them.
+#[test]
+fn thousands_of_runs_beside_a_large_tree_are_all_found() {
+    let bench = ImportTestArchive::new();
+    let log = bench.write_file("log/a/mark", "").ancestors().nth(2).unwrap().to_owned();
+    for run in 0..3000 {
+        fs::create_dir_all(log.join(format!("run-{run}/iter-0"))).unwrap();
+    }
+    for folder in 0..120 {
+        let folder = log.join(format!("a/{folder}"));
+        (0..100).for_each(|inner| fs::create_dir_all(folder.join(inner.to_string())).unwrap());
+    }
+    let results = list_importable(&log).unwrap();
+    assert_eq!(results.len(), 3000);
+    assert!(results.iter().all(|(importer, _)| importer.name == "mmtests"));
+}
+
+/// So much that nobody recognises is not looked at: results among it would be missed in silence.
+#[test]
+fn more_than_is_looked_at_is_an_error() {
+    let bench = ImportTestArchive::new();
+    let log = bench.write_file("log/z/iter-0/mark", "").ancestors().nth(3).unwrap().to_owned();
+    for folder in 0..12 {
+        let folder = log.join(folder.to_string());
+        fs::create_dir(&folder).unwrap();
+        (0..6000).for_each(|file| fs::write(folder.join(file.to_string()), "").unwrap());
+    }
+    assert!(list_importable(&log).is_err());
+    assert_eq!(list_importable(&log.join("z")).unwrap().len(), 1);
+}
+
+/// Neither the machine that we run on nor its files of the kernel are anybody's result.
+#[test]
+fn the_root_of_the_machine_is_refused() {
+    for path in ["/", "/proc", "/proc/self", "/sys", "/sys/kernel"].map(Path::new) {
+        assert!(list_importable(path).is_err(), "{}", path.display());
+    }
 }
 
 /// Whatever is wrong with one packed log, the others are read.
