@@ -41,7 +41,7 @@ pub struct EffectRow {
     pub differs: bool,
     /// What was compared.
     pub level: RepetitionLevel,
-    /// Blocks or boots that all cells share; absent where the cells were compared by their means.
+    /// Blocks, boots or machines that all cells share; absent where the cells were compared by their means.
     pub blocks: Option<usize>,
     /// Cells were measured in different boots which do not repeat: no verdict on the values.
     pub one_boot: bool,

@@ -27,7 +27,7 @@ use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
 
 pub use crate::factorial_effect::EffectRow;
 
-/// Fewest blocks (or boots) that every cell must share to be compared within them.
+/// Fewest blocks, boots or machines that every cell must share to be compared within them by ranks.
 const FEWEST_BLOCKS: usize = 6;
 
 /// Effects and interactions of two factors.
@@ -201,12 +201,12 @@ fn factor_contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> V
     all
 }
 
-/// Value by block (run, boot, iteration) or by boot (run, boot, 0).
+/// Value by block (run, boot, iteration), by boot (run, boot, 0) or by machine (machine, 0, 0).
 type MediansByUnit = BTreeMap<(usize, u32, u32), f64>;
 
 /// The values that a contrast is made of.
 struct ContrastUnits {
-    /// Cell by cell: value by block or boot.
+    /// Cell by cell: value by block, boot or machine.
     cells: Vec<(f64, MediansByUnit)>,
     level: RepetitionLevel,
     one_boot: bool,
@@ -219,28 +219,41 @@ fn contrast_units(
 ) -> Result<ContrastUnits, String> {
     let mut cells = Vec::new();
     let mut boots: Vec<IndexSet<(String, u32)>> = Vec::new();
+    let all_machines: IndexSet<String> = side.runs.iter().map(|run| run.manifest.machine_id()).collect();
+    let machine_of = |run: usize| all_machines.get_index_of(&side.runs.get(run)?.manifest.machine_id());
     for (key, weight) in &contrast.weights {
         let cell = one.cells.get(key).ok_or_else(|| format!("{} with {} has no value", key.0, key.1))?;
         boots.push(cell.keys().filter_map(|(run, boot, _)| boot_key(side, *run, *boot)).collect());
         cells.push((*weight, cell));
     }
-    let repeats = boots.iter().all(|boots| boots.len() >= 2);
-    let one_boot = !repeats && boots.windows(2).any(|pair| pair.first() != pair.last());
+    let are_known = !all_machines.contains("");
+    let count_machines = |cell: &FactorialCell| {
+        cell.keys().filter_map(|(run, ..)| machine_of(*run)).collect::<BTreeSet<_>>().len()
+    };
+    let level = if are_known && cells.iter().all(|(_, cell)| count_machines(cell) >= 2) {
+        RepetitionLevel::Machine
+    } else if boots.iter().all(|boots| boots.len() >= 2) {
+        RepetitionLevel::Boot
+    } else {
+        RepetitionLevel::Iteration
+    };
+    let one_boot =
+        level == RepetitionLevel::Iteration && boots.windows(2).any(|pair| pair.first() != pair.last());
     let middle = |cell: &FactorialCell| -> Result<MediansByUnit, StatsError> {
         let mut groups: BTreeMap<(usize, u32, u32), Vec<f64>> = BTreeMap::new();
         for ((run, boot, iteration), values) in cell {
-            let key = (*run, *boot, if repeats { 0 } else { *iteration });
+            let key = match level {
+                RepetitionLevel::Machine => (machine_of(*run).unwrap_or_default(), 0, 0),
+                RepetitionLevel::Boot => (*run, *boot, 0),
+                _ => (*run, *boot, *iteration),
+            };
             groups.entry(key).or_default().extend(values);
         }
         groups.into_iter().map(|(key, values)| Ok((key, median(&values)?))).collect()
     };
     let cells = cells.into_iter().map(|(weight, cell)| Ok((weight, middle(cell)?)));
     let cells = cells.collect::<Result<Vec<_>, StatsError>>().map_err(|error| error.to_string())?;
-    Ok(ContrastUnits {
-        cells,
-        level: if repeats { RepetitionLevel::Boot } else { RepetitionLevel::Iteration },
-        one_boot,
-    })
+    Ok(ContrastUnits { cells, level, one_boot })
 }
 
 impl ContrastUnits {
@@ -255,7 +268,7 @@ impl ContrastUnits {
         };
         first
             .keys()
-            .filter(|key| self.level == RepetitionLevel::Boot || shuffled(key.0))
+            .filter(|key| self.level != RepetitionLevel::Iteration || shuffled(key.0))
             .filter_map(of_block)
             .collect()
     }
@@ -281,9 +294,14 @@ fn effect_row(
 ) -> Result<EffectRow, String> {
     let (units, scale) = contrast_units(one, contrast, side)?.choose_scale();
     let blocks = units.contrasts_by_block(side);
-    let within = blocks.len() >= FEWEST_BLOCKS;
-    let found =
-        if within { contrast_within_blocks(&blocks, options) } else { contrast_of_means(&units, options) };
+    // Machines may differ by any factor: as soon as two have every cell, each is compared with itself.
+    let fewest = if units.level == RepetitionLevel::Machine { 2 } else { FEWEST_BLOCKS };
+    let within = blocks.len() >= fewest;
+    let found = match blocks.len() {
+        FEWEST_BLOCKS.. => contrast_within_blocks(&blocks, options),
+        _ if within => contrast_by_t(&[(1.0, &blocks)], options),
+        _ => contrast_of_means(&units, options),
+    };
     let (value, wide, narrow, p) = found.map_err(|error| error.to_string())?;
     let on = |shift: f64| scale.change_of_shift(shift);
     let interval = |i: perflab_stats::ConfidenceInterval| ChangeInterval {
@@ -380,7 +398,15 @@ fn contrast_of_means(
         units.cells.iter().map(|(weight, cell)| (*weight, cell.values().copied().collect())).collect();
     let weighted: Vec<(f64, &[f64])> =
         cells.iter().map(|(weight, values)| (*weight, values.as_slice())).collect();
-    let found = mean_contrast(&weighted)?;
+    contrast_by_t(&weighted, options)
+}
+
+/// A contrast of means with its interval by t.
+fn contrast_by_t(
+    weighted: &[(f64, &[f64])],
+    options: &AnalysisOptions,
+) -> Result<ContrastEstimate, StatsError> {
+    let found = mean_contrast(weighted)?;
     let (wide, narrow) = (found.interval(options.confidence)?, found.interval(options.narrow_confidence())?);
     Ok((found.difference, Some(wide), Some(narrow), found.p))
 }
@@ -425,7 +451,13 @@ fn set_effect_verdict(row: &mut EffectRow, margin: f64, options: &AnalysisOption
 fn describe_interaction_methods(rows: &[EffectRow]) -> Vec<MethodDescription> {
     let mut notes = vec![MethodDescription::EffectContrasts];
     let has = |is_so: fn(&EffectRow) -> bool| rows.iter().any(is_so);
-    notes.extend(has(|row| row.blocks.is_some()).then_some(MethodDescription::EffectsWithinBlocks));
+    let has_few = |row: &EffectRow| row.blocks.is_some_and(|blocks| blocks < FEWEST_BLOCKS);
+    notes.extend(
+        rows.iter()
+            .any(|row| row.blocks.is_some() && !has_few(row))
+            .then_some(MethodDescription::EffectsWithinBlocks),
+    );
+    notes.extend(rows.iter().any(has_few).then_some(MethodDescription::EffectsWithinMachines));
     notes.extend(
         has(|row| row.blocks.is_none() && row.change.is_some()).then_some(MethodDescription::EffectsByMeans),
     );

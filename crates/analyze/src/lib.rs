@@ -141,7 +141,7 @@ pub use fairness::{
 pub use guard::{FEWEST_HISTORY_RUNS, GuardConfirmation, GuardReport, GuardRow, GuardStep, check_newest_run};
 pub use guard_failures::{FailureRecords, GuardFailures, judge_newest_failures};
 pub use history::{MetricHistories, metric_histories};
-pub use interaction::{InteractionTable, estimate_interactions};
+pub use interaction::{EffectRow, InteractionTable, estimate_interactions};
 pub use io_coverage::{
     BLOCK_STATUSES, BlockRead, BlockStatus, DiskReadBytes, TraceContents, TraceCoverage, trace_coverage,
 };

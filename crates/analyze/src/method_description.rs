@@ -116,8 +116,10 @@ pub enum MethodDescription {
     },
     /// What effects and interactions of two factors are.
     EffectContrasts,
-    /// Effects that were compared within blocks or boots.
+    /// Effects that were compared within blocks, boots or machines.
     EffectsWithinBlocks,
+    /// Effects that were compared within two to five machines.
+    EffectsWithinMachines,
     /// Effects that were compared by means.
     EffectsByMeans,
     /// Effects whose cells were measured in different boots, which do not repeat.

@@ -49,7 +49,11 @@ mod tests {
 
     fn line(values: &[f64]) -> SampleLine {
         let point = |value: &f64| SamplePoint { value: *value, at: Nanos(0), run: 0, boot: 0, iteration: 0 };
-        SampleLine { name: "a".into(), points: values.iter().map(point).collect() }
+        SampleLine {
+            name: "a".into(),
+            points: values.iter().map(point).collect(),
+            machines: Default::default(),
+        }
     }
 
     #[test]

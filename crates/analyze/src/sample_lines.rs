@@ -48,6 +48,8 @@ pub struct SampleLine {
     pub name: String,
     /// At least one, in order of time.
     pub points: Vec<SamplePoint>,
+    /// The machine of each run, by [`SamplePoint::run`], by its number; empty unless all of them are known.
+    pub machines: BTreeMap<u32, u32>,
 }
 
 impl SampleLine {
@@ -57,18 +59,28 @@ impl SampleLine {
         self.points.iter().map(|point| point.value).collect()
     }
 
-    /// What is repeated at the highest level: boots, else runs, else iterations.
+    /// What is repeated at the highest level: machines, else boots, else runs, else iterations.
     #[must_use]
     pub fn repetition_level(&self) -> RepetitionLevel {
-        let count = |key: fn(&SamplePoint) -> u32| self.points.iter().map(key).collect::<BTreeSet<_>>().len();
-        match (count(|point| point.boot), count(|point| point.run)) {
-            (2.., _) => RepetitionLevel::Boot,
-            (_, 2..) => RepetitionLevel::Run,
-            _ => RepetitionLevel::Iteration,
+        let count =
+            |level| self.points.iter().map(|point| self.unit_of(point, level)).collect::<BTreeSet<_>>().len();
+        [RepetitionLevel::Machine, RepetitionLevel::Boot, RepetitionLevel::Run]
+            .into_iter()
+            .find(|level| count(*level) >= 2)
+            .unwrap_or(RepetitionLevel::Iteration)
+    }
+
+    /// The number of the machine, boot or run that a value is of; 0 for machines that are unknown.
+    fn unit_of(&self, point: &SamplePoint, level: RepetitionLevel) -> u32 {
+        match level {
+            RepetitionLevel::Machine => self.machines.get(&point.run).copied().unwrap_or_default(),
+            RepetitionLevel::Boot => point.boot,
+            RepetitionLevel::Run => point.run,
+            RepetitionLevel::Layout | RepetitionLevel::Iteration => point.iteration,
         }
     }
 
-    /// One value of each unit that is repeated: the medians of boots or runs, or the values.
+    /// One value of each unit that is repeated: the medians of machines, boots or runs, or the values.
     fn unit_values(&self) -> Result<Vec<f64>, StatsError> {
         let level = self.repetition_level();
         if level == RepetitionLevel::Iteration {
@@ -76,8 +88,7 @@ impl SampleLine {
         }
         let mut groups: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for point in &self.points {
-            let key = if level == RepetitionLevel::Boot { point.boot } else { point.run };
-            groups.entry(key).or_default().push(point.value);
+            groups.entry(self.unit_of(point, level)).or_default().push(point.value);
         }
         groups.values().map(|values| median(values)).collect()
     }
@@ -90,12 +101,21 @@ impl SampleLine {
         median_with_interval(&self.unit_values()?, confidence)
     }
 
-    /// The distribution of the values with its band, which allows for values that share the luck of a boot.
+    /// The distribution of the values with its band, which allows for values that share the luck of a machine, boot or run.
     ///
     /// # Errors
     /// A confidence outside (0, 1).
     pub fn distribution(&self, confidence: f64) -> Result<EmpiricalDistribution, StatsError> {
-        let effective = effective_size(&self.points, self.repetition_level(), ChangeScale::Absolute);
+        let level = self.repetition_level();
+        let effective = match level {
+            RepetitionLevel::Machine => {
+                let of_machine =
+                    |point: &SamplePoint| SamplePoint { boot: self.unit_of(point, level), ..*point };
+                let points: Vec<SamplePoint> = self.points.iter().map(of_machine).collect();
+                effective_size(&points, RepetitionLevel::Boot, ChangeScale::Absolute)
+            }
+            _ => effective_size(&self.points, level, ChangeScale::Absolute),
+        };
         empirical_distribution(&self.values(), effective, confidence)
     }
 }
@@ -181,7 +201,11 @@ fn lines_of_metric(index: &SampleIndex, tables: &[AlignedSide], key: (usize, usi
     let cells = || tables.iter().filter_map(|table| Some((table, table.cells.get(&key)?)));
     let with_values = cells().filter(|(_, cell)| cell.has_values());
     let lines: Vec<SampleLine> = with_values
-        .map(|(table, cell)| SampleLine { name: table.name.clone(), points: cell.points.to_vec() })
+        .map(|(table, cell)| SampleLine {
+            name: table.name.clone(),
+            points: cell.points.to_vec(),
+            machines: cell.machines(index),
+        })
         .collect();
     let (_, first) = cells().next()?;
     Some(MetricLines {
@@ -198,7 +222,7 @@ fn lines_of_metric(index: &SampleIndex, tables: &[AlignedSide], key: (usize, usi
 #[cfg(test)]
 mod tests {
     use fixtures::run_builder::{RunBuilder, explanatory_metric, primary_metric};
-    use perflab_model::RunRecord;
+    use perflab_model::{RunRecord, fact_table};
 
     use super::*;
 
@@ -268,5 +292,33 @@ mod tests {
         assert!(line.median(0.95).unwrap().interval.is_none());
         // Three boots that differ are worth no more than three values.
         assert!(line.distribution(0.95).unwrap().reach > 0.7);
+    }
+
+    #[test]
+    fn repetitions_are_machines_where_all_are_known() {
+        let runs = |known: usize| -> Vec<RunRecord> {
+            let run = |number: usize| {
+                let mut run = RunBuilder::new(&format!("r{number}"))
+                    .with(|lab| lab.boot_id = format!("boot {number}"))
+                    .build_run(|_| Some((number / 2) as f64));
+                if number < known {
+                    let machine = format!("machine {}", number / 2);
+                    run.manifest.facts.add(fact_table::MACHINE_ID, machine.as_str(), "/etc/machine-id");
+                }
+                run
+            };
+            (0..12).map(run).collect()
+        };
+        let line = |known| {
+            let side = ComparisonSide { name: "r".into(), runs: runs(known) };
+            metric_lines(&[side], None, &AnalysisOptions::default()).unwrap().remove(0).lines.remove(0)
+        };
+        let (machines, boots) = (line(12), line(11));
+        assert_eq!(machines.repetition_level(), RepetitionLevel::Machine);
+        assert_eq!(boots.repetition_level(), RepetitionLevel::Boot);
+        // Two boots of a machine do not make its value count twice.
+        assert_eq!(machines.median(0.95).unwrap().value, 2.5);
+        let reach = |line: &SampleLine| line.distribution(0.95).unwrap().reach;
+        assert!(reach(&machines) > 1.3 * reach(&boots), "{} {}", reach(&machines), reach(&boots));
     }
 }

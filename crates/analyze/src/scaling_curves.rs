@@ -126,7 +126,11 @@ mod tests {
             boot: 0,
             iteration,
         };
-        let line = |name: &str| SampleLine { name: name.into(), points: (0..8).map(point).collect() };
+        let line = |name: &str| SampleLine {
+            name: name.into(),
+            points: (0..8).map(point).collect(),
+            machines: Default::default(),
+        };
         MetricLines {
             subject: format!("sweep threads={threads}"),
             point: vec![("threads".into(), threads.into())],

@@ -145,7 +145,7 @@ mod tests {
             unit: Unit::new("s"),
             direction: Direction::Lower,
             primary: true,
-            lines: vec![SampleLine { name: "run".into(), points: vec![point] }],
+            lines: vec![SampleLine { name: "run".into(), points: vec![point], machines: Default::default() }],
         }
     }
 

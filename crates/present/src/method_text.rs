@@ -95,10 +95,13 @@ pub fn describe_method(method: &MethodDescription) -> String {
                 .into()
         }
         MethodDescription::EffectsWithinBlocks => {
-            "compared within complete blocks or boots: pseudo-median and signed ranks".into()
+            "compared within complete blocks, boots or machines: pseudo-median and signed ranks".into()
+        }
+        MethodDescription::EffectsWithinMachines => {
+            "compared within machines, of which fewer than six are too few for ranks: Student's t on their medians".into()
         }
         MethodDescription::EffectsByMeans => {
-            "compared by means, where fewer than six blocks or boots have every cell: t with Satterthwaite's freedom".into()
+            "compared by means, where fewer than six blocks or boots, or fewer than two machines, have every cell: t with Satterthwaite's freedom".into()
         }
         MethodDescription::EffectsWithoutBoots => {
             "unclear for want of boots: the cells were measured in different boots, which do not repeat".into()

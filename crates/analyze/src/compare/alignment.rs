@@ -497,6 +497,13 @@ impl MetricSamples {
         boots
     }
 
+    /// The machine of each run; empty unless all of them are known.
+    pub(crate) fn machines(&self, index: &SampleIndex) -> BTreeMap<u32, u32> {
+        let runs: BTreeSet<u32> = self.points.iter().map(|point| point.run).collect();
+        let known: Option<_> = runs.into_iter().map(|run| Some((run, index.machine_of(run)?))).collect();
+        known.unwrap_or_default()
+    }
+
     /// The values of each machine, in order of time; those of runs of unknown machines are left out.
     pub(crate) fn by_machine(&self, index: &SampleIndex) -> BTreeMap<u32, Vec<f64>> {
         let mut machines: BTreeMap<u32, Vec<f64>> = BTreeMap::new();

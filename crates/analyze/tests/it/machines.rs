@@ -1,7 +1,10 @@
 //! Machines as a level: what differs from one to the next, and how a change differs between them.
 
 use fixtures::run_builder::{RunBuilder, SplitMixNoise};
-use perflab_analyze::{AnalysisOptions, ComparisonSide, RepetitionLevel, Verdict, VerdictRow, compare_sides};
+use perflab_analyze::{
+    AnalysisOptions, ComparisonSide, EffectRow, RepetitionLevel, Verdict, VerdictRow, compare_sides,
+    estimate_interactions,
+};
 use perflab_model::{RunRecord, fact_table};
 
 const STUDIES: usize = 400;
@@ -101,4 +104,52 @@ fn machines_count_once_however_often_they_boot() {
     assert_eq!((method.baseline, method.left_out), (2, 2));
     fewer.runs.retain(|run| run.manifest.id.contains("b0"));
     assert_eq!(row(&before, &fewer).method.unwrap().level, RepetitionLevel::Boot);
+}
+
+/// Two boots of a two by two study on each of some machines: the same differences between machines, `both` is what the factors do
+/// together on the average machine.
+fn interaction_on(machines: usize, both: f64, noise: &mut SplitMixNoise) -> EffectRow {
+    let mut runs = Vec::new();
+    for machine in 0..machines {
+        let speed = noise.lognormal_around(1.0, 0.3);
+        let own = noise.lognormal_around(1.0 + both, 0.02);
+        for boot in 0..2 {
+            let lab = RunBuilder::new(&format!("r{machine}{boot}")).with(|lab| {
+                lab.iterations = 6;
+                lab.boot_id = format!("{machine}-{boot}");
+                lab.factors = vec![("host", vec!["old", "new"]), ("guest", vec!["old", "new"])];
+            });
+            let mut run = lab.build_run(|at| {
+                let effect = if at.level("host") == "new" && at.level("guest") == "new" { own } else { 1.0 };
+                Some(noise.lognormal_around(speed * effect, 0.01))
+            });
+            let name = format!("machine {machine}");
+            run.manifest.facts.add(fact_table::MACHINE_ID, name.as_str(), "/etc/machine-id");
+            runs.push(run);
+        }
+    }
+    let side = ComparisonSide { name: "matrix".into(), runs };
+    let options = AnalysisOptions { default_margin: 0.0, ..AnalysisOptions::default() };
+    let found = estimate_interactions(&side, ["host", "guest"], &options).unwrap();
+    found.rows.into_iter().find(|row| row.is_interaction).unwrap()
+}
+
+#[test]
+fn an_interaction_counts_machines_not_boots() {
+    for machines in [2, 4, 7] {
+        let mut noise = SplitMixNoise(10 + machines as u64);
+        let mut covering = 0;
+        for _ in 0..STUDIES {
+            let row = interaction_on(machines, 0.0, &mut noise);
+            assert_eq!((row.level, row.blocks), (RepetitionLevel::Machine, Some(machines)));
+            let interval = row.change.unwrap().interval.unwrap();
+            covering += usize::from(interval.low <= 0.0 && interval.high >= 0.0);
+        }
+        let coverage = covering as f64 / STUDIES as f64;
+        eprintln!("{machines} machines: coverage {:.1} %", 100.0 * coverage);
+        assert!(coverage >= 1.0 - LIMIT, "{machines}: {coverage}");
+    }
+    let mut noise = SplitMixNoise(3);
+    let found = (0..100).filter(|_| interaction_on(5, 0.06, &mut noise).differs).count();
+    assert!(found >= 90, "{found}");
 }

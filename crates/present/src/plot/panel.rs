@@ -99,7 +99,8 @@ pub(crate) fn value_unit(unit: &perflab_model::Unit) -> AxisUnit {
 
 /// What intervals of the lines are over: `iterations`, `boots`; both where lines differ.
 pub(crate) fn repetition_nouns(lines: &[SampleLine]) -> String {
-    let levels = [RepetitionLevel::Boot, RepetitionLevel::Run, RepetitionLevel::Iteration];
+    let levels =
+        [RepetitionLevel::Machine, RepetitionLevel::Boot, RepetitionLevel::Run, RepetitionLevel::Iteration];
     let has = |level: &RepetitionLevel| lines.iter().any(|line| line.repetition_level() == *level);
     levels.into_iter().filter(has).map(RepetitionLevel::noun).collect::<Vec<_>>().join(" or ")
 }
