@@ -18,8 +18,8 @@ use crate::needs;
 /// kill -9 of a run that changes settings of every kind.
 pub const ATTACK: Attack = Attack {
     name: "settings",
-    tries: "kill -9 (of perflab alone, of its group) at random moments of runs that change settings of every kind, two at once, also by other spellings of a file, both of a pair, with other homes; rounded, refused, under a read-only /sys, below a path with a blank; then `undo`",
-    brief: 39,
+    tries: "kill -9 (of perflab alone, of its group) at random moments of runs that change settings of every kind, two at once, also by other spellings of a file, both of a pair, with other homes; by keys that lead out of /proc and /sys; rounded, refused, under a read-only /sys, below a path with a blank; then `undo`",
+    brief: 42,
     full: 300,
     carry_out: attack_settings,
 };
@@ -87,6 +87,11 @@ const SCENES: &[SettingsScene] = &[
     SettingsScene {
         blank: true,
         ..SettingsScene::new("a disk below a path with a blank", DISK, &[PRESSURE])
+    },
+    SettingsScene {
+        runs: 2,
+        other: Some(OUT_BY_LINK),
+        ..SettingsScene::new("keys that lead out of /proc and /sys", OUT_BY_NAME, &[PRESSURE])
     },
     SettingsScene {
         runs: 3,
@@ -182,6 +187,39 @@ key = "vm.dirty_ratio"
 levels = [31, 17]
 "#;
 
+/// Keys that name a file outside, beside a setting that is one.
+const OUT_BY_NAME: &str = r#"
+[workload.context-switches]
+[factor.pressure]
+kind = "sysctl"
+key = "vm.vfs_cache_pressure"
+levels = [131, 77]
+[factor.victim]
+kind = "file"
+key = "/proc/..FOLDER/victim"
+levels = ["overwritten"]
+[factor.other-victim]
+kind = "sysctl"
+key = "../..FOLDER/victim"
+levels = ["overwritten"]
+"#;
+
+/// A link of /proc that leads to it.
+const OUT_BY_LINK: &str = r#"
+[workload.context-switches]
+[factor.pressure]
+kind = "sysctl"
+key = "vm.vfs_cache_pressure"
+levels = [131, 77]
+[factor.victim]
+kind = "file"
+key = "/proc/self/rootFOLDER/victim"
+levels = ["overwritten"]
+"#;
+
+/// What the file says that some keys lead to.
+const VICTIM: &str = "as it was\n";
+
 /// What all scenes begin with.
 const HEAD: &str = "title = \"attack\"\nrun = { iterations = 2, warmup = 0, order = \"sequential\" }\n";
 
@@ -206,6 +244,7 @@ fn attempt_killed_run(
         let text = format!("{HEAD}{study}").replace("FOLDER", &ground.folder.display().to_string());
         fs::write(ground.folder.join(name), text)?;
     }
+    fs::write(ground.folder.join("victim"), VICTIM)?;
     let before = MachineState::read(ground, scene)?;
     let runs =
         (0..scene.runs).map(|run| start_settings_run(ground, scene, run)).collect::<Result<Vec<_>>>()?;
@@ -225,6 +264,8 @@ fn attempt_killed_run(
         with_scene_environment(ground, scene, scene.runs, perflab_command(ground, &["undo"])).output()?;
     let after = MachineState::read(ground, scene)?;
     let mut differences = before.differences(&after);
+    let victim = fs::read_to_string(ground.folder.join("victim"))?;
+    differences.extend((victim != VICTIM).then(|| format!("a file elsewhere says {victim:?}")));
     differences.extend((!left.is_empty()).then(|| format!("processes live on: {}", left.concat())));
     let mut files = list_left_files(ground);
     if scene.blank {
