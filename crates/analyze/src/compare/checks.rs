@@ -36,6 +36,9 @@ pub(crate) fn check_samples(table: &mut AlignedSide, index: &SampleIndex, defaul
         }
     };
     let part = row_estimate::chunk_length(cells.len());
+    if part >= cells.len() {
+        return look(&mut cells);
+    }
     thread::scope(|scope| {
         for part in cells.chunks_mut(part) {
             scope.spawn(|| look(part));

@@ -90,9 +90,13 @@ pub(crate) fn estimate_rows(
         })?;
         Ok(found)
     };
+    let part = chunk_length(keys.len());
+    if part >= keys.len() {
+        return of(&keys);
+    }
     let mut all = RowEstimates::default();
     thread::scope(|scope| {
-        let parts = keys.chunks(chunk_length(keys.len()));
+        let parts = keys.chunks(part);
         let parts: Vec<_> = parts.map(|part| scope.spawn(|| of(part))).collect();
         parts.into_iter().try_for_each(|part| {
             let (found, warnings) = part.join().unwrap_or_else(|panic| resume_unwind(panic))?;
@@ -541,7 +545,13 @@ fn is_constant(baseline: &MetricSamples, candidate: &MetricSamples) -> bool {
     enough && values().zip(values().skip(1)).all(|(one, next)| one == next)
 }
 
-/// The length of the parts of a list, one for each processor; at least 1.
+/// Fewest cells or rows that are worth a thread of their own.
+const FEWEST_PER_THREAD: usize = 4;
+
+/// The length of the parts of a list, one for each processor; the whole list where that is shorter than two threads are worth.
 pub(crate) fn chunk_length(length: usize) -> usize {
-    length.div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(1)
+    if length < 2 * FEWEST_PER_THREAD {
+        return length.max(1);
+    }
+    length.div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(FEWEST_PER_THREAD)
 }
