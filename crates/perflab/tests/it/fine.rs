@@ -108,7 +108,9 @@ fn who_stops_it_finds_the_disk_as_it_was() {
     learn.wait().unwrap();
     assert_eq!(bench.read_around_kib(), FINE, "nobody could put it back");
     let undone = bench.laboratory.run_successfully(&["undo"]);
-    assert!(undone.err.contains("read_ahead_kb") && bench.read_around_kib() == before, "{}", undone.err);
+    let wording = undone.err_wording_of("read_ahead_kb");
+    insta::assert_snapshot!(wording.split_once(": ").unwrap().1, @"put back /sys/dev/block/N:N/queue/read_ahead_kb = N");
+    assert_eq!(bench.read_around_kib(), before, "{}", undone.err);
 }
 
 #[test]
@@ -120,7 +122,8 @@ fn who_may_not_set_it_is_told_what_that_needs() {
     let said =
         to_command_output(command.args(["prefetch", "learn", "--fine", "--", &program]).output().unwrap());
     assert_eq!((said.code, &*said.out), (Some(3), ""), "{}", said.err);
-    assert!(said.err.contains("read_ahead_kb") && said.err.lines().count() == 1, "{}", said.err);
+    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    insta::assert_snapshot!(said.err_wording_of("--fine"), @"error: --fine turns read-ahead down, which needs root: /sys/dev/block/N:N/queue/read_ahead_kb refuses `N`: Permission denied (os error N)");
     assert_eq!(fs::read_dir(folder.path().join("state")).unwrap().count(), 0, "nothing is left to be undone");
 }
 
@@ -145,7 +148,9 @@ fn what_a_workload_left_changed_is_put_back_at_the_end_of_its_run() {
         bench.laboratory.write_study("cut.toml", "run = { iterations = 1, warmup = 0 }\n[workload.cut-off]");
     let mut run = bench.laboratory.command(&["run", &study, "--no-report"]);
     let ran = to_command_output(run.env("PERFLAB_STATE", "state-of-the-run").output().unwrap());
-    assert!(ran.err.contains("read_ahead_kb"), "what was put back is named: {}", ran.err);
+    // What was put back is named.
+    let wording = ran.err_wording_of("read_ahead_kb");
+    insta::assert_snapshot!(wording.split_once(" was killed").unwrap().1, @"; put back N of its settings: /sys/dev/block/N:N/queue/read_ahead_kb = N");
     assert_eq!((ran.code, bench.read_around_kib()), (Some(0), before), "{}", ran.err);
 }
 

@@ -111,9 +111,13 @@ fn the_guard_ends_with_five_where_the_newest_run_fails_more() {
     );
     assert_eq!(laboratory.run(&["guard"]).code, Some(0));
     assert_eq!(run(6), Some(4));
-    let said = laboratory.run(&["guard"]);
+    let said = laboratory.run(&["guard", "--format", "json"]);
     assert_eq!(said.code, Some(5), "{}", said.err);
-    assert!(said.err.contains("6 of 8 iterations failed, 1 of 72 in 9 runs before"), "{}", said.err);
+    let failures = serde_json::from_str::<serde_json::Value>(&said.out).unwrap()["failures"][0].take();
+    assert_eq!(failures["newest"], serde_json::json!({ "failed": 6, "of": 8 }), "{failures}");
+    assert_eq!(failures["earlier"], serde_json::json!({ "failed": 1, "of": 72 }), "{failures}");
+    assert_eq!((&failures["runs"], &failures["verdict"]), (&9.into(), &"worse".into()), "{failures}");
+    insta::assert_snapshot!(laboratory.run(&["guard"]).err_wording_of("iterations failed"), @"perflab: shaky: N of N iterations failed, N of N in N runs before: more than chance explains");
     // Where none ends well, there is no value, and still a word.
     assert_eq!(run(8), Some(4));
     assert_eq!(laboratory.run(&["guard"]).code, Some(5));
@@ -265,15 +269,17 @@ fn histories_that_are_none_are_named() {
     let said = laboratory.run(&["guard"]);
     assert_eq!(said.code, Some(7), "nothing was judged: no pass");
     insta::assert_snapshot!("histories_that_are_none_are_named_1", said.stable_out());
-    let said = laboratory.run(&["history", "sped"]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("sped") && said.err.contains("speed"), "{}", said.err);
-    let said = laboratory.run(&["history", "--label", "weekly"]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("weekly"), "{}", said.err);
-    let said = laboratory.run(&["history", "-o", "x.bmp"]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("picture.svg"), "{}", said.err);
+    let wrong: [&[&str]; 3] = [&["sped"], &["--label", "weekly"], &["-o", "x.bmp"]];
+    let errors = wrong.map(|arguments| {
+        let said = laboratory.run(&[&["history"], arguments].concat());
+        assert_eq!(said.code, Some(2), "{arguments:?}");
+        said.err_wording_of("error: ")
+    });
+    insta::assert_snapshot!(errors.join("\n"), @"
+    error: `the history` has no samples of sped: it has bytes-read, bytes-written, involuntary-switches, major-faults, minor-faults, speed, system, user, voluntary-switches
+    error: the archive has no such run; no run has the label `weekly`
+    error: x.bmp: a picture is drawn as .svg or .png; name the file picture.svg or picture.png, or - for SVG on standard output
+    ");
     let empty = Sandbox::new();
     assert_eq!(empty.run(&["guard"]).code, Some(2));
 }
@@ -308,8 +314,9 @@ fn the_noise_card_is_measured_shown_used_and_grows_old() {
         laboratory.write_study("noisy.toml", "run = { iterations = 8, warmup = 0 }\n[workload.noisy]");
     assert_eq!(laboratory.run(&["noise", "--show"]).code, Some(2));
     let said = laboratory.run_successfully(&["noise", &study, "--iterations", "10", "--quiet"]);
-    assert!(said.out.contains("noisy"), "{}", said.out);
     assert_eq!(laboratory.run_successfully(&["noise", "--show"]).out, said.out);
+    let card = laboratory.run_json(&["noise", "--show"]);
+    assert_eq!((&card[0]["case"], &card[0]["n"]), (&"noisy".into(), &10.into()), "{card}");
     let folder = laboratory.path("archive/noise");
     let card = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
     let mut text: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&card).unwrap()).unwrap();

@@ -64,8 +64,7 @@ fn interrupt_keeps_the_data_and_undoes_the_settings() {
     assert_eq!(ended.code, Some(4), "{}", ended.err);
     assert!(!laboratory.path("mark").exists(), "the setting is undone");
     assert_eq!(laboratory.latest_status(), "stopped");
-    let shown = laboratory.run_successfully(&["show"]);
-    assert!(shown.out.contains("speed"), "{}", shown.out);
+    assert!(laboratory.shown_metrics("@latest").contains("speed"));
 }
 
 #[test]
@@ -76,8 +75,7 @@ fn kill_nine_leaves_a_readable_run_and_the_next_start_undoes() {
     child.wait().unwrap();
     assert!(laboratory.path("mark").exists(), "nobody could undo it");
     assert_eq!(laboratory.latest_status(), "interrupted");
-    let shown = laboratory.run_successfully(&["show"]);
-    assert!(shown.out.contains("speed"), "{}\n{}", shown.err, shown.out);
+    assert!(laboratory.shown_metrics("@latest").contains("speed"));
     laboratory.run_successfully(&["export", "@latest", "killed.perflab"]);
     let study = laboratory.write_study("short.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
     let next = laboratory.run_successfully(&["run", &study]);
@@ -117,8 +115,7 @@ fn a_full_disk_is_said_and_what_was_flushed_stays_root() {
     assert_eq!(ended.code, Some(3), "{}", ended.err);
     insta::assert_snapshot!(ended.err_wording_of("No space left on device"), @"error: the run was stopped, and its settings undone: cannot write /tmp/.TMP/archive/runs/RUN/journal.jsonl: No space left on device (os error N); the first N bytes are kept and readable");
     assert!(!laboratory.path("mark").exists(), "the setting is undone");
-    let shown = laboratory.run_successfully(&["show"]);
-    assert!(shown.out.contains("speed"), "{}\n{}", shown.err, shown.out);
+    assert!(laboratory.shown_metrics("@latest").contains("speed"));
 }
 
 /// `show` of a portable file, held up in the middle by an output that nobody takes; and where it is unpacked.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::image::MountedImage;
-use crate::laboratory::{Sandbox, is_root, skip_test};
+use crate::laboratory::{Sandbox, is_root, skip_test, to_command_output};
 use crate::taken::repeat_until_undisturbed;
 
 fn read_io_rows(laboratory: &Sandbox, arguments: &[&str]) -> Vec<Value> {
@@ -201,7 +201,8 @@ fn what_is_missing_is_named() {
     insta::assert_snapshot!("what_is_missing_is_named_1", said.stable_err());
     if is_root() {
         let said = laboratory.run(&["io", "record", "--", "sh", "-c", "echo no; exit 3"]);
-        assert!(said.code == Some(4) && said.err.contains("--output 0"), "{}", said.err);
+        assert_eq!(said.code, Some(4), "{}", said.err);
+        insta::assert_snapshot!(said.err_wording_of("--output"), @"the command failed or was stopped; `perflab show RUN --output N` prints its output");
         let said = laboratory.run(&["io", "show", "--slot", "9"]);
         assert_eq!(said.code, Some(2), "{}", said.err);
         insta::assert_snapshot!(said.stable_err(), @"error: I/O was not traced in this slot; traced slots: 0");
@@ -226,7 +227,7 @@ fn without_root_the_setting_is_named() {
     let mut command = std::process::Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
     command.args(["io", "record", "--", "true"]).current_dir(laboratory.home.path());
-    let output = command.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(3) && said.contains("needs root"), "{said}");
+    let said = to_command_output(command.output().unwrap());
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    insta::assert_snapshot!(said.stable_err(), @"error: [io]: the kernel's tracing cannot be used: /sys/kernel/tracing: Operation not permitted (os error 1); it needs root; without, `perflab prefetch learn` still works for your own files, by what is in memory before and after");
 }

@@ -1,5 +1,6 @@
 //! A laboratory of the test's own: an archive, a state directory and workloads in a temporary folder.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -214,6 +215,12 @@ impl Sandbox {
     /// How the newest run ended, as `list` has it.
     pub fn latest_status(&self) -> String {
         self.run_json(&["list", "--last", "1"])[0]["status"].as_str().unwrap().to_owned()
+    }
+
+    /// The metrics that `show` has of a run, each once.
+    pub fn shown_metrics(&self, run: &str) -> BTreeSet<String> {
+        let rows = self.run_json(&["show", run]);
+        rows.as_array().unwrap().iter().map(|row| row["metric"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The targets of the newest run.

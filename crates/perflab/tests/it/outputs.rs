@@ -16,24 +16,32 @@ fn a_file_goes_to_stdout_where_it_is_called_so() {
     assert!(!plot.err.is_empty(), "the table is talk then");
     let packed = laboratory.command(&["export", "one", "-o", "-"]).output().unwrap();
     fs::write(laboratory.path("one.perflab"), &packed.stdout).unwrap();
-    assert!(laboratory.run_successfully(&["show", "one.perflab"]).out.contains("speed"));
+    assert!(laboratory.shown_metrics("one.perflab").contains("speed"));
     assert!(!laboratory.path("-").exists());
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_told_before_any_work() {
     let laboratory = Sandbox::new();
-    for words in [
+    let errors = [
         &["report", "none", "-o", "nowhere/r.html"][..],
         &["history", "-o", "nowhere/h.svg"],
         &["slab", "record", "-o", "nowhere/s.svg", "--", "touch", "done"],
         &["export", "none", "nowhere/e.perflab"],
         &["study", "new", "nowhere/s.toml"],
-    ] {
+    ]
+    .map(|words| {
         let told = laboratory.run(words);
         assert_eq!(told.code, Some(2), "{words:?}: {}", told.err);
-        assert!(told.err.contains("nowhere"), "{words:?}: {}", told.err);
-    }
+        told.err.lines().next().unwrap().to_owned()
+    });
+    insta::assert_snapshot!(errors.join("\n"), @"
+    error: invalid value 'nowhere/r.html' for '--output <FILE>': there is no folder nowhere; make it first: mkdir -p nowhere
+    error: invalid value 'nowhere/h.svg' for '--output <FILE>': there is no folder nowhere; make it first: mkdir -p nowhere
+    error: invalid value 'nowhere/s.svg' for '--output <FILE>': there is no folder nowhere; make it first: mkdir -p nowhere
+    error: invalid value 'nowhere/e.perflab' for '[FILE]': there is no folder nowhere; make it first: mkdir -p nowhere
+    error: invalid value 'nowhere/s.toml' for '<FILE>': there is no folder nowhere; make it first: mkdir -p nowhere
+    ");
     assert!(!laboratory.path("done").exists());
 }
 

@@ -326,8 +326,9 @@ fn nobody_learns_their_own_files_by_residency() {
     assert_eq!(said.code, Some(0), "{}", said.err);
     let learnt: Value = serde_json::from_str(&said.out).unwrap();
     insta::assert_snapshot!(learnt["source"].as_str().unwrap(), @"residency");
-    let shown = perflab(&["show", &script, "--format", "csv"]).out;
-    assert!(shown.contains("/data,303104,"), "74 pages of its own file: {shown}");
+    let shown: Value = serde_json::from_str(&perflab(&["show", &script, "--format", "json"]).out).unwrap();
+    let own = shown.as_array().unwrap().iter().find(|row| row["file"] == here("data").to_str().unwrap());
+    assert_eq!(own.unwrap()["data"], 74 * 4096, "{shown}");
     let said = perflab(&["replay", "--", &script]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     insta::assert_snapshot!("nobody_learns_their_own_files_by_residency_2", said.stable_err());

@@ -1,5 +1,6 @@
 //! What a run changed is found again and put back, whatever its paths and variables are.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::chown;
 use std::path::Path;
@@ -20,6 +21,7 @@ fn two_factors_on_one_setting_are_refused_before_anything_is_done() {
     let factor = |name: &str, kind: &str, key: &str, level: u32| {
         format!("[factor.{name}]\nkind = \"{kind}\"\nkey = \"{key}\"\nlevels = [{level}]\n")
     };
+    let mut errors = BTreeSet::new();
     for (one, two) in [
         (("sysctl", "vm.vfs_cache_pressure", 131), ("file", "/proc/sys/vm/vfs_cache_pressure", 133)),
         (("sysctl", "fs.lease-break-time", 31), ("file", "/proc/sys/kernel/../fs/lease-break-time", 33)),
@@ -31,9 +33,15 @@ fn two_factors_on_one_setting_are_refused_before_anything_is_done() {
         for words in [&["study", "check", &study][..], &["run", &study]] {
             let told = laboratory.run(words);
             assert_eq!(told.code, Some(2), "{words:?}: {}", told.err);
-            assert!(told.err.contains("`one`") && told.err.contains("`two`"), "{}", told.err);
+            errors.insert(told.err_wording_of("error: "));
         }
     }
+    // The same of both verbs.
+    insta::assert_snapshot!(Vec::from_iter(errors).join("\n"), @"
+    error: /tmp/.TMP/two.toml:N:N: `factor.two.key`: factors `one` and `two` undo each other: writing /proc/sys/vm/dirty_background_ratio zeroes /proc/sys/vm/dirty_background_bytes, and the other way round; make one factor of them, or leave one out
+    error: /tmp/.TMP/two.toml:N:N: `factor.two.key`: factors `one` and `two` write to one file, /proc/sys/vm/vfs_cache_pressure; make one factor of them, or leave one out
+    error: /tmp/.TMP/two.toml:N:N: `factor.two.key`: factors `one` and `two` write to one file: /proc/sys/fs/lease-break-time is /proc/sys/kernel/../fs/lease-break-time; make one factor of them, or leave one out
+    ");
     assert!(!begun.exists());
 }
 
@@ -78,7 +86,11 @@ fn what_root_changed_is_found_whatever_its_home_root() {
         send_signal(&child, Signal::KILL);
         child.wait().unwrap();
         let told = run_undo(&laboratory, of_undo);
-        assert!(told.code == Some(0) && told.err.contains("/var/lib/perflab"), "{}", told.err);
+        assert_eq!(told.code, Some(0), "{}", told.err);
+        insta::allow_duplicates!(insta::assert_snapshot!(told.stable_err(), @"
+        looked for undo journals in /var/lib/perflab
+        RUN: put back mark: rm -f /tmp/.TMP/mark
+        "));
         assert!(!mark.exists(), "{of_run:?}: {}", told.err);
     }
     // What an older perflab wrote lies in its home.
@@ -109,7 +121,9 @@ fn a_folder_of_roots_in_one_of_anothers_is_not_looked_at_root() {
         for variable in ["XDG_STATE_HOME", "HOME"] {
             let told = run_undo(&laboratory, &[(variable, &roots)]);
             assert_eq!(told.code, Some(0), "{variable} of {owner}: {}", told.err);
-            assert!(!told.err.contains("theirs"), "{}", told.err);
+            insta::allow_duplicates!(
+                insta::assert_snapshot!(told.stable_err(), @"no run left a setting behind; looked for undo journals in /var/lib/perflab")
+            );
         }
     }
 }

@@ -140,7 +140,8 @@ fn needs_root_a_machine_is_booted_into_each_level_and_returns_to_its_own_kernel(
     // A kernel that is not there: said before the machine is touched.
     let study = laboratory.write_study("none.toml", &study_text("9.9.9-none", "echo]", "[\"a\", \"b\"]"));
     let refused = machine.run(&laboratory, home, &["run", &study, "--no-report"]);
-    assert!(refused.code == Some(1) && refused.err.contains("9.9.9-none"), "{}", refused.err);
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+    insta::assert_snapshot!(refused.err_wording_of("9.9.9-none"), @"error: target box: no kernel N-none is installed there (/boot/vmlinuz-9.9.9-none /boot/bzImage-9.9.9-none /boot/kernel-9.9.9-none /lib/modules/N-none/vmlinuz); install it, or name its image by a path");
     assert_eq!(machine.boot_id(), first);
 
     let study = laboratory

@@ -89,9 +89,17 @@ fn diff_names_what_is_not_the_same() {
         "run = { iterations = 3, warmup = 0, order = \"sequential\" }\n[workload.echo]",
     );
     laboratory.run_successfully(&["run", &study, "--label", "b"]);
-    let said = laboratory.run_successfully(&["diff", "a", "b"]).out;
-    assert!(said.contains("order") && said.contains("sequential") && said.contains("iterations"), "{said}");
-    assert!(!said.contains("cpu.model"), "what is the same is left out: {said}");
+    let told = laboratory.run_json(&["diff", "a", "b"]);
+    let rows = told.as_array().unwrap();
+    // Of both runs, whose names are the columns'.
+    let values = |what: &str| -> Vec<&str> {
+        let row = rows.iter().find(|row| row["what"] == what).unwrap().as_object().unwrap();
+        let of_runs = row.iter().filter(|(column, _)| column.starts_with("01"));
+        of_runs.map(|(_, value)| value.as_str().unwrap()).collect()
+    };
+    assert_eq!(values("order"), ["randomised", "sequential"]);
+    assert_eq!(values("iterations"), ["8", "3"]);
+    assert!(rows.iter().all(|row| row["what"] != "cpu.model"), "what is the same is left out: {told}");
 }
 
 #[test]

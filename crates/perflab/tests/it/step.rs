@@ -225,7 +225,7 @@ fn a_setting_of_this_host_that_fails_ends_the_run_and_the_targets_undo_theirs() 
     let study = laboratory.write_study("fails.toml", &text);
     let ended = laboratory.run(&["run", &study, "--no-report"]);
     assert_eq!(ended.code, Some(3), "{}", ended.err);
-    assert!(ended.err.contains("`bad`"), "{}", ended.err);
+    insta::assert_snapshot!(ended.err_wording_of("`bad`"), @"error: factor `ours`, level `bad`: `false` failed: exit status: N: it printed nothing");
     assert!(laboratory.path("undone").exists(), "{}", ended.err);
     let events = read_events(&laboratory);
     assert!(events_of_kind(&events, "target-lost").is_empty(), "{}", ended.err);
@@ -373,15 +373,14 @@ fn a_target_that_cannot_be_started_ends_the_run_or_the_others_go_on_as_the_study
     };
     let stopped = run();
     assert_ne!(stopped.code, Some(0));
-    assert!(
-        stopped.err.contains("target away") && stopped.err.contains("nobody is there"),
-        "{}",
-        stopped.err
-    );
+    insta::assert_snapshot!(stopped.err_wording_of("away"), @"error: target away: perflab could not be copied there: nobody is there");
     fs::write(&study, text.replace("[run]", "[run]\non-lost-target = \"continue\"")).unwrap();
     let ended = run();
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    assert!(ended.err.lines().any(|line| line.starts_with("warning: target away ")), "{}", ended.err);
+    insta::assert_snapshot!(ended.err_wording_of("target away"), @"
+    warning: target away was lost: perflab could not be copied there: nobody is there; see its output in the run's logs
+    warning: target away was lost: perflab could not be copied there: nobody is there; see its output in the run's logs
+    ");
     let events = read_events(&laboratory);
     assert_eq!(events_of_kind(&events, "target-lost").len(), 1);
     let targets: Vec<&Value> =
@@ -391,7 +390,8 @@ fn a_target_that_cannot_be_started_ends_the_run_or_the_others_go_on_as_the_study
     let nobody = text.replace("kind = \"process\"\ncount = 3", "kind = \"ssh\"\naddress = \"away\"");
     fs::write(&study, nobody.replace("[run]", "[run]\non-lost-target = \"continue\"")).unwrap();
     let ended = run();
-    assert!(ended.code != Some(0) && ended.err.contains("error: target "), "{}", ended.err);
+    assert_ne!(ended.code, Some(0), "{}", ended.err);
+    insta::assert_snapshot!(ended.err_wording_of("error: target "), @"error: target guest: perflab could not be copied there: nobody is there");
 }
 
 #[test]
@@ -467,7 +467,8 @@ fn what_a_target_lacks_is_refused_before_the_run_begins_with_its_name() {
     fs::write(laboratory.path("step.toml"), text).unwrap();
     let refused = laboratory.run(&["run", &study]);
     assert_eq!(refused.code, Some(3), "{}", refused.err);
-    assert!(refused.err.contains("guest1: sysctl vm.no_such_knob"), "{}", refused.err);
+    let wording = refused.err_wording_of("guest1: ");
+    insta::assert_snapshot!(wording.split_once("guest1: ").unwrap().1, @"sysctl vm.no_such_knob: /proc/sys/vm/no_such_knob is not there; this kernel lacks it: check the name, or leave the factor out");
     assert!(
         !laboratory.path("archive/runs").exists()
             || fs::read_dir(laboratory.path("archive/runs")).unwrap().count() == 0
