@@ -64,7 +64,7 @@ fn missing_attributes_are_missing() {
     assert_eq!(int_cells(&imported.run, "slab-caches", "slab_size")[4], None);
     let took = find_report(&imported, "slab");
     assert_eq!(took.format_counts(), "6 rows read, 6 used, 1 flagged, 0 unusable");
-    assert!(took.flagged[0].reason.contains("task_struct: a size is missing or no number"));
+    insta::assert_snapshot!(took.flagged[0].reason, @"malformed: task_struct: a size is missing or no number");
 }
 
 #[test]
