@@ -58,15 +58,26 @@ fn runs_are_found_by_prefix_latest_label_and_path() {
 fn what_is_not_found_says_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let archive = open_archive(directory.path());
-    let message = |selector| archive.find_runs(selector).unwrap_err().to_string();
-    assert!(message("base").contains("the archive is empty"));
+    let hint = |selector| match archive.find_runs(selector).unwrap_err() {
+        ArchiveError::NotFound { selector: of, hint, .. } if of == selector => hint,
+        other => panic!("{selector}: {other}"),
+    };
+    insta::assert_snapshot!(hint("base"), @"the archive is empty; `perflab run quickstart` makes a first run");
     let runs = [add_run(&archive, Some("base")), add_run(&archive, None)];
-    assert!(message("bsae").contains("did you mean `base`?"));
-    assert!(message("@latest~2").contains("it holds 2 runs"));
-    assert!(message("@newest").contains("write @latest"));
-    assert!(message("no/such.perflab").contains("no/such.perflab"));
+    insta::assert_snapshot!(["bsae", "@latest~2", "@newest"].map(hint).join("\n"), @"
+    did you mean `base`?
+    it holds 2 runs
+    write @latest, @latest~1, @latest~2 ...
+    ");
+    let error = archive.find_runs("no/such.perflab").unwrap_err();
+    assert!(
+        matches!(&error, ArchiveError::Io { path, .. } if path == Path::new("no/such.perflab")),
+        "{error}"
+    );
     let shared = &runs[0].id()[..4];
-    assert!(message(shared).contains("2 run ids"), "{}", message(shared));
+    let error = archive.find_runs(shared).unwrap_err();
+    let ArchiveError::Ambiguous { selector, candidates } = error else { panic!("{error}") };
+    assert_eq!((selector.as_str(), candidates.len()), (shared, 2));
 }
 
 #[test]
@@ -104,9 +115,16 @@ fn damaged_runs_are_listed_with_the_reason() {
     assert_eq!(summary.begun.to_string(), "2026-09-21T14:13:20Z");
     assert!(list[0].bytes > 1000 && list[0].id == good.id());
     let reason = |at: usize| list[at].summary.as_ref().unwrap_err().clone();
-    assert!(reason(1).contains("run.json is damaged: EOF"), "{}", reason(1));
-    assert!(reason(2).contains("cannot read") && reason(2).contains("No such file"), "{}", reason(2));
-    assert!(reason(3).contains("stray"), "{}", reason(3));
+    let reasons = [1, 2, 3].map(reason).map(|reason| {
+        let ids = [(&torn, "TORN"), (&gone, "GONE")].into_iter();
+        ids.fold(reason, |reason, (run, name)| reason.replace(run.id(), name))
+            .replace(archive.path().to_str().unwrap(), "ARCHIVE")
+    });
+    insta::assert_snapshot!(reasons.join("\n"), @"
+    ARCHIVE/runs/TORN/run.json is damaged: EOF while parsing a value at line 1 column 15
+    cannot read ARCHIVE/runs/GONE/run.json: No such file or directory (os error 2)
+    cannot read ARCHIVE/runs/stray/run.json: Not a directory (os error 20)
+    ");
     assert_eq!(run_ids(archive.find_runs("good")), [good.id()]);
 }
 
@@ -115,19 +133,28 @@ fn damaged_tables_are_errors_that_name_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let archive = open_archive(directory.path());
     let run = add_run(&archive, None);
+    let unknown = run.read_series("vmsat").unwrap_err();
+    let ArchiveError::NoSeries { monitor, hint, .. } = &unknown else { panic!("{unknown}") };
+    assert_eq!(monitor, "vmsat");
+    insta::assert_snapshot!(hint, @"did you mean `vmstat`?; known here: vmstat");
     for table in ["samples.parquet", "series/vmstat.parquet"] {
         let path = run.path().join(table);
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-        let read = if table.starts_with("samples") {
-            run.read_record().err()
-        } else {
-            run.read_series("vmstat").err()
+        let read = || match table {
+            "samples.parquet" => run.read_record().unwrap_err(),
+            _ => run.read_series("vmstat").unwrap_err(),
         };
-        assert!(read.unwrap().to_string().contains(table));
+        let error = read();
+        let ArchiveError::Altered { path: of, .. } = &error else { panic!("{error}") };
+        assert_eq!(of, &path);
+        // As in runs that were closed before there were hashes.
+        fs::rename(run.path().join("SHA256SUMS"), directory.path().join("hashes")).unwrap();
+        let error = read();
+        let ArchiveError::Damaged { path: of, .. } = &error else { panic!("{error}") };
+        assert_eq!(of, &path);
+        fs::rename(directory.path().join("hashes"), run.path().join("SHA256SUMS")).unwrap();
     }
-    let unknown = run.read_series("vmsat").unwrap_err().to_string();
-    assert!(unknown.contains("series/vmstat.parquet"), "{unknown}");
 }
 
 #[test]

@@ -139,8 +139,10 @@ fn a_tree_that_points_out_of_itself_is_damaged() {
     std::fs::remove_file(run.path().join("SHA256SUMS")).unwrap();
     // The tree's columns are those of another table: the reader must say so and not panic.
     std::fs::copy(run.path().join("stacks/frames.parquet"), run.path().join("stacks/tree.parquet")).unwrap();
-    let error = run.read_profile(0).unwrap_err().to_string();
-    assert!(error.contains("tree.parquet is damaged: column `parent` is not there"), "{error}");
+    let error = run.read_profile(0).unwrap_err();
+    let ArchiveError::Damaged { path, reason } = error else { panic!("{error}") };
+    assert_eq!(path, run.path().join("stacks/tree.parquet"));
+    insta::assert_snapshot!(reason, @"column `parent` is not there");
 }
 
 #[test]

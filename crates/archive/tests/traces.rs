@@ -59,7 +59,8 @@ fn operations_come_back_as_they_were() {
         told.iter().map(|told| (told.slot, told.operations)).collect::<Vec<_>>(),
         [(0, 100_000), (2, 70), (3, 0)]
     );
-    assert!(told[2].cut.as_ref().unwrap().contains("shorter than a header"));
+    let (_, cut) = told[2].cut.as_ref().unwrap().split_once(": ").unwrap();
+    insta::assert_snapshot!(cut, @"not a trace of optrace: it is shorter than a header");
     for (slot, n) in sizes {
         let operations = run.read_operations("optrace", on_this_host(slot)).unwrap();
         assert_eq!((operations.len() as i64, operations.summary.slot), (n, slot));
@@ -76,7 +77,6 @@ fn operations_come_back_as_they_were() {
     }
     assert!(run.read_operations("optrace", on_this_host(3)).unwrap().is_empty());
     assert!(matches!(run.read_operations("optrace", on_this_host(1)), Err(ArchiveError::NoTrace { .. })));
-    assert!(
-        run.read_operations("dtrace", on_this_host(0)).unwrap_err().to_string().contains("perflab trace run")
-    );
+    let error = run.read_operations("dtrace", on_this_host(0)).unwrap_err();
+    assert!(matches!(error, ArchiveError::NoTrace { .. }), "{error}");
 }
