@@ -2,7 +2,7 @@
 
 use perflab_analyze::why::{
     DoseWord, EXPLANATION_FORMAT, Explanation, FigureRow, IntervalValue, LeftOut, LogEvidence,
-    RuledOutReason, SeriesFigures, Suspect, TimePart, VariedSetting,
+    RuledOutReason, SeriesFigures, Suspect, TimePart, TimePlace, VariedSetting,
 };
 use perflab_analyze::{Comparison, FailureCount, KernelLogCount, VerdictRow};
 use perflab_model::quantity::{
@@ -397,13 +397,22 @@ fn place_line(found: &Explanation) -> Option<String> {
     if found.places.is_empty() {
         return None;
     }
-    let place =
-        |part: TimePart, change: IntervalValue| format!("{} {}", part.phrase(), bounded_text(change, "s"));
-    let has = |part: TimePart| found.places.iter().any(|one| one.part == part);
-    // What is left of it stands in its place, where it is known what the rest was.
-    let shown = found.places.iter().filter(|one| one.part != TimePart::OffCpu || !has(TimePart::Blocked));
-    let texts: Vec<String> = shown.map(|one| place(one.part, one.change)).collect();
-    Some(format!("Where: {}", texts.join(", ")))
+    let place = |one: &TimePlace| format!("{} {}", one.part.phrase(), bounded_text(one.change, "s"));
+    let find = |part: TimePart| found.places.iter().find(|one| one.part == part);
+    // What is left of the time off the CPUs stands in its place, where it is known what the rest was.
+    let whole = find(TimePart::OffCpu).filter(|_| find(TimePart::Blocked).is_none());
+    let is_wait = |one: &&TimePlace| !one.part.is_on_cpu() && one.part != TimePart::OffCpu;
+    let waits: Vec<String> = found.places.iter().filter(is_wait).map(place).collect();
+    let on_cpu = found.places.iter().filter(|one| one.part.is_on_cpu()).map(place);
+    let off_cpu = match whole {
+        None => waits,
+        Some(whole) if waits.is_empty() => vec![place(whole)],
+        // Threads that wait at once wait for longer than the iteration lasts.
+        Some(whole) => {
+            vec![format!("{} (of which, its threads added up, {})", place(whole), waits.join(", "))]
+        }
+    };
+    Some(format!("Where: {}", on_cpu.chain(off_cpu).collect::<Vec<_>>().join(", ")))
 }
 
 fn suspect_sentence(suspect: &Suspect, found: &Explanation) -> String {
@@ -440,30 +449,34 @@ fn account_text(suspect: &Suspect, found: &Explanation) -> String {
     let whole = part_text(change.value, found);
     let account = suspect.account;
     let sign = change.value.signum();
-    let cap = account.at_most.map(|most| part_text(most * sign, found));
+    let part = |part: f64| part_text(part * sign, found);
+    let most = account.at_most.map(|most| {
+        let room = account.waiting.map(|waiting| {
+            format!(" ({} on the CPU, {} waiting for one)", part(most - waiting), part(waiting))
+        });
+        format!("can carry at most {} of the {whole}{}", part(most), room.unwrap_or_default())
+    });
+    let carried = account.carries.map_or(0.0, |carries| carries.value.abs());
+    let is_capped = account.at_most.is_some_and(|most| most < carried.min(change.value.abs()));
     let mut parts = Vec::new();
-    match (account.carries, cap) {
-        (Some(carries), cap) => {
-            let beyond = if carries.value.abs() > change.value.abs() { ", more than all" } else { "" };
+    match (account.carries, most) {
+        (Some(_), Some(most)) if is_capped => parts.push(format!("{most}; by its slope it would carry more")),
+        (Some(carries), _) => {
+            let beyond = if carried > change.value.abs() { ", more than all" } else { "" };
             parts.push(format!("can carry {} of the {whole}{beyond}", bounded_text(carries, unit)));
-            let is_less =
-                account.at_most.is_some_and(|most| most < carries.value.abs().min(change.value.abs()));
-            parts.extend(cap.filter(|_| is_less).map(|cap| format!("but no more than {cap}")));
         }
-        (None, Some(cap)) => parts.push(format!("can carry at most {cap} of the {whole}")),
+        (None, Some(most)) => parts.push(most),
         (None, None) => parts.push("how much of it that can carry is not known".into()),
     }
-    parts.push(match (suspect.dose.word, account.remains) {
-        (DoseWord::Agrees, Some(remains)) => format!("held constant, {} remain", bounded_text(remains, unit)),
-        (DoseWord::Undecided, Some(remains)) => {
-            format!(
-                "within the sides no relation is seen: held constant, {} remain",
-                bounded_text(remains, unit)
-            )
+    match (suspect.dose.word, account.remains) {
+        (DoseWord::Agrees, Some(_)) if is_capped => {}
+        (DoseWord::Agrees, Some(remains)) => {
+            parts.push(format!("held constant, {} remain", bounded_text(remains, unit)));
         }
-        _ => "it hardly varies within the sides, so that one of it has no price here".into(),
-    });
-    parts.join(", ")
+        (DoseWord::Undecided, _) => parts.push("what one of it costs cannot be told within the sides".into()),
+        _ => parts.push("it hardly varies within the sides, which leaves open what one of it costs".into()),
+    }
+    parts.join("; ")
 }
 
 fn nothing_found(found: &Explanation) -> String {
@@ -671,6 +684,41 @@ mod tests {
         let texts = [true, false].map(|has_faults| explanation_text(&explain(has_faults), None, false));
         assert!(texts.iter().all(|text| text.lines().count() <= 10));
         insta::assert_snapshot!(texts.join("\n\n"));
+    }
+
+    /// What waits stands within the time off the CPUs, and what is waited for within what a suspect can carry.
+    #[test]
+    fn a_part_of_the_time_stands_within_the_whole() {
+        let mut found = explain(true);
+        let off = found.places.iter_mut().find(|place| place.part == TimePart::OffCpu).unwrap();
+        off.change = IntervalValue { value: 0.0588, low: 0.0382, high: 0.0794 };
+        let waits = TimePlace { part: TimePart::CpuWait, ..*off };
+        found.places.insert(2, waits);
+        let account = &mut found.suspects[0].account;
+        (account.carries, account.waiting) = (None, Some(0.01));
+        let shown = |found: &Explanation| {
+            let text = explanation_text(found, None, false);
+            text.lines().skip(1).take(2).map(str::to_owned).collect::<Vec<_>>().join("\n")
+        };
+        let of_threads = shown(&found);
+        // Where what is left is known, the parts stand for the whole.
+        found.places.push(TimePlace { part: TimePart::Blocked, ..waits });
+        insta::assert_snapshot!([of_threads, shown(&found)].join("\n"));
+    }
+
+    /// What a suspect's slope says beyond what there is room for is not said to remain.
+    #[test]
+    fn a_dose_does_not_contradict_the_account() {
+        let mut found = explain(true);
+        let suspect = &mut found.suspects[0];
+        suspect.account.at_most = Some(0.02);
+        let capped = account_text(&found.suspects[0].clone(), &found);
+        found.suspects[0].dose.word = DoseWord::Undecided;
+        found.suspects[0].account.carries = None;
+        let undecided = account_text(&found.suspects[0].clone(), &found);
+        found.suspects[0].dose.word = DoseWord::Unvarying;
+        let unvarying = account_text(&found.suspects[0].clone(), &found);
+        insta::assert_snapshot!([capped, undecided, unvarying].join("\n"));
     }
 
     #[test]

@@ -41,6 +41,12 @@ impl TimePart {
         ),
     ];
 
+    /// Whether the workload runs in it.
+    #[must_use]
+    pub fn is_on_cpu(self) -> bool {
+        matches!(self, TimePart::User | TimePart::System)
+    }
+
     /// As people call it.
     #[must_use]
     pub fn phrase(self) -> &'static str {
@@ -155,10 +161,10 @@ pub const CAUSES: &[CauseSpec] = &[
     cause(
         "reads from a disk",
         &[
-            "major-faults",
             "bytes-read",
-            "vmstat pgmajfault",
+            "major-faults",
             "vmstat pgpgin",
+            "vmstat pgmajfault",
             "delays disk_delay_ns",
             "delays thrashing_delay_ns",
             "diskstats read_ns*",

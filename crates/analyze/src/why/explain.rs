@@ -28,6 +28,9 @@ const LEAST_SPREAD: f64 = 0.02;
 /// An excess over what comes with time is one where it is at least this part of the difference.
 const LEAST_EXCESS: f64 = 0.01;
 
+/// A smaller part of what a quantity can carry is not told apart.
+const LEAST_WAITING: f64 = 0.02;
+
 /// What differs with a p above is put down to chance.
 const MOST_P: f64 = 0.05;
 
@@ -54,8 +57,7 @@ pub fn explain_row(
     let of_side = sides.iter().find(|side| side.name == row.candidate_name).or(sides.first());
     let level = comparison.by.as_ref().map(|_| row.candidate_name.as_str());
     let run = of_side.and_then(|side| side.runs.first());
-    let study =
-        run.map_or_else(|| RecordedStudy::File("STUDY".into()), |run| RecordedStudy::of_run(run, level));
+    let study = run.map_or_else(RecordedStudy::unknown, |run| RecordedStudy::of_run(run, level));
     let facts = comparison
         .facts
         .iter()
@@ -512,7 +514,13 @@ impl Weighing<'_> {
                 adjusted_p: shift.adjusted,
             },
             dose,
-            account: AccountEvidence { carries, at_most, limit: limit.map(|(_, limit)| limit), remains },
+            account: AccountEvidence {
+                carries,
+                at_most,
+                limit: limit.map(|(_, limit)| limit),
+                waiting: at_most.and_then(|most| self.waiting_in(most, spec.map_or(&[], |spec| spec.parts))),
+                remains,
+            },
             test: spec
                 .map_or("perflab run {study} --event off-cpu --event system-call-latency", |spec| spec.test)
                 .into(),
@@ -602,16 +610,14 @@ impl Weighing<'_> {
     /// A part of the time; where it is not told apart, all of the time off the CPUs.
     fn place_of(&self, part: TimePart) -> Option<&TimePlace> {
         let find = |part: TimePart| self.places.iter().find(|place| place.part == part);
-        let is_on_cpu = matches!(part, TimePart::User | TimePart::System);
-        find(part).or_else(|| find(TimePart::OffCpu).filter(|_| !is_on_cpu))
+        find(part).or_else(|| find(TimePart::OffCpu).filter(|_| !part.is_on_cpu()))
     }
 
     /// The time of these parts in a unit of the baseline; all of it where none is named.
     fn time_before(&self, parts: &[TimePart]) -> f64 {
         let of = |part: &TimePart| {
             let place = self.place_of(*part)?;
-            let is_on_cpu = matches!(place.part, TimePart::User | TimePart::System);
-            Some(if is_on_cpu { place.before * self.table.stretch() } else { place.before })
+            Some(if place.part.is_on_cpu() { place.before * self.table.stretch() } else { place.before })
         };
         let known: Option<Vec<f64>> = parts.iter().map(of).collect();
         match known.filter(|known| !known.is_empty()) {
@@ -625,21 +631,33 @@ impl Weighing<'_> {
         if parts.is_empty() {
             return None;
         }
-        let direction = self.change.value.signum();
-        let most = |change: IntervalValue| (change.low * direction).max(change.high * direction).max(0.0);
-        parts.iter().try_fold(0.0, |sum, part| {
+        let mut on_cpu = parts.iter().filter(|part| part.is_on_cpu());
+        let on_cpu =
+            on_cpu.try_fold(0.0, |sum, part| Some(sum + self.growth(self.place_of(*part)?.change)))?;
+        let off_cpu = parts.iter().filter(|part| !part.is_on_cpu()).try_fold(0.0, |sum, part| {
             let place = self.place_of(*part)?;
-            let room = match place.part {
-                // More CPU time is waited for, too, as other work takes turns with it.
-                TimePart::User | TimePart::System => most(place.change) * self.table.stretch(),
-                TimePart::OffCpu | TimePart::CpuWait => {
-                    most(place.change).min(self.excess_off_cpu.map_or(f64::INFINITY, most))
-                }
-                TimePart::DiskWait | TimePart::SwapWait | TimePart::MemoryWait | TimePart::Blocked => {
-                    most(place.change)
-                }
-            };
-            Some(sum + room)
-        })
+            let excess =
+                self.excess_off_cpu.filter(|_| matches!(place.part, TimePart::OffCpu | TimePart::CpuWait));
+            let excess = excess.map_or(f64::INFINITY, |excess| self.growth(excess));
+            Some(sum + self.growth(place.change).min(excess))
+        })?;
+        // More CPU time is waited for, too, as other work takes turns with it: but no longer than was waited for.
+        let turns = on_cpu * (self.table.stretch() - 1.0);
+        let waited = self.place_of(TimePart::CpuWait).map_or(0.0, |place| self.growth(place.change));
+        Some(on_cpu + off_cpu.max(turns.min(waited)))
+    }
+
+    /// The most that a part of the time grew by, the way of the change.
+    fn growth(&self, change: IntervalValue) -> f64 {
+        let direction = self.change.value.signum();
+        (change.low * direction).max(change.high * direction).max(0.0)
+    }
+
+    /// What of `most` is beyond the CPU time that these parts grew by, where they are CPU time.
+    fn waiting_in(&self, most: f64, parts: &[TimePart]) -> Option<f64> {
+        let is_on_cpu = !parts.is_empty() && parts.iter().all(|part| part.is_on_cpu());
+        let places: Option<Vec<&TimePlace>> = parts.iter().map(|part| self.place_of(*part)).collect();
+        let on_cpu: f64 = places.filter(|_| is_on_cpu)?.iter().map(|place| self.growth(place.change)).sum();
+        Some(most - on_cpu).filter(|waiting| *waiting > LEAST_WAITING * most)
     }
 }

@@ -233,6 +233,9 @@ pub struct AccountEvidence {
     pub at_most: Option<f64>,
     /// What limits it.
     pub limit: Option<AccountLimit>,
+    /// Of [`at_most`](AccountEvidence::at_most), what is beyond the CPU time that the change grew by where its time shows: waiting for a
+    /// CPU, which comes with CPU time where other work takes turns with it. Absent where there is none.
+    pub waiting: Option<f64>,
     /// What remains of the change when it is held constant; absent where that is not known.
     pub remains: Option<IntervalValue>,
 }

@@ -10,8 +10,7 @@ struct RecordingSource {
     monitor: &'static str,
     parts: &'static [TimePart],
     about: &'static str,
-    /// where its monitor is added in the study; nothing where the command adds it
-    added: &'static str,
+    /// records it beside `{study}`, which is what was run
     command: &'static str,
 }
 
@@ -23,71 +22,61 @@ const RECORDING_SOURCES: &[RecordingSource] = &[
         monitor: "delays",
         parts: &[OffCpu],
         about: "waiting for a CPU; for a disk, swap and memory where sysctl kernel.task_delayacct is 1",
-        added: "`[monitors]` of the study: delays = \"edges\"",
-        command: "perflab monitor show delays",
+        command: "perflab run {study} --monitor delays",
     },
     RecordingSource {
         monitor: "events",
         parts: &[OffCpu],
         about: "what it waited for",
-        added: "",
         command: "perflab run {study} --event run-queue-delay --event off-cpu --event block-latency",
     },
     RecordingSource {
         monitor: "counters",
         parts: &[User],
         about: "instructions and cache misses, where the processor counts them",
-        added: "",
         command: "perflab run {study} --counters instructions,cycles,cache-misses",
     },
     RecordingSource {
         monitor: "profile",
         parts: &[User, System],
-        about: "functions",
-        added: "`[profile]` of the study: frequency = 999",
-        command: "perflab flame diff BEFORE AFTER",
-    },
-    RecordingSource {
-        monitor: "vmstat",
-        parts: &[System, OffCpu],
-        about: "memory: faults, reclaim, swapping",
-        added: "`[monitors]` of the study: vmstat = \"edges\"",
-        command: "perflab monitor show vmstat",
-    },
-    RecordingSource {
-        monitor: "stat",
-        parts: &[OffCpu, User],
-        about: "CPU time of everything else",
-        added: "`[monitors]`: stat = \"edges\"",
-        command: "perflab monitor show stat",
-    },
-    RecordingSource {
-        monitor: "diskstats",
-        parts: &[OffCpu],
-        about: "disks: reads, writes, flushes",
-        added: "`[monitors]`: diskstats = \"edges\"",
-        command: "perflab monitor show diskstats",
-    },
-    RecordingSource {
-        monitor: "cgroup",
-        parts: &[OffCpu],
-        about: "throttling and limits",
-        added: "`[monitors]`: cgroup = \"edges\"",
-        command: "perflab monitor show cgroup",
-    },
-    RecordingSource {
-        monitor: "interrupts",
-        parts: &[System, OffCpu],
-        about: "interrupts",
-        added: "`[monitors]`: interrupts = \"edges\"",
-        command: "perflab monitor show interrupts",
+        about: "functions, which `perflab flame diff` shows",
+        command: "perflab run {study} --profile 999",
     },
     RecordingSource {
         monitor: "counters",
         parts: &[System],
         about: "system calls",
-        added: "",
         command: "perflab run {study} --counters raw_syscalls:sys_enter",
+    },
+    RecordingSource {
+        monitor: "vmstat",
+        parts: &[System, OffCpu],
+        about: "memory: faults, reclaim, swapping",
+        command: "perflab run {study} --monitor vmstat",
+    },
+    RecordingSource {
+        monitor: "stat",
+        parts: &[OffCpu, User],
+        about: "CPU time of everything else",
+        command: "perflab run {study} --monitor stat",
+    },
+    RecordingSource {
+        monitor: "diskstats",
+        parts: &[OffCpu],
+        about: "disks: reads, writes, flushes",
+        command: "perflab run {study} --monitor diskstats",
+    },
+    RecordingSource {
+        monitor: "cgroup",
+        parts: &[OffCpu],
+        about: "throttling and limits",
+        command: "perflab run {study} --monitor cgroup",
+    },
+    RecordingSource {
+        monitor: "interrupts",
+        parts: &[System, OffCpu],
+        about: "interrupts",
+        command: "perflab run {study} --monitor interrupts",
     },
 ];
 
@@ -116,19 +105,9 @@ pub(crate) fn advise_recording(
     RECORDING_SOURCES
         .iter()
         .filter(|source| !is_recorded(source) && source.parts.iter().any(matters))
-        .map(|source| advise_source(source, study))
+        .map(|source| RecordingAdvice {
+            about: source.about.to_owned(),
+            command: study.complete_command(source.command),
+        })
         .collect()
-}
-
-fn advise_source(source: &RecordingSource, study: &RecordedStudy) -> RecordingAdvice {
-    let command = match source.monitor {
-        _ if source.added.is_empty() || study.is_file() => study.complete_written(source.command),
-        "profile" => study.recorded_command("perflab flame record"),
-        monitor => study.bench_command(monitor),
-    };
-    let about = match source.added {
-        added if !added.is_empty() && study.is_file() => format!("{} ({added})", source.about),
-        _ => source.about.to_owned(),
-    };
-    RecordingAdvice { about, command: command.unwrap_or_else(|| source.command.to_owned()) }
 }

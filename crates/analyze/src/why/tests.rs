@@ -118,6 +118,54 @@ fn fewer_faults_are_why_it_is_better() {
     assert!(carries.value < 0.0 && carries.low < -0.05 && -0.05 < carries.high, "{carries:?}");
 }
 
+/// Page faults take system time: they carry what that grew by, and the waiting for a CPU that came with it, although 60,000 of them may
+/// take longer and other work takes turns with them.
+#[test]
+fn page_faults_carry_no_more_than_the_time_that_grew() {
+    let mut noise = SplitMixNoise(8);
+    let (mut faults, mut system, mut user, mut off) = (0.0, 0.0, 0.0, 0.0);
+    let found = explain(12, &[PARTS, &["minor-faults"]].concat(), &mut |metric, is_b| match metric {
+        "time" => {
+            let wobble = 1.0 + 0.002 * noise.normal();
+            faults = if is_b { 60_000.0 } else { 100.0 } + noise.uniform();
+            system = if is_b { 0.25 } else { 0.01 } * wobble;
+            user = if is_b { 0.4 } else { 0.2 } * wobble;
+            off = if is_b { 0.32 } else { 0.3 } * wobble;
+            user + system + off
+        }
+        "user" => user,
+        "system" => system,
+        _ => faults,
+    });
+    let [first] = &found.suspects[..] else { panic!("{found:#?}") };
+    assert_eq!(first.cause, "page faults");
+    let (most, waiting) = (first.account.at_most.unwrap(), first.account.waiting.unwrap());
+    // 240 ms of system time, and 20 ms of waiting, of 460 ms.
+    assert!((0.25..0.28).contains(&most) && (0.01..0.03).contains(&waiting), "{:?}", first.account);
+}
+
+/// More system time that nothing recorded goes with: what counts system calls is among the first commands.
+#[test]
+fn more_system_time_is_told_apart_by_functions_and_system_calls() {
+    let mut noise = SplitMixNoise(9);
+    let (mut system, mut user) = (0.0, 0.0);
+    let found = explain(12, PARTS, &mut |metric, is_b| match metric {
+        "time" => {
+            system = if is_b { 0.3 } else { 0.1 } + 0.002 * noise.normal();
+            user = 0.2 + 0.002 * noise.normal();
+            user + system + 0.001
+        }
+        "user" => user,
+        _ => system,
+    });
+    let commands: Vec<&str> = found.to_record.iter().take(2).map(|advice| advice.command.as_str()).collect();
+    let run = "perflab run test.toml";
+    assert_eq!(
+        commands,
+        [format!("{run} --profile 999"), format!("{run} --counters raw_syscalls:sys_enter")]
+    );
+}
+
 /// Iterations of one second do less work the more each operation faults: amounts are told for as much work, not by iteration.
 #[test]
 fn work_a_second_is_explained_as_time_for_as_much_work() {

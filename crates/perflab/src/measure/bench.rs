@@ -18,7 +18,8 @@ use perflab_workload::argv_element::split_words;
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
 use crate::measure::command_words::{check_command_exists, parameter_template, quote_toml};
-use crate::measure::run::{self, RunArgs};
+use crate::measure::run::{self, HIGHEST_FREQUENCY, RunArgs};
+use crate::measure::varied_factor::VariedFactor;
 use crate::output_path::OutputPath;
 use crate::verb::Verb;
 
@@ -92,9 +93,15 @@ pub struct BenchArgs {
     /// The step of --parameter-scan
     #[arg(short = 'D', long, value_name = "N", default_value_t = 1, requires = "parameter_scan")]
     pub parameter_step_size: u32,
-    /// What to record meanwhile (repeatable; `perflab monitor list`)
+    /// Do everything under each level of something else, as `perflab run --vary` takes it: sysctl:vm.swappiness=60,0 (repeatable)
+    #[arg(long, value_name = "KIND:KEY=LEVELS")]
+    pub vary: Vec<VariedFactor>,
+    /// Record this, too (repeatable; `perflab monitor list`): when iterations begin and end, and every 100 ms
     #[arg(long, value_name = "NAME")]
     pub monitor: Vec<String>,
+    /// Sample call stacks, too, so often a second on each CPU: 999 is a good choice (`perflab flame diff`)
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=HIGHEST_FREQUENCY))]
+    pub profile: Option<u32>,
     /// Events to count of each run, by perf's names: `task-clock,{instructions,cycles}` (`perflab monitor show counters`)
     #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
     pub counters: Option<CounterGroups>,
@@ -131,6 +138,9 @@ pub fn bench_commands(context: &App, args: &BenchArgs) -> Result<Exit, Failure> 
     let run_args = RunArgs {
         label: args.label.clone(),
         seed: args.seed,
+        vary: args.vary.clone(),
+        monitor: args.monitor.clone(),
+        profile: args.profile,
         counters: args.counters.clone(),
         event: args.event.clone(),
         ..RunArgs::default()
@@ -264,10 +274,6 @@ impl<'a> BenchStudy<'a> {
                 values.join(", ")
             );
         }
-        if !args.monitor.is_empty() {
-            text += "\n[monitors]\n";
-            args.monitor.iter().for_each(|name| text += &format!("{} = \"100ms\"\n", quote_toml(name)));
-        }
         text
     }
 
@@ -281,7 +287,8 @@ impl<'a> BenchStudy<'a> {
         match self.args.runs {
             Some(runs) => format!("iterations = {runs}\n"),
             None => {
-                let is_compared = self.args.commands.len() > 1 || !self.parameters.is_empty();
+                let is_compared =
+                    self.args.commands.len() > 1 || !self.parameters.is_empty() || !self.args.vary.is_empty();
                 format!(
                     "until = \"{}, at least {}, at most {}, within {}\"\n",
                     if is_compared { "decided" } else { "precision 1%" },
@@ -295,7 +302,9 @@ impl<'a> BenchStudy<'a> {
 
     /// A command's text with its parameters as a study names them.
     fn template(&self, text: &str) -> String {
-        let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+        let listed = self.parameters.iter().map(|parameter| parameter.name.as_str());
+        let varied = self.args.vary.iter().filter_map(VariedFactor::parameter);
+        let names: Vec<&str> = listed.chain(varied).collect();
         parameter_template(text, &names)
     }
 }

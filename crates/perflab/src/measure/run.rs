@@ -18,9 +18,11 @@ use perflab_guest::KernelRequest;
 use perflab_model::StopRequest;
 use perflab_model::fact_table;
 use perflab_model::quantity::format_quantity;
-use perflab_model::study::{CounterGroups, EventChoice, StoppingRule, TargetKind, TomlSource};
+use perflab_model::study::{
+    CounterGroups, EventChoice, MonitorTiming, ProfileSpec, StoppingRule, TargetKind, TomlSource,
+};
 use perflab_model::{
-    FORMAT_VERSION, Facts, Manifest, Overhead, PlannedTarget, RunEventKind, RunPlan, RunStatus, Study,
+    FORMAT_VERSION, Facts, Manifest, Nanos, Overhead, PlannedTarget, RunEventKind, RunPlan, RunStatus, Study,
 };
 use perflab_observe::Root;
 use perflab_settings::setting_problems;
@@ -36,6 +38,12 @@ use crate::measure::progress::ProgressReporter;
 use crate::measure::varied_factor::VariedFactor;
 use crate::verb::Verb;
 use crate::{signals, study_source};
+
+/// The time between readings of a monitor that a command line names.
+pub const MONITOR_INTERVAL: Nanos = Nanos(100_000_000);
+
+/// Samples a second at most.
+pub const HIGHEST_FREQUENCY: i64 = ProfileSpec::HIGHEST_FREQUENCY as i64;
 
 /// Runs a study, or a command, and shows what came out.
 pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
@@ -204,6 +212,13 @@ pub fn plan_manifest(
         study.kernel_log = false;
         (study.profile, study.io) = (None, None);
     }
+    for name in &args.monitor {
+        // What the study says of it stays.
+        study.monitors.entry(name.clone()).or_insert(MonitorTiming::Every(MONITOR_INTERVAL));
+    }
+    if let Some(frequency) = args.profile {
+        study.profile.get_or_insert_default().frequency = Some(frequency);
+    }
     if let Some(events) = &args.counters {
         study.counters.get_or_insert_default().events.0.extend(events.0.iter().cloned());
     }
@@ -343,7 +358,8 @@ pub fn execute_study(
             let sink = sink;
             conduct_run(machine, manifest, permissions, &sink, stop)
         });
-        let broken = feed_consumers(&events, &mut [&mut recording, &mut progress, &mut enough], stop);
+        let broken =
+            feed_consumers(&events, &mut [&mut recording, &mut progress, &mut enough], stop);
         (source.join(), broken)
     });
     drop(guard);
@@ -495,6 +511,12 @@ pub struct RunArgs {
     /// End the run once this is reached: `decided`, `decided, at most 100`, `precision 1%, at most 60`
     #[arg(long, value_name = "RULE")]
     pub until: Option<StoppingRule>,
+    /// Record this, too (repeatable; `perflab monitor list`): when iterations begin and end, and every 100 ms
+    #[arg(long, value_name = "NAME")]
+    pub monitor: Vec<String>,
+    /// Sample call stacks, too, so often a second on each CPU: 999 is a good choice (`perflab flame diff`)
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=HIGHEST_FREQUENCY))]
+    pub profile: Option<u32>,
     /// Count these events of the workload, too, by perf's names: `task-clock,{instructions,cycles}` (`perflab monitor show counters`)
     #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
     pub counters: Option<CounterGroups>,
@@ -502,7 +524,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub event: Vec<EventChoice>,
     /// Record nothing while iterations run: no monitors, counters, events, stacks and I/O
-    #[arg(long, conflicts_with_all = ["counters", "event"])]
+    #[arg(long, conflicts_with_all = ["monitor", "profile", "counters", "event"])]
     pub no_monitors: bool,
     /// Install missing workloads first
     #[arg(long)]

@@ -100,6 +100,40 @@ fn commands_of_a_bench_are_typed_again() {
     }
 }
 
+/// The commands of an answer vary what the run varied, and measure: none fails for want of a variable, or varies one thing twice.
+#[test]
+fn commands_of_what_was_varied_can_be_run() {
+    let laboratory = Sandbox::new();
+    let hold = "head -c $HELD /dev/zero | tail -c $HELD > /dev/null";
+    let varied = "environment:HELD=1,60000000";
+    let words =
+        ["run", "--vary", varied, "--iterations", "8", "--label", "v", "--quiet", "--no-report", "--", hold];
+    laboratory.run_successfully(&words);
+    let listed = "head -c {n} /dev/zero | tail -c {n} > /dev/null";
+    let words = ["bench", "-L", "n", "1,60000000", "-r", "8", "-w", "0", "--label", "l", "--quiet", listed];
+    laboratory.run_successfully(&words);
+    for label in ["v", "l"] {
+        let explanation = laboratory.run_json(&["why", label])["explanation"].clone();
+        let suspects = explanation["suspects"].as_array().unwrap().iter().map(|one| &one["test"]);
+        let advice = explanation["to_record"].as_array().unwrap().iter().map(|one| &one["command"]);
+        let commands: Vec<&str> = suspects.chain(advice).map(|one| one.as_str().unwrap()).collect();
+        assert!(!commands.is_empty(), "{explanation:#}");
+        for command in commands {
+            let words = shlex::split(command).unwrap();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let [_, words @ ..] = &words[..] else { panic!("{command}") };
+            let said = laboratory.run(&[&["--quiet"], words].concat());
+            // This machine may lack a tracepoint, or root.
+            assert!(matches!(said.code, Some(0 | 3)), "{command}: {:?} {}", said.code, said.err);
+            if said.code == Some(0) {
+                let subject = if label == "v" { "HELD" } else { "n" };
+                let compared = laboratory.run_json(&["compare", "@latest", "--by", subject]);
+                assert!(compared["rows"][0]["verdict"].is_string(), "{command}");
+            }
+        }
+    }
+}
+
 /// A limit that the study sets is what was varied, and throttling what it acts through.
 #[test]
 fn a_quota_is_named_as_what_was_varied() {
