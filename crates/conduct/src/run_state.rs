@@ -273,7 +273,7 @@ impl<'a> RunState<'a> {
         Ok(self.tally.stopped)
     }
 
-    /// Whether the block of this slot need not be begun.
+    /// Whether this slot need not be begun.
     pub(crate) fn is_goal_reached(&self, next: u32) -> Result<bool, ConductError> {
         is_goal_reached(self.manifest, next, self.stop, &self.stream)
     }
@@ -431,13 +431,18 @@ pub(crate) fn wait_unless_stopped(time: Nanos, stop: &StopRequest) {
     }
 }
 
-/// Whether the block of slot `next` need not be begun: what the study measures until is reached.
+/// Whether slot `next` need not be begun: what the study measures until is reached, or nothing but failures would come.
 fn is_goal_reached(
     manifest: &Manifest,
     next: u32,
     stop: &StopRequest,
     stream: &EventSender,
 ) -> Result<bool, ConductError> {
+    if stop.end_reason() == Some(EndReason::AlwaysFails) {
+        let message = format!("all of the first {next} iterations failed: the run ends with them");
+        stream.send_warning(message, "see what the command printed, and mend it")?;
+        return Ok(true);
+    }
     let slot = |index: u32| manifest.plan.slots.get(index as usize);
     let (Some(slot), Some(before)) = (slot(next), next.checked_sub(1).and_then(slot)) else {
         return Ok(false);

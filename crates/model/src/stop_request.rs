@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// Set once, by ^C or a failing consumer; read between and inside iterations. Beside it the request to end well, by whatever
-/// watches the precision; read between blocks.
+/// watches the run; read between slots.
 #[derive(Debug, Clone, Default)]
 pub struct StopRequest(Arc<AtomicBool>, Arc<AtomicU8>);
 
@@ -15,6 +15,8 @@ pub enum EndReason {
     GoalReached,
     /// the time that it was given is over
     TimeOver,
+    /// nothing but failures came of it, from its first iteration on
+    AlwaysFails,
 }
 
 impl StopRequest {
@@ -33,11 +35,12 @@ impl StopRequest {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Says that there is enough: the run ends well before its next block.
+    /// Says that there is enough: the run ends well before its next block, and one that always fails before its next slot.
     pub fn request_end(&self, reason: EndReason) {
         let number = match reason {
             EndReason::GoalReached => 1,
             EndReason::TimeOver => 2,
+            EndReason::AlwaysFails => 3,
         };
         self.1.store(number, Ordering::SeqCst);
     }
@@ -47,6 +50,7 @@ impl StopRequest {
         match self.1.load(Ordering::SeqCst) {
             1 => Some(EndReason::GoalReached),
             2 => Some(EndReason::TimeOver),
+            3 => Some(EndReason::AlwaysFails),
             _ => None,
         }
     }

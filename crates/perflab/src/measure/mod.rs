@@ -6,6 +6,7 @@ pub mod bisection;
 pub mod command_study;
 pub mod command_words;
 pub(crate) mod event_consumers;
+mod failing_command;
 pub mod flight_recorder;
 pub mod flight_watch;
 pub mod patch;

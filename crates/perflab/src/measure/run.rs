@@ -34,6 +34,7 @@ use crate::laboratory::kernel::get_kernel;
 use crate::laboratory::workload::install_workload;
 use crate::measure::command_words::{check_command_exists, command_words, parameter_template, quote_toml};
 use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_consumers};
+use crate::measure::failing_command::FailingCommandWatch;
 use crate::measure::progress::ProgressReporter;
 use crate::measure::varied_factor::VariedFactor;
 use crate::verb::Verb;
@@ -351,6 +352,7 @@ pub fn execute_study(
     let mut recording = RecorderConsumer::new(archive);
     let mut progress = ProgressReporter::new(context.quiet);
     let mut enough = StoppingWatch::new(manifest, stop);
+    let mut failing = FailingCommandWatch::new(manifest, stop);
     let (sink, events) = channel();
     let guard = start_execution_guard();
     let (outcome, broken) = std::thread::scope(|scope| {
@@ -359,7 +361,7 @@ pub fn execute_study(
             conduct_run(machine, manifest, permissions, &sink, stop)
         });
         let broken =
-            feed_consumers(&events, &mut [&mut recording, &mut progress, &mut enough], stop);
+            feed_consumers(&events, &mut [&mut recording, &mut progress, &mut enough, &mut failing], stop);
         (source.join(), broken)
     });
     drop(guard);

@@ -77,6 +77,29 @@ fn one_command_has_its_times_and_a_failing_one_its_exit_code() {
     }
 }
 
+/// Every iteration from the first on fails: nothing comes of more of them. Those that have begun when that is seen end, too.
+#[test]
+fn a_command_that_always_fails_ends_the_run() {
+    let sandbox = Sandbox::new();
+    let iterations = |words: &[&str]| {
+        assert_eq!(sandbox.run(words).code, Some(4), "{words:?}");
+        sandbox.run_json(&["show", "@latest", "--iterations"]).as_array().unwrap().len()
+    };
+    let few = 5..80;
+    assert!(few.contains(&iterations(&["bench", "-r", "200", "exit 3"])));
+    assert!(few.contains(&iterations(&["bench", "-r", "200", "exit 3", "exit 4"])));
+    let words = ["run", "--iterations", "200", "--no-report", "--", "sh", "-c", "exit 3"];
+    assert!(few.contains(&iterations(&words)));
+    // One that ends well makes failures results, of whichever command they are.
+    assert_eq!(iterations(&["bench", "-r", "20", "exit 3", "true"]), 42);
+    let every_other = "test -e x && { rm x; exit 3; }; touch x";
+    assert_eq!(iterations(&["bench", "-r", "20", every_other]), 21);
+    // Whoever wrote a study gets what it says.
+    let study = "run = { iterations = 20, warmup = 0 }\n[workload.fails]\ncommand = \"exit 3\"\n";
+    let study = sandbox.write_study("fails.toml", study);
+    assert_eq!(iterations(&["run", &study, "--no-report"]), 20);
+}
+
 #[test]
 fn what_surrounds_the_runs_is_carried_out() {
     let sandbox = Sandbox::new();
