@@ -42,12 +42,9 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::OneRunASide { widened, earlier_pairs, from_card, imported, .. } => {
             one_run_a_side_text(*widened, *earlier_pairs, *from_card, *imported)
         }
-        MethodDescription::VerdictRule { narrow_confidence, confidence } => format!(
-            "same: the {} % interval lies inside ± the margin (at most: the smallest margin of which that holds); better or worse: the {} % interval excludes no change and q is below {}",
-            tenths_of_percent(*narrow_confidence),
-            tenths_of_percent(*confidence),
-            tenths_of_percent(1.0 - confidence) / 100.0,
-        ),
+        MethodDescription::VerdictRule { narrow_confidence, confidence } => {
+            verdict_rule_text(*narrow_confidence, *confidence)
+        }
         MethodDescription::UnseenTail { share, values } => format!(
             "same covers the mean and the bad tail, too: bad iterations rarer than 1 in {:.0} would not show among {values} values",
             share.recip()
@@ -107,6 +104,15 @@ pub fn describe_method(method: &MethodDescription) -> String {
             "unclear for want of boots: the cells were measured in different boots, which do not repeat".into()
         }
     }
+}
+
+fn verdict_rule_text(narrow_confidence: f64, confidence: f64) -> String {
+    format!(
+        "same: the {} % interval lies inside ± the margin (at most: the smallest margin of which that holds); better or worse: the {} % interval excludes no change and q is below {}",
+        tenths_of_percent(narrow_confidence),
+        tenths_of_percent(confidence),
+        tenths_of_percent(1.0 - confidence) / 100.0,
+    )
 }
 
 fn change_by_text(estimator: ShiftEstimator, all: bool, of_pairs: bool) -> String {
