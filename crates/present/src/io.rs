@@ -478,17 +478,38 @@ mod tests {
             cumulative_bytes(&found, BlockStatus::Found, &[0.0, 0.02, 0.03]),
             [0.0, 2_097_152.0, 4_194_304.0]
         );
-        let text = read_classes_chart(&found, "Reads", CoverageNames::Program).to_svg(SceneSurface::Paper);
-        assert!(text.contains("needed, 4 KiB"), "{text}");
-        assert!(!text.contains("unknown"), "what there is none of has no legend");
+        // What there is none of has no legend.
+        let scene = read_classes_chart(&found, "Reads", CoverageNames::Program);
+        insta::assert_snapshot!(scene.texts().join("\n"), @"
+        Reads
+        Bytes that disks had been asked for by then.
+        0
+        1
+        2
+        3
+        4
+        5
+        0
+        0.01
+        0.02
+        0.03
+        0.04
+        0.05
+        MiB
+        seconds
+        metadata, 128 KiB
+        needed, 4 KiB
+        found, 4 MiB
+        ");
     }
 
     #[test]
     fn nothing_is_drawn_of_nothing() {
-        assert!(
-            read_positions_chart(&TraceCoverage::default(), "x", CoverageNames::Trace)
-                .to_svg(SceneSurface::Paper)
-                .contains("no data")
-        );
+        let scene = read_positions_chart(&TraceCoverage::default(), "x", CoverageNames::Trace);
+        insta::assert_snapshot!(scene.texts().join("\n"), @"
+        x
+        No disk was asked for anything.
+        no data
+        ");
     }
 }

@@ -130,6 +130,18 @@ pub(crate) const TEXT: f64 = 12.0;
 /// Pixels of a title.
 pub(crate) const TITLE: f64 = 16.0;
 
+#[cfg(test)]
+impl Scene {
+    /// Its texts, back to front.
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        let texts = self.marks.iter().filter_map(|mark| match mark {
+            SceneMark::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
 pub(crate) fn text_mark(x: f64, y: f64, anchor: TextAnchor, text: impl Into<String>) -> SceneMark {
     SceneMark::Text { at: ScenePoint { x, y }, anchor, size: TEXT, ink: MarkInk::Text, text: text.into() }
 }

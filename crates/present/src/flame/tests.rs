@@ -66,7 +66,14 @@ fn the_picture_names_every_box_and_its_shares() {
     let icicle = flame_graph_svg(&FlameGraph { icicle: true, ..requested });
     assert!(icicle.find(">all<").unwrap() < icicle.find(">main<").unwrap());
     let nothing = join_profiles(&[]);
-    assert!(flame_graph_svg(&FlameGraph { joined: &nothing, ..requested }).contains("no samples"));
+    insta::assert_snapshot!(flame_graph_svg(&FlameGraph { joined: &nothing, ..requested }), @r##"
+    <svg xmlns="http://www.w3.org/2000/svg" width="600" height="120" viewBox="0 0 600 120" role="img" aria-label="Flame graph of before &lt;&amp;&quot;&gt;" font-family="Roboto, system-ui, sans-serif" font-size="12" fill="#1c1a17">
+    <rect width="600" height="120" fill="#ffffff"/>
+    <text x="12" y="26" font-size="17">before &lt;&amp;&quot;&gt;</text>
+    <text x="12" y="46" fill-opacity="0.68">no samples</text>
+    <text x="12" y="106" fill-opacity="0.68">Widths and percentages are shares of all samples that were kept.</text>
+    </svg>
+    "##);
 }
 
 #[test]
