@@ -78,8 +78,8 @@ mod tests {
     fn who_waited_for_a_processor_was_not_stopped() {
         assert_eq!(parse_run_delay("81920 4100000000 7\n"), Some(Nanos(4_100_000_000)));
         let second = Nanos(1_000_000_000);
-        assert!(explain_absence(second, Some(Nanos(20_000_000))).contains("stopped"));
-        assert!(!explain_absence(second, Some(Nanos(900_000_000))).contains("stopped"));
+        insta::assert_snapshot!(explain_absence(second, Some(Nanos(20_000_000))), @"perflab was stopped (by SIGSTOP, a debugger or a pause of the machine)");
+        insta::assert_snapshot!(explain_absence(second, Some(Nanos(900_000_000))), @"the machine gave perflab no processor");
     }
 
     #[test]

@@ -679,27 +679,25 @@ mod tests {
     fn places_have_names_and_what_is_missing_says_what_there_is() {
         let own = ProbedProgram::read(&std::env::current_exe().unwrap()).unwrap();
         own.function("perflab_probed_by_a_test").unwrap();
-        let error = own.function("perflab_probed_by_a_tset").unwrap_err().to_string();
-        assert!(
-            error.contains("has no function `perflab_probed_by_a_tset`") && error.contains("perflab_probed"),
-            "{error}"
-        );
-        let error = own.probe_point("no:such", None).unwrap_err().to_string();
-        assert!(error.contains("has no USDT probe `no:such`; it"), "{error}");
-        let error = ProbedProgram::parse(Path::new("/x"), b"nothing of the kind").unwrap_err().to_string();
-        assert!(error.starts_with("/x: not an ELF program or library"), "{error}");
-        let error = ProbedProgram::read(Path::new("/nowhere")).unwrap_err().to_string();
-        assert!(error.contains("cannot read /nowhere"), "{error}");
+        let error = own.function("perflab_probed_by_a_tset").unwrap_err();
+        let ProbeError::NoPlace { what, name, hint, .. } = &error else { panic!("{error}") };
+        assert_eq!((*what, name.as_str()), ("function", "perflab_probed_by_a_tset"));
+        insta::assert_snapshot!(hint, @"did you mean `perflab_probed_by_a_test`?");
+        let error = own.probe_point("no:such", None).unwrap_err();
+        let ProbeError::NoPlace { what, name, .. } = &error else { panic!("{error}") };
+        assert_eq!((*what, name.as_str()), ("USDT probe", "no:such"));
+        let error = ProbedProgram::parse(Path::new("/x"), b"nothing of the kind").unwrap_err();
+        assert!(matches!(&error, ProbeError::NotElf { path, .. } if path == Path::new("/x")), "{error}");
+        let error = ProbedProgram::read(Path::new("/nowhere")).unwrap_err();
+        assert!(matches!(&error, ProbeError::Read { path, .. } if path == Path::new("/nowhere")), "{error}");
     }
 
     #[test]
     fn a_kernel_without_uprobes_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let error = ProbeRecorder::attach(&Root(folder.path().into()), 1, &[]).unwrap_err();
-        assert!(
-            matches!(error, ProbeError::NoUprobes) && error.to_string().contains("CONFIG_UPROBE_EVENTS"),
-            "{error}"
-        );
+        assert!(matches!(error, ProbeError::NoUprobes), "{error}");
+        insta::assert_snapshot!(error, @"this kernel has no uprobes: /sys/bus/event_source/devices/uprobe is not there; it needs CONFIG_UPROBES and CONFIG_UPROBE_EVENTS");
     }
 
     /// Where the kernel refuses, the test has nothing to show.

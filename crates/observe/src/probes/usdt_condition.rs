@@ -187,9 +187,9 @@ mod tests {
                 filter.fetch_arguments("8@%rbp 8@16(%rsp) 2@$7").unwrap(),
                 "arg2=+0(+16(%sp)):string arg3=\\7:u16"
             );
-            assert!(filter.fetch_arguments("8@%rbp 8@x(%rip) 4@%eax").unwrap_err().contains("8@x(%rip)"));
+            insta::assert_snapshot!(filter.fetch_arguments("8@%rbp 8@x(%rip) 4@%eax").unwrap_err(), @"its argument `8@x(%rip)` cannot be read");
         }
-        assert!(filter.fetch_arguments("8@%rbp").unwrap_err().contains("it has 1 arguments"));
+        insta::assert_snapshot!(filter.fetch_arguments("8@%rbp").unwrap_err(), @"it has 1 arguments (8@%rbp)");
         let both = ArgumentFilter::parse("arg1~\"a && b*\"").unwrap();
         assert_eq!(both.condition(), "arg1 ~ \"a && b*\"");
     }

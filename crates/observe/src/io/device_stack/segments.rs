@@ -383,12 +383,20 @@ mod tests {
             assert_eq!((summary.segments.len(), summary.unplaced.len()), (0, 1), "{summary:?}");
             summary.unplaced[0].reason.clone()
         };
-        assert!(reason(VOLUME, &refuse_dmsetup).contains("volume of LVM"));
-        assert!(reason(VOLUME, &refuse_dmsetup).ends_with("no dmsetup"));
-        assert!(reason(DeviceNumber::new(9, 1), &refuse_dmsetup).contains("raid5"));
-        assert!(reason(VOLUME, &|_| Ok("0 40000 thin 253:7 1\n".into())).contains("`thin`"));
-        assert!(reason(VOLUME, &|_| Ok("0 40000 linear /dev/sda 1\n".into())).contains("not understood"));
-        assert!(reason(VOLUME, &|_| Ok("0 40000 linear 253:0 0\n".into())).contains("lies upon itself"));
+        let reasons = [
+            reason(VOLUME, &refuse_dmsetup),
+            reason(DeviceNumber::new(9, 1), &refuse_dmsetup),
+            reason(VOLUME, &|_| Ok("0 40000 thin 253:7 1\n".into())),
+            reason(VOLUME, &|_| Ok("0 40000 linear /dev/sda 1\n".into())),
+            reason(VOLUME, &|_| Ok("0 40000 linear 253:0 0\n".into())),
+        ];
+        insta::assert_snapshot!(reasons.join("\n"), @"
+        it is a volume of LVM, of which /sys does not say where it lies; no dmsetup
+        it is of level raid5, which spreads its blocks over its disks
+        its target `thin` does not say in its table where its blocks lie
+        a line of its table is not understood: `0 40000 linear /dev/sda 1`
+        253:0 lies upon itself
+        ");
     }
 
     #[test]
