@@ -729,11 +729,12 @@ s.toml:5:9: `target.guest`: needs `kernel`; add `kernel = "debian-cloud"` (`perf
             (4, vec!["ordinary".into(), "huge".into()])
         );
         choices.only = Some("memory-bandwith".into());
-        assert!(plan_text(STUDY, &choices).unwrap_err().contains("did you mean `memory-bandwidth`?"));
+        insta::assert_snapshot!(plan_text(STUDY, &choices).unwrap_err(), @"s.toml:2:2: `workload`: `--only`: the study has no workload `memory-bandwith`; did you mean `memory-bandwidth`?");
         choices.set = vec![("pages".into(), "huge".into()), ("pages".into(), "hug".into())];
-        assert!(
-            plan_text(STUDY, &choices).unwrap_err().contains("there is no level `hug`; did you mean `huge`?")
-        );
+        insta::assert_snapshot!(plan_text(STUDY, &choices).unwrap_err(), @"
+        s.toml:7:1: `factor.pages.levels`: `--set`: there is no level `hug`; did you mean `huge`?
+        s.toml:2:2: `workload`: `--only`: the study has no workload `memory-bandwith`; did you mean `memory-bandwidth`?
+        ");
     }
 
     fn planning_error(from: &str, to: &str) -> String {

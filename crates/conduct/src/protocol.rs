@@ -316,7 +316,7 @@ mod tests {
     fn another_version_is_refused_by_its_number() {
         let refused = GreetingParser::default().feed(b"\nperflab-agent/3\n").unwrap_err();
         assert_eq!(refused, ProtocolError::Version { theirs: 3 });
-        assert!(refused.to_string().contains("version 3") && refused.to_string().contains("version 2"));
+        insta::assert_snapshot!(refused, @"it speaks version 3 of the agent protocol, and this perflab version 2; use the same perflab on both sides");
     }
 
     #[test]
