@@ -473,9 +473,13 @@ mod tests {
             let error = parse_single_value("key = \"rate\"", &format!("rate: {text}")).unwrap_err();
             assert!(error.ends_with(&format!("found `{text}`, which is not a finite number")), "{error}");
         }
-        assert!(
-            parse_single_value("key = \"rate\"\nscale = 1e300", "rate: 1e300").unwrap_err().contains("`inf`")
+        assert_eq!(
+            parse_single_value("key = \"rate\"\nscale = 1e300", "rate: 1e300").unwrap_err(),
+            "metric `m`: key `rate` found `inf`, which is not a finite number"
         );
-        assert!(parse_single_value("json = \"/a\"", "{\"a\": null}").unwrap_err().contains("`null`"));
+        assert_eq!(
+            parse_single_value("json = \"/a\"", "{\"a\": null}").unwrap_err(),
+            "metric `m`: json `/a` found `null`, which is not a finite number"
+        );
     }
 }

@@ -89,7 +89,9 @@ mod tests {
     fn a_host_without_the_device_says_so_and_one_with_it_gives_each_guest_its_number() {
         match (GuestVsock::listen("a"), GuestVsock::listen("b")) {
             (Ok(a), Ok(b)) => assert!(a.cid != b.cid && a.cid > 2 && a.port != b.port),
-            (Err(error), _) => assert!(error.to_string().contains("guest a cannot have vsock"), "{error}"),
+            (Err(error), _) => {
+                assert!(matches!(&error, GuestError::NoVsock { name, .. } if name == "a"), "{error}")
+            }
             (Ok(_), Err(error)) => panic!("{error}"),
         }
         assert_eq!(connect_vsock("2;7").unwrap_err().kind(), io::ErrorKind::InvalidInput);

@@ -191,10 +191,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let lock = home.path().join("lock");
         let script = format!("(flock 9; exec sleep 600) 9>{} & wait", lock.display());
-        let late = run_within_limit(&shell_argv(&script), Some(Duration::from_millis(300)), None)
-            .unwrap_err()
-            .to_string();
-        assert!(late.contains("more than 300"), "{late}");
+        let late =
+            run_within_limit(&shell_argv(&script), Some(Duration::from_millis(300)), None).unwrap_err();
+        let SettingError::Command { reason, .. } = late else { panic!("{late}") };
+        insta::assert_snapshot!(reason, @"it went on for more than 300 ms, and was ended; what is to stay belongs in the background (`&`)");
         // Whoever held it is gone, with all who inherited it.
         File::open(&lock).unwrap().lock().unwrap();
         let stop = AtomicBool::new(true);

@@ -764,7 +764,9 @@ pub(crate) mod tests {
         let mut applied = new_applied_settings(home.path());
         let refused =
             applied.apply(&[file_setting(&swappiness, "10"), file_setting(Path::new("/proc/version"), "7")]);
-        assert!(refused.unwrap_err().to_string().contains("/proc/version"));
+        let error = refused.unwrap_err();
+        let SettingError::ValueRefused { path, asked, .. } = &error else { panic!("{error}") };
+        assert_eq!((path.as_path(), asked.as_str()), (Path::new("/proc/version"), "7"));
         let UndoneSettings { undone, failed, .. } = applied.undo_all();
         assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
         assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 0);
@@ -851,8 +853,9 @@ pub(crate) mod tests {
             apply: vec!["sh".into(), "-c".into(), "echo no such daemon >&2; exit 3".into()],
             undo: vec!["touch".into(), trace.display().to_string()],
         };
-        let error = applied.apply(&[level]).unwrap_err().to_string();
-        assert!(error.contains("no such daemon"), "{error}");
+        let error = applied.apply(&[level]).unwrap_err();
+        let SettingError::Command { reason, .. } = error else { panic!("{error}") };
+        insta::assert_snapshot!(reason, @"exit status: 3: no such daemon");
         applied.undo_all();
         assert!(trace.exists());
     }

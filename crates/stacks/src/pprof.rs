@@ -600,7 +600,7 @@ mod tests {
         let bytes = encode_profile();
         let (place, reason) = read_pprof(&bytes[..bytes.len() - 3]).map(drop).unwrap_err();
         assert!(matches!(place, Some(ProfilePosition::Offset(at)) if at > 50), "{place:?}");
-        assert!(reason.contains("longer than its message"));
+        insta::assert_snapshot!(reason, @"a field that is longer than its message");
     }
 
     #[test]

@@ -591,7 +591,7 @@ mod tests {
             assert_eq!(read(text).unwrap().to_option_text(), text);
         }
         for wrong in ["", "file", "file:", "listen:x", "listen:99999", "exit:1", "window:", "screen"] {
-            assert!(read(wrong).unwrap_err().to_string().contains("listen:PORT"), "{wrong}");
+            assert_eq!(read(wrong), Err(ReadinessConditionError(wrong.into())));
         }
     }
 }

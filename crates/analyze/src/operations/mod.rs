@@ -192,7 +192,7 @@ mod tests {
         let report = analyze_operations(&operations, &OutlierOptions::default()).unwrap();
         assert_eq!((report.operations, report.outlier_count), (59_999, 0));
         let none = OutlierOptions { operation: Some("inser".into()), ..OutlierOptions::default() };
-        assert!(analyze_operations(&operations, &none).unwrap_err().to_string().contains("insert"));
+        insta::assert_snapshot!(analyze_operations(&operations, &none).unwrap_err(), @"no operation `inser` in the trace: did you mean `insert`?");
         assert!(matches!(
             analyze_operations(&OperationColumns::default(), &OutlierOptions::default()),
             Err(OperationError::Empty { .. })

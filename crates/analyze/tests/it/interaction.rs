@@ -66,7 +66,11 @@ fn a_cell_without_values_and_a_factor_that_is_none_are_named() {
     });
     let found = estimate_interactions(&side, ["host", "guest"], &AnalysisOptions::default()).unwrap();
     assert!(found.rows.is_empty());
-    assert!(found.left_out[0].contains("new with new has no value"), "{:?}", found.left_out);
+    insta::assert_snapshot!(found.left_out.join("\n"), @"
+    sweep, time, host: new against old: new with new has no value
+    sweep, time, guest: new against old: new with new has no value
+    sweep, time, host × guest: new, new: new with new has no value
+    ");
     let unknown = estimate_interactions(&side, ["host", "guets"], &AnalysisOptions::default());
     assert!(matches!(unknown, Err(AnalyzeError::UnknownFactor { .. })));
 }

@@ -898,7 +898,10 @@ s.toml:15:9: `factor.caches`: there is no disk to make afresh; add `[disk]` with
 s.toml:15:9: `factor.caches`: `caches` of a disk cannot be varied; known here: filesystem, mount, model
 "#);
         let text = text.replace("[factor.caches]", "[factor.filesystem]");
-        assert!(parse_error_text(&text).contains("`ext9` is not known here"), "{}", parse_error_text(&text));
+        insta::assert_snapshot!(parse_error_text(&text), @r#"
+        s.toml:15:9: `factor.filesystem`: there is no disk to make afresh; add `[disk]` with `kind = "image"` and a `size`
+        s.toml:17:19: `factor.filesystem.levels[1]`: `ext9` is not known here; known here: ext4, xfs, btrfs
+        "#);
     }
 
     #[test]

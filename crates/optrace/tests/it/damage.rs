@@ -43,7 +43,8 @@ fn a_cut_trace_is_read_up_to_there() {
     let bytes = build_sound_trace();
     let (_folder, path) = write_trace_bytes(&bytes[..bytes.len() / 2]);
     let (told, operations) = read_trace(&path);
-    assert!(told.cut.unwrap().contains("cut inside a block"));
+    let cut = told.cut.unwrap();
+    assert_eq!(cut.split_once(": ").unwrap().1, "the file was cut inside a block");
     let all = ALL as usize;
     assert!((all / 5..all * 4 / 5).contains(&operations.len()), "{}", operations.len());
     for (n, operation) in (0..).zip(&operations) {
@@ -52,7 +53,9 @@ fn a_cut_trace_is_read_up_to_there() {
     let without_end = bytes.len() - (4 + 10) * 8;
     let (_folder, path) = write_trace_bytes(&bytes[..without_end]);
     let (told, operations) = read_trace(&path);
-    assert!(told.cut.unwrap().contains("the program died"));
+    let cut = told.cut.unwrap();
+    let end = format!("it ends at byte {without_end} without its last block: ");
+    assert_eq!(cut, end + "the program died (killed, aborted, or by _exit) or still runs");
     assert_eq!(operations.len(), all);
 }
 
@@ -63,11 +66,14 @@ fn another_version_and_other_files_are_named() {
     let (_folder, path) = write_trace_bytes(&bytes);
     let Err(error) = TraceFile::open(&path) else { panic!("version 99 was read") };
     assert!(matches!(error, OptraceError::Version { found: 99, known: optrace::VERSION, .. }));
-    assert!(error.to_string().contains("written by version 99"));
     let (_folder, path) = write_trace_bytes(b"#!/bin/sh\n");
-    assert!(TraceFile::open(&path).unwrap_err().to_string().contains("shorter than a header"));
+    let reason = |path| match TraceFile::open(path) {
+        Err(OptraceError::NotATrace { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reason(&path), "it is shorter than a header");
     let (_folder, path) = write_trace_bytes(&[b'x'; 500]);
-    assert!(TraceFile::open(&path).unwrap_err().to_string().contains("does not begin with OPTRACE"));
+    assert_eq!(reason(&path), "it does not begin with OPTRACE");
 }
 
 #[test]

@@ -327,6 +327,6 @@ mod tests {
         let many: Vec<SeriesGap> =
             (0..30).map(|n| SeriesGap { reason: n.to_string(), ..gap("a", n, None) }).collect();
         assert_eq!(gap_lines(&many).len(), 21);
-        assert!(gap_lines(&many)[20].contains("10 further"), "{:?}", gap_lines(&many));
+        insta::assert_snapshot!(gap_lines(&many)[20], @"gap: for 10 further reasons (all of them: journal.jsonl)");
     }
 }
