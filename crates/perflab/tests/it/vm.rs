@@ -18,6 +18,17 @@ pub struct GuestSandbox {
     home: tempfile::TempDir,
 }
 
+impl Drop for GuestSandbox {
+    /// Guests that a failed test left: one started to stay would stay for good.
+    fn drop(&mut self) {
+        for pid in self.processes() {
+            if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+    }
+}
+
 impl GuestSandbox {
     /// None, said visibly, where the machine cannot boot guests.
     pub fn new(test: &str) -> Option<GuestSandbox> {
