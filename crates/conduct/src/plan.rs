@@ -777,14 +777,12 @@ s.toml:3:28: `workload.memory-bandwidth.matrix.treads[2]`: workload `memory-band
             "title = \"t\"",
             "title = \"t\"\nfacts = [\"cpus\"]\nmonitors = { vmstats = \"1s\", meminfo = \"1us\" }\nmetric = { triat = {} }",
         );
-        for part in [
-            "no monitor `vmstats`; did you mean `vmstat`?",
-            "read too often",
-            "`triat`; did you mean `triad`?",
-            "family of facts `cpus`",
-        ] {
-            assert!(said.contains(part), "{part}: {said}");
-        }
+        insta::assert_snapshot!(said, @"
+        s.toml:3:14: `monitors.vmstats`: there is no monitor `vmstats`; did you mean `vmstat`?
+        s.toml:3:30: `monitors.meminfo`: is read too often; 1ms is the shortest interval; 100ms suits most
+        s.toml:2:10: `facts[0]`: there is no family of facts `cpus`; did you mean `cpu`?
+        s.toml:4:12: `metric.triat`: no workload here measures `triat`; did you mean `triad`?
+        ");
     }
 
     #[test]

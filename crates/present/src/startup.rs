@@ -293,6 +293,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn claims_of_2007_are_held_against_the_study_that_repeats_them_alone() {
+        let application =
+            StartupApplication { name: "a".into(), starts: Vec::new(), is_from_catalogue: true };
+        let mut record = fixtures::run_builder::RunBuilder::new("r").build_run(|_| Some(1.0));
+        let is_fold = |block: &SectionBlock| matches!(block, SectionBlock::Fold { .. });
+        assert!(!application_blocks(&record, &application).iter().any(is_fold));
+        record.manifest.study.reference = Some(WORK_OF_2007.into());
+        assert!(application_blocks(&record, &application).iter().any(is_fold));
+    }
+
+    #[test]
     fn claims_of_2007_in_words() {
         let ratio = StartupRatio { seconds: (5.0, 4.5), ratio: Some(1.111), interval: Some((1.05, 1.2)) };
         let one = |claim, status, figures, reads_ahead_itself| HistoricalClaim {

@@ -542,9 +542,7 @@ mod tests {
         for (text, file, what) in cases {
             assert_eq!(parse_place(text), (file, what), "{text}");
         }
-        assert!(
-            ProbePlaceText::parse("python:x[arg2]").unwrap_err().to_string().contains("is no comparison")
-        );
+        insta::assert_snapshot!(ProbePlaceText::parse("python:x[arg2]").unwrap_err(), @r#"`python:x[arg2]`: `arg2` is no comparison: write argN=="TEXT", argN~"TEXT*" or argN>NUMBER; for example [arg2=="f"]"#);
     }
 
     #[test]

@@ -275,18 +275,25 @@ fn bad_traces_are_named_and_stop_no_program() {
     let mut damaged = good.clone();
     *damaged.last_mut().unwrap() ^= 1;
     let newer = [&good[..8], &9_u32.to_le_bytes(), &good[12..]].concat();
-    for (bytes, word) in [
-        (&damaged[..], "its checksum is another one"),
-        (&good[..20], "it ends within its head"),
-        (b"something else", "does not begin with PLPREFET"),
-        (&newer[..], "reads up to 1"),
-    ] {
+    let reasons = [&damaged[..], &good[..20], b"something else", &newer[..]].map(|bytes| {
         std::fs::write(&path, bytes).unwrap();
-        let said = run_prefetch(&laboratory, &["show", &program]);
-        assert!(said.code == Some(2) && said.err.contains(word), "{word}: {}", said.err);
-        let said = run_prefetch(&laboratory, &["replay", "--", &program]);
-        assert!(said.code == Some(0) && said.err.contains(word), "{word}: {}", said.err);
-    }
+        let shown = run_prefetch(&laboratory, &["show", &program]);
+        assert_eq!(shown.code, Some(2), "{}", shown.err);
+        let replayed = run_prefetch(&laboratory, &["replay", "--", &program]);
+        assert_eq!(replayed.code, Some(0), "{}", replayed.err);
+        // The file's name has a hash of its place.
+        let reason = |said: &CommandOutput| {
+            said.err.lines().next().unwrap().split_once(".prefetch ").unwrap().1.to_owned()
+        };
+        assert_eq!(reason(&shown), reason(&replayed));
+        reason(&shown)
+    });
+    insta::assert_snapshot!(reasons.join("\n"), @"
+    is damaged: its checksum is another one; `perflab prefetch learn` makes it anew
+    is damaged: it ends within its head; `perflab prefetch learn` makes it anew
+    is no prefetch trace of perflab: it does not begin with PLPREFET
+    is of format 9, and this perflab reads up to 1: update perflab, or learn anew
+    ");
     assert_eq!(run_prefetch(&laboratory, &["forget", &program]).code, Some(0));
     assert!(!path.exists());
 }
