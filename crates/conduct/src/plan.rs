@@ -15,8 +15,8 @@ use perflab_disk::scratch_disk::{DiskSite, resolve_disks};
 use perflab_model::expression::{ExpressionError, ExpressionScope};
 use perflab_model::placement::Placement;
 use perflab_model::study::{
-    BesideSpec, CountersSpec, EVENTS_MONITOR, FactorKind, FactorLevel, FactorSide, MonitorTiming, RunRules,
-    SlotOrder, StudyList, TargetKey, TargetSpec, find_study_problems,
+    BesideSpec, CountersSpec, EVENTS_MONITOR, Factor, FactorKind, FactorLevel, FactorSide, MonitorTiming,
+    RunRules, SlotOrder, StudyList, TargetKey, TargetSpec, find_study_problems,
 };
 use perflab_model::{
     Case, Facts, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget,
@@ -27,6 +27,8 @@ use perflab_workload::Catalogue;
 use rand::seq::SliceRandom;
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+use crate::case_expansion::{catalogue_name, factor_concerns};
 
 /// What the command line chose among the study's possibilities.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +50,7 @@ pub fn plan_study(
     facts: &Facts,
     choices: &PlanChoices,
 ) -> Result<RunPlan, Vec<Problem>> {
-    let study = settle_study(study, facts, choices)?;
+    let study = settle_study(study, catalogue, facts, choices)?;
     if let Some(problem) = crate::case_expansion::plan_size_problem(&study, catalogue) {
         return Err(vec![problem]);
     }
@@ -106,7 +108,12 @@ pub fn plan_study(
 }
 
 /// The study with its lists as this machine gives them, and without what `--set` and `--only` leave out.
-pub fn settle_study(study: &Study, facts: &Facts, choices: &PlanChoices) -> Result<Study, Vec<Problem>> {
+pub fn settle_study(
+    study: &Study,
+    catalogue: &Catalogue,
+    facts: &Facts,
+    choices: &PlanChoices,
+) -> Result<Study, Vec<Problem>> {
     let mut study = evaluate_lists(study, facts)?;
     resolve_monitors(&mut study);
     let mut problems = Vec::new();
@@ -118,7 +125,7 @@ pub fn settle_study(study: &Study, facts: &Facts, choices: &PlanChoices) -> Resu
         problems.extend(keep_levels(&mut study, factor, &levels));
     }
     if let Some(only) = &choices.only {
-        problems.extend(keep_workload(&mut study, only));
+        problems.extend(keep_workload(&mut study, catalogue, only));
     }
     if problems.is_empty() { Ok(study) } else { Err(problems) }
 }
@@ -202,16 +209,35 @@ fn keep_levels(study: &mut Study, factor: &str, levels: &[&str]) -> Option<Probl
     })
 }
 
-fn keep_workload(study: &mut Study, only: &str) -> Option<Problem> {
+fn keep_workload(study: &mut Study, catalogue: &Catalogue, only: &str) -> Option<Problem> {
     if !study.workload.contains_key(only) {
         let hint = perflab_model::problem::suggest_name(only, study.workload.keys().map(String::as_str));
         let message = format!("`--only`: the study has no workload `{only}`");
         return Some(Problem::new("workload", message).with_hint(hint));
     }
+    let concerned = |study: &Study| -> Vec<String> {
+        let factors =
+            study.factor.iter().filter(|(name, factor)| is_concerning(name, factor, study, catalogue));
+        factors.map(|(name, _)| name.clone()).collect()
+    };
+    let before = concerned(study);
     study.workload.retain(|name, _| name == only);
+    let after = concerned(study);
     // A factor of another workload has nothing left to vary.
-    study.factor.retain(|_, factor| factor.workload.as_deref().is_none_or(|name| name == only));
+    study.factor.retain(|name, factor| {
+        factor.workload.as_deref().is_none_or(|name| name == only)
+            && (after.contains(name) || !before.contains(name))
+    });
     None
+}
+
+/// Whether a workload of the study has what a factor varies.
+fn is_concerning(name: &str, factor: &Factor, study: &Study, catalogue: &Catalogue) -> bool {
+    factor.kind != FactorKind::Parameter
+        || study.workload.iter().any(|(workload, spec)| {
+            let definition = catalogue.get(catalogue_name(workload, spec));
+            definition.is_none_or(|definition| factor_concerns(name, factor, workload, definition))
+        })
 }
 
 /// Every target of a study: of several alike, each.

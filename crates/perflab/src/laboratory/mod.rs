@@ -1,5 +1,6 @@
 //! Verbs about this machine as an instrument, and what a study is made of.
 
+mod answer_check;
 pub mod configuration_name;
 pub mod events;
 pub(crate) mod guest_terminal;

@@ -13,7 +13,8 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
-use crate::laboratory::study_finder::find_studies;
+use crate::laboratory::answer_check::find_answer_problems;
+use crate::laboratory::study_finder::{add_brief_forms, find_studies};
 use crate::measure::run;
 use crate::output_path::OutputPath;
 use crate::study_source;
@@ -41,8 +42,9 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
     let source = study_source::find_study(name)?;
     run::check_settings(context, &source, &study, &plan)?;
     let unchecked = check_events(context, &source, &study)?;
+    check_answers(context, &source, &study)?;
     run::note_study_warnings(&source, &study);
-    note_refusals(context, &source, &study, &plan)?;
+    let refusals = note_refusals(context, &source, &study, &plan)?;
     for (event, reason) in &unchecked {
         stderr_line!("warning: `events.{event}` was not checked: {reason}");
     }
@@ -53,17 +55,33 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
             .map(|(event, reason)| json!({ "key": format!("events.{event}"), "reason": reason }))
             .collect();
         let found = json!({
-            "study": name, "title": study.title, "cases": cases, "iterations": slots, "unchecked": unchecked
+            "study": name, "title": study.title, "cases": cases, "iterations": slots, "unchecked": unchecked,
+            "refusals": refusals
         });
         return context.print_json(&found);
     }
     let case_noun = if cases == 1 { "case" } else { "cases" };
     let slot_noun = if slots == 1 { "iteration" } else { "iterations" };
+    let verdict = match refusals.len() {
+        0 => "is good",
+        _ => "is good, but cannot run on this machine",
+    };
     context.note(format!(
-        "{name} is good: \"{}\", {cases} {case_noun}, {slots} {slot_noun} with warm-ups",
+        "{name} {verdict}: \"{}\", {cases} {case_noun}, {slots} {slot_noun} with warm-ups",
         study.title
     ));
     Ok(())
+}
+
+/// Holds what a study says that it answers against the study.
+fn check_answers(context: &App, source: &TomlSource, study: &Study) -> Result<(), Failure> {
+    if study.answers.is_empty() {
+        return Ok(());
+    }
+    let facts = perflab_observe::collect_facts(&context.root, None)?;
+    let catalogue = context.catalogue_of(source, study)?;
+    let found = find_answer_problems(context, study, &catalogue, &facts, &first_levels(study));
+    if found.is_empty() { Ok(()) } else { Err(source.place_problems(found).into()) }
 }
 
 /// Holds a study's events against the tracepoints of this machine; gives those that could not be, each with why.
@@ -89,15 +107,19 @@ fn check_events(context: &App, source: &TomlSource, study: &Study) -> Result<Vec
 }
 
 /// Says what this machine lacks for a study: another one may have it.
-fn note_refusals(context: &App, source: &TomlSource, study: &Study, plan: &RunPlan) -> Result<(), Failure> {
+fn note_refusals(
+    context: &App,
+    source: &TomlSource,
+    study: &Study,
+    plan: &RunPlan,
+) -> Result<Vec<String>, Failure> {
     let catalogue = context.catalogue_of(source, study)?;
     let facts = perflab_observe::collect_facts(&context.root, None)?;
     let manifest = run::build_manifest(source, study.clone(), plan.clone(), facts, None, &context.root);
     let machine = run::local_machine(context, catalogue)?;
-    for refusal in find_refusals(&manifest, &machine) {
-        stderr_line!("warning: not on this machine: {refusal}");
-    }
-    Ok(())
+    let refusals: Vec<String> = find_refusals(&manifest, &machine).iter().map(ToString::to_string).collect();
+    refusals.iter().for_each(|refusal| stderr_line!("warning: not on this machine: {refusal}"));
+    Ok(refusals)
 }
 
 fn plan_named_study(
@@ -262,7 +284,9 @@ fn list_shipped_studies(context: &App) -> Result<(), Failure> {
 }
 
 fn print_found_studies(context: &App, words: &[String]) -> Result<(), Failure> {
-    let found = find_studies(words)?;
+    let mut found = find_studies(words)?;
+    let facts = perflab_observe::collect_facts(&context.root, None)?;
+    add_brief_forms(&context.catalogue()?, &facts, &mut found)?;
     if context.format == OutputFormat::Json {
         return context.print_json(&json!({ "query": words.join(" "), "studies": found }));
     }
@@ -274,7 +298,21 @@ fn print_found_studies(context: &App, words: &[String]) -> Result<(), Failure> {
     for (one, what) in found.iter().flat_map(|one| one.differs.iter().map(move |what| (one, what))) {
         context.print_conclusion(&format!("{} differs: {what}", one.study))?;
     }
-    Ok(())
+    // Of a list of studies, `study list` and each file say more.
+    let [one] = &found[..] else { return Ok(()) };
+    let conclusion = match (&one.brief, &one.brief_lacks) {
+        (Some(brief), _) => {
+            let takes = one
+                .takes
+                .as_ref()
+                .map(|takes| format!(" ({})", takes.trim_start_matches("brief, ")))
+                .unwrap_or_default();
+            format!("{}, brief form{takes}: {brief}", one.study)
+        }
+        (None, Some(lacks)) => format!("{}: the brief form does not cover this: {lacks}", one.study),
+        (None, None) => return Ok(()),
+    };
+    context.print_conclusion(&conclusion)
 }
 
 /// Check, expand, list or begin study files
@@ -328,9 +366,9 @@ pub enum StudyVerb {
     },
     /// List the shipped studies
     List,
-    /// Find the study that answers a configuration of MMTests, or that words are about
+    /// Find the shipped study that answers a configuration of MMTests, or that matches some words
     Find {
-        /// The name of a configuration (`config-io-dbench4-async-xfs`), or words of a title, a description or a workload
+        /// The name of a configuration (`config-io-dbench4-async-xfs`), or words from a study's title, description or workloads
         #[arg(required = true)]
         words: Vec<String>,
     },

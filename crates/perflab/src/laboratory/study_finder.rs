@@ -3,8 +3,11 @@
 use std::cmp::Reverse;
 
 use perflab_analyze::compare::case_condition::matches_pattern;
-use perflab_model::Study;
+use perflab_conduct::PlanChoices;
+use perflab_conduct::plan::settle_study;
 use perflab_model::study::{DiskKind, Factor, StudyAnswer};
+use perflab_model::{Facts, Study};
+use perflab_workload::Catalogue;
 use perflab_workload::argv_element::quote_word;
 use serde::Serialize;
 
@@ -31,8 +34,18 @@ pub struct FoundStudy {
     pub command: String,
     /// What is not the same.
     pub differs: Vec<String>,
-    /// How long the study takes, where it says so.
+    /// The same in the brief form of the study; none where it has none, or that lacks what is asked for.
+    pub brief: Option<String>,
+    /// What the brief form lacks of it.
+    pub brief_lacks: Option<String>,
+    /// How long the brief form takes, where the study says so.
     pub takes: Option<String>,
+    /// The workload that the command keeps.
+    #[serde(skip)]
+    only: Option<String>,
+    /// The levels of the study's own factors that it keeps.
+    #[serde(skip)]
+    set: Vec<(String, String)>,
 }
 
 /// A shipped study as it is read.
@@ -70,6 +83,26 @@ pub fn find_studies(words: &[String]) -> Result<Vec<FoundStudy>, Failure> {
     Ok(found)
 }
 
+/// Adds the commands of the brief forms. What takes the place of something in `[brief]` may have other levels, and fewer workloads.
+pub fn add_brief_forms(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    found: &mut [FoundStudy],
+) -> Result<(), Failure> {
+    for one in found {
+        let Ok(brief) = study_source::find_study(&one.study)?.shorten() else { continue };
+        let choices = PlanChoices { set: one.set.clone(), only: one.only.clone(), ..PlanChoices::default() };
+        match settle_study(&brief.parse_study()?, catalogue, facts, &choices) {
+            Ok(_) => one.brief = Some(format!("{} --brief", one.command)),
+            Err(problems) => {
+                one.brief_lacks = problems.into_iter().next().map(|problem| problem.message);
+                one.takes = None;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn read_shipped_studies() -> Result<Vec<ShippedStudyText>, Failure> {
     let read = |shipped: &study_source::ShippedStudy| {
         let study = study_source::find_study(shipped.name)?.parse_study()?;
@@ -97,7 +130,11 @@ fn find_answers(name: &str, studies: &[ShippedStudyText]) -> Vec<FoundStudy> {
 
 fn describe_answer(found: &ShippedStudyText, answer: &StudyAnswer, endings: &[&NameEnding]) -> FoundStudy {
     let (mut words, mut differs) = (vec!["perflab run".to_owned(), found.name.to_owned()], Vec::new());
-    let mut add = |option: &str, value: &str| words.push(format!("{option} {}", quote_for_shell(value)));
+    let mut kept = Vec::new();
+    let mut add = |option: &str, value: &str| {
+        words.push(format!("{option} {}", quote_for_shell(value)));
+        kept.extend(value.split_once('=').filter(|_| option == "--set").map(owned_pair));
+    };
     answer.only.iter().for_each(|only| add("--only", only));
     answer.set.iter().for_each(|set| add("--set", set));
     answer.vary.iter().for_each(|vary| add("--vary", vary));
@@ -116,6 +153,11 @@ fn describe_answer(found: &ShippedStudyText, answer: &StudyAnswer, endings: &[&N
                 }
                 match factor {
                     Some(factor) => add("--set", &format!("{factor}={level}")),
+                    // The disk that is asked for, and no other: nobody asked for a comparison of disks.
+                    None if kind == "disk" => {
+                        let varied = format!("--vary {kind}:{key}={level},{baseline}");
+                        add(&format!("{varied} --set"), &format!("{key}={level}"));
+                    }
                     None => {
                         let colon = if key.is_empty() { "" } else { ":" };
                         add("--vary", &format!("{kind}{colon}{key}={baseline},{level}"));
@@ -146,8 +188,16 @@ fn describe_answer(found: &ShippedStudyText, answer: &StudyAnswer, endings: &[&N
         answers: Some(answer.name.clone()),
         command: words.join(" "),
         differs,
+        brief: None,
+        brief_lacks: None,
         takes: found.study.takes.clone(),
+        only: answer.only.clone(),
+        set: kept,
     }
+}
+
+fn owned_pair((one, other): (&str, &str)) -> (String, String) {
+    (one.to_owned(), other.to_owned())
 }
 
 fn has_own_disk(study: &Study) -> bool {
@@ -193,7 +243,11 @@ fn search_studies(words: &[String], studies: &[ShippedStudyText]) -> Vec<FoundSt
         answers: None,
         command: format!("perflab run {}", one.name),
         differs: Vec::new(),
+        brief: None,
+        brief_lacks: None,
         takes: one.study.takes.clone(),
+        only: None,
+        set: Vec::new(),
     };
     found.into_iter().map(describe).collect()
 }
@@ -274,6 +328,30 @@ mod tests {
         for answer in studies.iter().flat_map(|one| &one.study.answers) {
             assert!(named.contains(answer.name.as_str()), "{} answers nothing", answer.name);
         }
+    }
+
+    /// What a command keeps is there: in the study, and in the brief form where one is named.
+    #[test]
+    fn what_a_command_keeps_is_there() {
+        let studies = read_shipped_studies().unwrap_or_else(|error| panic!("{error:?}"));
+        let facts = perflab_observe::collect_facts(&perflab_observe::Root("/".into()), None).unwrap();
+        let catalogue = Catalogue::embedded().unwrap();
+        let (mut brief, mut lacking) = (0, 0);
+        for name in [list_names(SHIPPED), list_names(GENERATED)].concat() {
+            let mut found = find_answers(name, &studies);
+            add_brief_forms(&catalogue, &facts, &mut found).unwrap_or_else(|error| panic!("{error:?}"));
+            for one in &found {
+                let choices =
+                    PlanChoices { set: one.set.clone(), only: one.only.clone(), ..PlanChoices::default() };
+                let study = &studies.iter().find(|study| study.name == one.study).unwrap().study;
+                let kept = settle_study(study, &catalogue, &facts, &choices);
+                assert!(kept.is_ok(), "{name}: {}: {kept:?}", one.command);
+                assert!(one.brief.is_none() || one.brief_lacks.is_none(), "{one:?}");
+                brief += usize::from(one.brief.is_some());
+                lacking += usize::from(one.brief_lacks.is_some());
+            }
+        }
+        assert!(brief > 50 && lacking > 5, "{brief} {lacking}");
     }
 
     #[test]

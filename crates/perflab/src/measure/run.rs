@@ -265,7 +265,7 @@ pub fn plan_manifest(
             facts.add(fact_table::WORKLOAD_VERSION.key(name), version.as_str(), "its version command");
         }
     }
-    let study = perflab_conduct::plan::settle_study(&study, &facts, &choices)
+    let study = perflab_conduct::plan::settle_study(&study, &catalogue, &facts, &choices)
         .map_err(|found| source.place_problems(found))?;
     check_settings(context, source, &study, &plan)?;
     let manifest = build_manifest(source, study, plan, facts, args.label.clone(), &context.root);
@@ -513,16 +513,16 @@ pub struct RunArgs {
     /// End the run once this is reached: `decided`, `decided, at most 100`, `precision 1%, at most 60`
     #[arg(long, value_name = "RULE")]
     pub until: Option<StoppingRule>,
-    /// Record this, too (repeatable; `perflab monitor list`): when iterations begin and end, and every 100 ms
+    /// Also record this monitor (repeatable; `perflab monitor list`): when iterations begin and end, and every 100 ms
     #[arg(long, value_name = "NAME")]
     pub monitor: Vec<String>,
-    /// Sample call stacks, too, so often a second on each CPU: 999 is a good choice (`perflab flame diff`)
+    /// Also sample call stacks, this often a second on each CPU; 999 is a good choice (`perflab flame diff`)
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=HIGHEST_FREQUENCY))]
     pub profile: Option<u32>,
-    /// Count these events of the workload, too, by perf's names: `task-clock,{instructions,cycles}` (`perflab monitor show counters`)
+    /// Also count these events of the workload, by perf's names: `task-clock,{instructions,cycles}` (`perflab monitor show counters`)
     #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
     pub counters: Option<CounterGroups>,
-    /// Count this too, where it happens: a recipe (`perflab event list`), or a tracepoint GROUP:NAME (repeatable)
+    /// Also count this event where it happens: a recipe (`perflab event list`), or a tracepoint GROUP:NAME (repeatable)
     #[arg(long, value_name = "NAME")]
     pub event: Vec<EventChoice>,
     /// Record nothing while iterations run: no monitors, counters, events, stacks and I/O

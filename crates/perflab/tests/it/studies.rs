@@ -244,8 +244,10 @@ fn what_the_machine_lacks_is_told_by_a_check() {
     insta::assert_snapshot!(said.stable_err(), @r#"
 warning: not on this machine: workload `absent`: no-such-program not installed; its definition says nothing about installing it
 warning: not on this machine: factor `place`, level `cpus=1023`: CPU 1023 is not online, or this process may not use it; leave the level out, or name CPUs and nodes of this machine: cpus=0-3 memory=bind:0
-/tmp/.TMP/s.toml is good: "s.toml", 2 cases, 22 iterations with warm-ups
+/tmp/.TMP/s.toml is good, but cannot run on this machine: "s.toml", 2 cases, 22 iterations with warm-ups
 "#);
+    let checked = laboratory.run_json(&["study", "check", &study]);
+    assert_eq!(checked["refusals"].as_array().unwrap().len(), 2, "{checked}");
 }
 
 #[test]
@@ -256,6 +258,35 @@ fn what_a_study_needs_is_installed_and_nothing_runs() {
     laboratory.write_workload("absent", "[needs]\nprograms = [\"no-such-program\"]", "true");
     let study = laboratory.write_study("s.toml", "[workload.absent]\n");
     assert_eq!(laboratory.run(&["run", &study, "--install-only"]).code, Some(3));
+}
+
+/// An answer that names what the study does not have, or what no machine has, is a mistake of the study.
+#[test]
+fn answers_are_held_against_the_study() {
+    let laboratory = Sandbox::new();
+    let study = |answer: &str| {
+        let text = format!(
+            "answers = [{{ name = \"config-x\", {answer} }}]\n[workload.a]\ncommand = \"true\"\n\
+             [factor.f]\nkind = \"environment\"\nlevels = [1, 2]\n"
+        );
+        laboratory.write_study("s.toml", &text)
+    };
+    let check = |answer: &str| laboratory.run(&["study", "check", &study(answer)]).code;
+    for good in ["only = \"a\"", "set = [\"f=2\"]", "vary = [\"environment:X=1,2\"]"] {
+        assert_eq!(check(good), Some(0), "{good}");
+    }
+    for bad in [
+        "only = \"b\"",
+        "set = [\"f=3\"]",
+        "set = [\"g=1\"]",
+        "set = [\"f\"]",
+        "vary = [\"setting:nonesuch=1,2\"]",
+        "vary = [\"disk:nonesuch=1,2\"]",
+        "vary = [\"nonesuch:x=1,2\"]",
+        "vary = [\"f=environment:x=1,2\"]",
+    ] {
+        assert_eq!(check(bad), Some(2), "{bad}");
+    }
 }
 
 /// A configuration of MMTests is answered by its name, with what its endings add; words are looked for, too.
@@ -270,8 +301,10 @@ fn a_study_is_found_by_a_configuration_or_by_words() {
     );
     assert_eq!(
         first["command"],
-        "perflab run fs-dbench --set fsync=false --set filesystem=xfs --vary disk:model=nvme,ssd-sata"
+        "perflab run fs-dbench --set fsync=false --set filesystem=xfs --vary disk:model=ssd-sata,nvme --set model=ssd-sata"
     );
+    // The brief form has ext4 alone.
+    assert!(first["brief"].is_null() && first["brief_lacks"].is_string(), "{first}");
     assert_eq!(first["differs"].as_array().unwrap().len(), 3, "length, emulated disk, no RAID: {found}");
     let table = laboratory.run_successfully(&["study", "find", "io-dbench4-async-tmpfs"]);
     insta::assert_snapshot!(table.out);
