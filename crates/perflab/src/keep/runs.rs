@@ -23,10 +23,11 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     // Whoever wants the latest of a label looks at all.
     let most = if args.label.is_none() { args.last } else { None };
     let mut entries = archive.list_latest_runs(most.unwrap_or(usize::MAX))?;
+    let label_of =
+        |entry: &ArchiveEntry| entry.summary.as_ref().ok().and_then(|summary| summary.label.clone());
+    let known: BTreeSet<String> = entries.iter().filter_map(label_of).collect();
     if let Some(label) = &args.label {
-        entries.retain(|entry| {
-            entry.summary.as_ref().is_ok_and(|summary| summary.label.as_ref() == Some(label))
-        });
+        entries.retain(|entry| label_of(entry).as_ref() == Some(label));
     }
     let skipped = args.last.map_or(0, |last| entries.len().saturating_sub(last));
     let entries = entries.get(skipped..).unwrap_or_default();
@@ -41,7 +42,17 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
             "there is no archive {path}; `perflab run quickstart` creates it, --archive DIR names another"
         ));
     }
-    Ok(Exit::Fine)
+    // As of every verb that takes a label; the list is printed all the same, for whoever counts its rows.
+    match args.label.as_ref().filter(|label| !known.contains(*label)) {
+        None => Ok(Exit::Fine),
+        Some(label) => {
+            let hint = match known.is_empty() {
+                true => "no run here has a label: `perflab label RUN NAME` gives it one".to_owned(),
+                false => perflab_model::suggest_name(label, known.iter().map(String::as_str)),
+            };
+            Err(UsageError::new(format!("no run has the label `{label}`"), hint).into())
+        }
+    }
 }
 
 fn list_cells(entry: &ArchiveEntry, zone: &TimeZone) -> [GridCell; 7] {

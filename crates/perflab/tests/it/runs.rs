@@ -4,6 +4,20 @@ use std::process::Stdio;
 
 use crate::laboratory::{Sandbox, is_root, skip_test};
 
+/// A label that no run has is told with the nearest, as by every verb that takes one; the list is printed all the same.
+#[test]
+fn a_label_that_no_run_has_is_no_empty_answer_alone() {
+    let laboratory = Sandbox::new();
+    let empty = laboratory.run(&["list", "--label", "before", "--format", "json"]);
+    assert_eq!((empty.code, empty.out.trim()), (Some(2), "[]"), "{}", empty.err);
+    laboratory.run_echo("before", 100);
+    assert_eq!(laboratory.run_json(&["list", "--label", "before"]).as_array().unwrap().len(), 1);
+    let said = laboratory.run(&["list", "--label", "befor", "--format", "json"]);
+    assert_eq!((said.code, said.out.trim()), (Some(2), "[]"));
+    insta::assert_snapshot!(said.stable_err(), @"error: no run has the label `befor`; did you mean `before`?");
+    assert_eq!(laboratory.run(&["history", "--label", "befor"]).code, said.code);
+}
+
 #[test]
 fn a_run_travels_as_one_file() {
     let (home, away) = (Sandbox::new(), Sandbox::new());
