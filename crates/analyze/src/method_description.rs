@@ -16,6 +16,11 @@ pub enum MethodDescription {
         /// Whether some of them are paired.
         of_pairs: bool,
     },
+    /// Rows whose medians lie further apart than their change says, or less far: of skewed values the typical difference is another.
+    MediansApart {
+        /// How many.
+        rows: usize,
+    },
     /// Rows with few pairs of machines: Student's t on the differences of their medians.
     MachinePairMeans,
     /// Rows with few boots or runs: Student's or Welch's t on their medians.

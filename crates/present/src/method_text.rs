@@ -15,11 +15,8 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::ChangeBy { estimator, all, of_pairs } => {
             change_by_text(*estimator, *all, *of_pairs)
         }
-        MethodDescription::MachinePairMeans => {
-            "change of rows with few pairs of machines: Student's t on the differences of their medians; fewer than six pairs are too \
-             few for ranks"
-                .into()
-        }
+        MethodDescription::MediansApart { rows } => medians_apart_text(*rows),
+        MethodDescription::MachinePairMeans => MACHINE_PAIR_MEANS.into(),
         MethodDescription::BootMeans => {
             "change of rows with few boots or runs: Welch's t on their medians (Student's where a side has one, whose spread is taken \
              to be the other side's): two or three a side are too few for ranks"
@@ -137,6 +134,21 @@ fn change_by_text(estimator: ShiftEstimator, all: bool, of_pairs: bool) -> Strin
                 .into()
         }
     }
+}
+
+const MACHINE_PAIR_MEANS: &str = "change of rows with few pairs of machines: Student's t on the differences of their medians; fewer \
+    than six pairs are too few for ranks";
+
+/// Why the medians of rows say another change than the rows do.
+fn medians_apart_text(rows: usize) -> String {
+    let which = match rows {
+        1 => "one row's medians say another change".to_owned(),
+        _ => format!("the medians of {rows} rows say other changes"),
+    };
+    format!(
+        "{which}: of skewed values, and where partners failed, the typical difference between a value of one side and one of the other is \
+         not that of the medians"
+    )
 }
 
 /// What earlier runs add to two or three boots or runs a side.

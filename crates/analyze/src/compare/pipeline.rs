@@ -9,9 +9,9 @@ use indexmap::IndexSet;
 use crate::compare::alignment::{self, AlignedSide, CaseSelection, SampleIndex};
 use crate::compare::between_runs::EarlierRuns;
 use crate::compare::case_condition::check_conditions;
-use crate::compare::change::ShiftEstimator;
+use crate::compare::change::{ChangeScale, ShiftEstimator};
 use crate::compare::checks::{self, check_samples};
-use crate::compare::comparison::{COMPARISON_FORMAT, Comparison};
+use crate::compare::comparison::{COMPARISON_FORMAT, Comparison, VerdictRow};
 use crate::compare::diagnostic::ComparisonDiagnostic;
 use crate::compare::edited_cases::EditedCases;
 use crate::compare::exact_verdict::{drop_sampling_flags, judge_exact_rows};
@@ -186,6 +186,8 @@ fn describe_methods(
             MethodDescription::ChangeBy { estimator, all: drafts.iter().all(with(estimator)), of_pairs }
         },
     ));
+    let apart = drafts.iter().filter(|draft| has_medians_apart(&draft.row)).count();
+    notes.extend((apart > 0).then_some(MethodDescription::MediansApart { rows: apart }));
     notes.extend(by_means(true).then_some(MethodDescription::MachinePairMeans));
     notes.extend(by_means(false).then_some(MethodDescription::BootMeans));
     notes.extend(pooled_noise(drafts));
@@ -202,6 +204,23 @@ fn describe_methods(
         explanatory: families.explanatory,
     });
     notes
+}
+
+/// A change and that of the medians differ where it is by more than this, relative to the change, and by more than the margin.
+const MEDIANS_APART: f64 = 0.2;
+
+/// Whether a reader who divides the medians of a row gets another change than the row's.
+fn has_medians_apart(row: &VerdictRow) -> bool {
+    let (Some(ours), Some(theirs), Some(change)) = (&row.baseline, &row.candidate, row.change) else {
+        return false;
+    };
+    // A change that may be none says little of how large it is.
+    let is_known = change.interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0);
+    if !is_known || change.scale != ChangeScale::Ratio || ours.median == 0.0 {
+        return false;
+    }
+    let of_medians = (theirs.median - ours.median) / ours.median.abs();
+    (of_medians - change.value).abs() > (MEDIANS_APART * change.value.abs()).max(row.margin)
 }
 
 /// What earlier runs add to rows with two or three boots or runs a side: by fewest of them.
@@ -356,5 +375,40 @@ fn unknown_factor(side: &ComparisonSide, factor: &str) -> AnalyzeError {
         factor: factor.into(),
         side: side.name.clone(),
         known: known.into_iter().cloned().chain(targets).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fixtures::run_builder::RunBuilder;
+
+    use super::*;
+    use crate::compare::comparison::SideSummary;
+
+    /// Values of `b` are three times those of `a`: medians that say so are no news, and others are.
+    #[test]
+    fn medians_that_say_another_change_are_found() {
+        let builder = RunBuilder::new("01A").with(|run| {
+            run.factors = vec![("how", vec!["a", "b"])];
+            run.iterations = 12;
+        });
+        let mut count = 0.0;
+        let run = builder.build_run(|point| {
+            count += 1.0;
+            Some(if point.level("how") == "b" { 300.0 } else { 100.0 } + count / 10.0)
+        });
+        let side = ComparisonSide { name: "01A".into(), runs: vec![run] };
+        let found = compare_levels(&side, "how", &AnalysisOptions::default()).unwrap();
+        assert!(!found.notes.iter().any(|note| matches!(note, MethodDescription::MediansApart { .. })));
+        let row = &found.rows[0];
+        let with_median = |median: f64| {
+            let candidate = row.candidate.clone().map(|side| SideSummary { median, ..side });
+            has_medians_apart(&VerdictRow { candidate, ..row.clone() })
+        };
+        assert_eq!([300.0, 320.0, 400.0, 100.0].map(with_median), [false, false, true, true]);
+        // Of a change that may be none nothing is said.
+        let unknown = row.change.map(|change| crate::MetricChange { interval: None, ..change });
+        let candidate = row.candidate.clone().map(|side| SideSummary { median: 400.0, ..side });
+        assert!(!has_medians_apart(&VerdictRow { candidate, change: unknown, ..row.clone() }));
     }
 }

@@ -78,6 +78,9 @@ fn comparison_answer(comparison: &Comparison) -> String {
         parts.extend((!rest.is_empty()).then(|| rest.join(", ")));
         return parts.join("; ");
     }
+    if let Some(undecided) = undecided_text(&unclear, comparison).filter(|_| unclear.len() == total) {
+        return undecided;
+    }
     // Failures too few to be a change are no quiet, either.
     let failed = rows.iter().find_map(|row| failures_text(row, comparison));
     let but = failed.map_or(String::new(), |failed| format!(", but {failed}"));
@@ -85,6 +88,19 @@ fn comparison_answer(comparison: &Comparison) -> String {
         1 => format!("no change found{but}: {}", rest.join(", ").trim_start_matches("1 ")),
         _ => format!("no change found in {total} rows{but}: {}", rest.join(", ")),
     }
+}
+
+/// Of rows that have too few values for an interval: what changed, and that this decides nothing. None where one has enough.
+fn undecided_text(rows: &[&VerdictRow], comparison: &Comparison) -> Option<String> {
+    let is_bare = |row: &VerdictRow| row.change.is_some_and(|change| change.interval.is_none());
+    let fewest = |row: &VerdictRow| Some(row.baseline.as_ref()?.n.min(row.candidate.as_ref()?.n));
+    let n = rows.iter().filter_map(|row| fewest(row)).min()?;
+    let noun = rows.first()?.method?.level.noun();
+    let noun = if n == 1 { noun.trim_end_matches('s') } else { noun };
+    rows.iter().all(|row| is_bare(row)).then(|| {
+        let hint = repetitions_hint(rows);
+        format!("nothing decided: {n} {noun} a side are too few{hint}; {}", name_changes(rows, comparison))
+    })
 }
 
 /// Said where a row changed by less than matters.

@@ -438,6 +438,23 @@ fn an_answer_about_one_row_is_a_sentence() {
     insta::assert_snapshot!(answer_lines(&[found]).join("\n"));
 }
 
+/// Two iterations a side decide nothing, however far apart they are: that is no sign that nothing changed.
+#[test]
+fn two_iterations_a_side_are_not_no_change() {
+    let lab = RunBuilder::new("r").with(|lab| {
+        lab.factors = vec![("pages", vec!["small", "huge"])];
+        lab.iterations = 2;
+    });
+    let mut noise = SplitMixNoise(9);
+    let run = lab.build_run(|point| {
+        let centre = if point.level("pages") == "huge" { 20.0 } else { 100.0 };
+        Some(noise.lognormal_around(centre, 0.01))
+    });
+    let found = compare_levels(&named_side("r", run), "pages", &AnalysisOptions::default()).unwrap();
+    assert_eq!(found.rows[0].verdict, Verdict::Unclear);
+    insta::assert_snapshot!(answer_lines(&[found]).join("\n"));
+}
+
 #[test]
 fn a_row_is_one_line_of_a_commit_message() {
     insta::assert_snapshot!(render_to_text(&comparison_with_every_verdict(), OutputFormat::Short, None), @"
