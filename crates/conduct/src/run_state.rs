@@ -439,8 +439,8 @@ fn is_goal_reached(
     stream: &EventSender,
 ) -> Result<bool, ConductError> {
     if stop.end_reason() == Some(EndReason::AlwaysFails) {
-        let message = format!("all of the first {next} iterations failed: the run ends with them");
-        stream.send_warning(message, "see what the command printed, and mend it")?;
+        let message = format!("the first {next} iterations all failed, so the run ends");
+        stream.send_warning(message, "see what the command printed, and fix it")?;
         return Ok(true);
     }
     let slot = |index: u32| manifest.plan.slots.get(index as usize);

@@ -139,9 +139,7 @@ fn answer_lines(found: &Explanation, room: AnswerRoom, width: Option<usize>, col
         lines.add_text(
             "",
             &match (found.has_suspects(), found.change) {
-                (true, _) => {
-                    "None of these can carry half of it: what carries most of it I do not know".into()
-                }
+                (true, _) => "None of these can carry half of it; what carries most of it is unknown".into(),
                 (false, Some(_)) => nothing_found(found),
                 (false, None) => "I do not know why: nothing in the kernel's log goes with it".into(),
             },
@@ -409,7 +407,7 @@ fn place_line(found: &Explanation) -> Option<String> {
         Some(whole) if waits.is_empty() => vec![place(whole)],
         // Threads that wait at once wait for longer than the iteration lasts.
         Some(whole) => {
-            vec![format!("{} (of which, its threads added up, {})", place(whole), waits.join(", "))]
+            vec![format!("{} (of which, summed over its threads: {})", place(whole), waits.join(", "))]
         }
     };
     Some(format!("Where: {}", on_cpu.chain(off_cpu).collect::<Vec<_>>().join(", ")))
@@ -460,7 +458,7 @@ fn account_text(suspect: &Suspect, found: &Explanation) -> String {
     let is_capped = account.at_most.is_some_and(|most| most < carried.min(change.value.abs()));
     let mut parts = Vec::new();
     match (account.carries, most) {
-        (Some(_), Some(most)) if is_capped => parts.push(format!("{most}; by its slope it would carry more")),
+        (Some(_), Some(most)) if is_capped => parts.push(format!("{most}; its slope alone suggests more")),
         (Some(carries), _) => {
             let beyond = if carried > change.value.abs() { ", more than all" } else { "" };
             parts.push(format!("can carry {} of the {whole}{beyond}", bounded_text(carries, unit)));
@@ -473,8 +471,8 @@ fn account_text(suspect: &Suspect, found: &Explanation) -> String {
         (DoseWord::Agrees, Some(remains)) => {
             parts.push(format!("held constant, {} remain", bounded_text(remains, unit)));
         }
-        (DoseWord::Undecided, _) => parts.push("what one of it costs cannot be told within the sides".into()),
-        _ => parts.push("it hardly varies within the sides, which leaves open what one of it costs".into()),
+        (DoseWord::Undecided, _) => parts.push("within the sides, more of it shows no clear effect".into()),
+        _ => parts.push("it hardly varies within the sides, so what each costs is unknown".into()),
     }
     parts.join("; ")
 }

@@ -38,29 +38,29 @@ const MOST_RUNS: u32 = 1_000;
 /// More values of a scan are not compared.
 const MOST_SCANNED: i128 = 1_000;
 
-/// Time commands against one another, in turn: which is faster
+/// Time commands against one another, in turn, to see which is faster
 #[derive(Debug, Args)]
 #[command(after_long_help = BENCH)]
 pub struct BenchArgs {
-    /// The commands, each one argument; the first is the baseline. `{NAME}` stands for a parameter
+    /// The commands, one argument each; the first is the baseline. `{NAME}` stands for a parameter
     #[arg(required = true, value_name = "COMMAND")]
     pub commands: Vec<String>,
-    /// A name for a command, in their order (repeatable)
+    /// A name for a command, in the order of the commands (repeatable)
     #[arg(short = 'n', long = "command-name", value_name = "NAME")]
     pub names: Vec<String>,
-    /// Runs of each command before those that count
+    /// Warm-up runs of each command, which do not count
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub warmup: u32,
-    /// Exactly so many runs of each command (default: as many as the answer takes)
+    /// Exactly this many runs of each command (default: as many as it takes to decide)
     #[arg(short, long, value_name = "N", conflicts_with_all = ["min_runs", "max_runs", "time_cap"])]
     pub runs: Option<u32>,
-    /// At least so many runs of each command
+    /// At least this many runs of each command
     #[arg(short, long, value_name = "N", default_value_t = MIN_RUNS)]
     pub min_runs: u32,
-    /// At most so many runs of each command
+    /// At most this many runs of each command
     #[arg(short = 'M', long, value_name = "N", default_value_t = MOST_RUNS)]
     pub max_runs: u32,
-    /// How long all runs may take together, where their number is left open: none begins after it, also before --min-runs
+    /// How long all runs may take together if their number is left open; none begins after that, even before --min-runs is reached
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub time_cap: Nanos,
     /// A command before the first run of each command, not timed
@@ -81,7 +81,7 @@ pub struct BenchArgs {
     /// Start the commands without a shell: --shell none
     #[arg(short = 'N', conflicts_with = "shell")]
     pub no_shell: bool,
-    /// Count runs that end with an exit code other than 0, too; those that die of a signal have failed all the same
+    /// Also count runs that end with an exit code other than 0; runs killed by a signal still fail
     #[arg(short, long)]
     pub ignore_failure: bool,
     /// Repeat everything for each value of a parameter: -L threads 1,2,4 'make -j{threads}' (repeatable)
@@ -93,19 +93,19 @@ pub struct BenchArgs {
     /// The step of --parameter-scan
     #[arg(short = 'D', long, value_name = "N", default_value_t = 1, requires = "parameter_scan")]
     pub parameter_step_size: u32,
-    /// Do everything under each level of something else, as `perflab run --vary` takes it: sysctl:vm.swappiness=60,0 (repeatable)
+    /// Repeat everything under each level of something else, as in `perflab run --vary`: sysctl:vm.swappiness=60,0 (repeatable)
     #[arg(long, value_name = "KIND:KEY=LEVELS")]
     pub vary: Vec<VariedFactor>,
-    /// Record this, too (repeatable; `perflab monitor list`): when iterations begin and end, and every 100 ms
+    /// Also record this monitor (repeatable; `perflab monitor list`): when iterations begin and end, and every 100 ms
     #[arg(long, value_name = "NAME")]
     pub monitor: Vec<String>,
-    /// Sample call stacks, too, so often a second on each CPU: 999 is a good choice (`perflab flame diff`)
+    /// Also sample call stacks, this often a second on each CPU; 999 is a good choice (`perflab flame diff`)
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=HIGHEST_FREQUENCY))]
     pub profile: Option<u32>,
     /// Events to count of each run, by perf's names: `task-clock,{instructions,cycles}` (`perflab monitor show counters`)
     #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
     pub counters: Option<CounterGroups>,
-    /// Count this too, where it happens: a recipe (`perflab event list`), or a tracepoint GROUP:NAME (repeatable)
+    /// Also count this event where it happens: a recipe (`perflab event list`), or a tracepoint GROUP:NAME (repeatable)
     #[arg(long, value_name = "NAME")]
     pub event: Vec<EventChoice>,
     /// Write the times as hyperfine's JSON
@@ -126,9 +126,10 @@ Examples:
   perflab bench -L threads 1,2,4 'make -j{threads}' -p 'make clean'   a parameter
   perflab bench -w 3 --export times.json ./old ./new                  hyperfine's JSON, too
 
-The commands take turns in random order, so that a drift of the machine is no difference between
-them. Runs end when the difference is known, or at --time-cap. What is measured is a run of the
-archive like any other: perflab report, compare, history and show work on it.";
+The commands take turns in random order, so a drift of the machine does not look like a difference
+between them. The runs end once the difference is known, at --time-cap, or if every one of the first
+few fails. The result is a run in the archive like any other: perflab report, compare, history and
+show work on it.";
 
 /// Carries the commands out and says which is faster.
 pub fn bench_commands(context: &App, args: &BenchArgs) -> Result<Exit, Failure> {

@@ -101,14 +101,14 @@ fn print_explanation(context: &App, found: &Explanation, comparison: &Comparison
     }
 }
 
-/// What goes with a change: suspects, each with its evidence
+/// Explain a change: what goes with it, each suspect with its evidence
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = WHY)]
 pub struct WhyArgs {
-    /// The baseline and the candidate; or one run or its repetitions (default: @latest), whose factor is compared
+    /// A baseline and a candidate; or one run or label, the levels of whose factor are compared (default: @latest)
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
-    /// The factor whose levels are the sides, where a run has several
+    /// The factor whose levels to compare, if a run varies several
     #[arg(long, value_name = "FACTOR")]
     pub by: Option<String>,
     /// Explain this metric (default: of those that decide, the one that changed most)
@@ -123,10 +123,10 @@ pub struct WhyArgs {
     /// Only this run or level as the candidate
     #[arg(long, value_name = "NAME")]
     pub versus: Vec<String>,
-    /// Explain cases of one name although their command, parameters or definition differ
+    /// Explain cases that share a name even if their command, parameters or definition differ
     #[arg(long)]
     pub across: bool,
-    /// Print this quantity of each iteration beside the metric, as it was weighed: `minor-faults`, `vmstat pgfault`
+    /// Print this quantity beside the metric, iteration by iteration, as it was weighed: `minor-faults`, `vmstat pgfault`
     #[arg(long, value_name = "NAME")]
     pub series: Option<String>,
     /// Confidence of the intervals
@@ -182,4 +182,5 @@ Examples:
   perflab why @latest --by pages       between the levels of a factor, iteration by iteration
   perflab why @latest --metric access  of this metric
 
-A suspect goes with the change; a test says whether it is the cause. Exit code 7: nothing changed.";
+A suspect goes with the change; only its test shows whether it is the cause. Exit code 7 means that
+nothing changed.";
