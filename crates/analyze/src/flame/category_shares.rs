@@ -313,17 +313,15 @@ fn share_rows(
         tallies.iter().any(|tally| tally.cells.keys().any(|(operation, _)| *operation == UNRECOGNISED));
     let all_of = operations.into_iter().chain(unrecognised.then_some((UNRECOGNISED, "unrecognised")));
     let mut groups: Vec<(Option<u8>, &str)> = all_of.map(|(at, name)| (Some(at), name)).collect();
-    if rules.operations.len() < 4 {
+    // One operation alone is all there is, with its categories below it.
+    if (2..4).contains(&rules.operations.len()) {
         groups.insert(0, (None, &together));
     }
     let (mut of_all_together, mut rows) = (Vec::new(), Vec::new());
     for (operation, name) in groups {
         let within = move |cell: &(u8, u8)| operation.is_none_or(|operation| cell.0 == operation);
         rows.push(share_row(tallied, (name, None), (&within, &within), options, unit));
-        // One operation alone has its categories below itself.
-        let categories =
-            if operation.is_none() && rules.operations.len() < 2 { &[][..] } else { &rules.categories };
-        for (category, named) in (0..).zip(categories) {
+        for (category, named) in (0..).zip(&rules.categories) {
             let of = move |cell: &(u8, u8)| within(cell) && cell.1 == category;
             let mut row = share_row(tallied, (name, Some(named.name.clone())), (&of, &within), options, unit);
             let touching = tallies.iter().flat_map(|tally| tally.touching.iter());

@@ -412,7 +412,6 @@ fn mistakes_in_a_table_of_rules_have_their_lines() {
     insta::assert_snapshot!(good.stable_out(), @"
     operation,category,samples,of all,of the operation,touching it,per operation
     a,all,15,0.15,1.0,,
-    a,all,15,0.15,1.0,,
     a,x,15,0.15,1.0,,
     ");
     insta::assert_snapshot!("mistakes_in_a_table_of_rules_have_their_lines_2", good.stable_err());
