@@ -183,10 +183,11 @@ fn create_beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(parent_folder(path)).map_err(strip_temporary_name)
 }
 
-/// What the system reported of a file whose name nobody chose, without that name.
+/// What the system reported of a file whose name nobody chose, without that name. The crate hands out the system's error only as a
+/// text: `Read-only file system (os error 30) at path "..."`.
 fn strip_temporary_name(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|wrapped| wrapped.source());
-    let code = inner.and_then(|inner| inner.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
+    let text = error.to_string();
+    let code = text.split_once("(os error ").and_then(|(_, rest)| rest.split_once(')')?.0.parse().ok());
     code.map_or(error, io::Error::from_raw_os_error)
 }
 

@@ -665,7 +665,7 @@ fn an_archive_that_is_mounted_read_only_is_read_and_not_written_root() {
     ] {
         let told = told(words);
         assert_eq!(told.code, Some(code), "{words:?}: {}", told.err);
-        errors.push(told.stable_err().split(" at path ").next().unwrap().trim_end().to_owned());
+        errors.push(told.stable_err().trim_end().to_owned());
     }
     insta::assert_snapshot!(errors.join("\n"), @"
     error: cannot write to the archive /tmp/.TMP/archive: Read-only file system (os error 30); give --archive DIR, or set PERFLAB_ARCHIVE
