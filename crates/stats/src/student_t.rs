@@ -199,10 +199,18 @@ pub(crate) fn t_quantile_above(tail: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |student| -student.inverse_cdf(tail))
 }
 
-/// P(T > t); 1/2 where the freedom is no number above zero.
+/// P(T > t); 1/2 where t is no number, or the freedom none above zero.
 pub(crate) fn t_tail_above(t: f64, freedom: f64) -> f64 {
-    if t.is_infinite() {
+    // Beyond this the square of t is no number, and that of a t which is none says nothing.
+    const FARTHEST: f64 = 1e150;
+    if t.is_nan() || freedom.is_nan() {
+        return 0.5;
+    }
+    if t.abs() > FARTHEST {
         return if t > 0.0 { 0.0 } else { 1.0 };
+    }
+    if freedom.is_infinite() {
+        return Normal::standard().sf(t);
     }
     StudentsT::new(0.0, 1.0, freedom).map_or(0.5, |student| student.sf(t))
 }
@@ -289,6 +297,17 @@ mod tests {
     fn quantiles_of_much_freedom_are_found() {
         assert!((t_quantile_above(0.025, 1e5) - 1.959_988).abs() < 1e-5);
         assert!((t_quantile_above(0.025, 1e9) - 1.959_964).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_statistic_that_is_no_number_is_no_evidence() {
+        for (t, freedom) in [(f64::NAN, 3.0), (1.0, f64::NAN), (f64::NAN, f64::INFINITY)] {
+            assert_eq!(t_two_sided(t, freedom), 1.0);
+        }
+        for freedom in [1.0, 3.0, 1e9, f64::INFINITY] {
+            assert_eq!((t_tail_above(1e200, freedom), t_tail_above(-1e200, freedom)), (0.0, 1.0));
+        }
+        assert!((t_two_sided(1.959_964, f64::INFINITY) - 0.05).abs() < 1e-7);
     }
 
     #[test]
