@@ -33,7 +33,7 @@ pub enum ComparisonDiagnostic {
         /// How it stands.
         status: RunStatus,
     },
-    /// Runs of one side were imported from the very same files, and one of them counts.
+    /// Runs of one side were imported from the very same files or values, and one of them counts.
     CountedOnce {
         /// Name of the side.
         side: String,
@@ -42,7 +42,7 @@ pub enum ComparisonDiagnostic {
         /// The ids of the others.
         left_out: Vec<String>,
     },
-    /// A run of either side was imported from the very same files.
+    /// A run of either side was imported from the very same files or values.
     SameContent {
         /// Name of the baseline.
         baseline: String,

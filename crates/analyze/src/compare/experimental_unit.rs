@@ -163,7 +163,7 @@ impl ComparisonUnits {
             };
         }
         if either(RepetitionLevel::Boot) && !boots_unknown {
-            let sides = (by_boot(&ours.boots, summary)?, by_boot(&theirs.boots, summary)?);
+            let sides = summarise_alike(values_by_boot(&ours.boots), values_by_boot(&theirs.boots), summary)?;
             return Ok(Self::from_medians(RepetitionLevel::Boot, sides, SideRelation::default()));
         }
         let same_boot = !one_boot || boots_unknown;
@@ -177,7 +177,7 @@ impl ComparisonUnits {
             return Self::from_layouts(&layouts, of_runs, summary);
         }
         if both(RepetitionLevel::Run) || (either(RepetitionLevel::Run) && same_boot) {
-            let sides = (by_run(baseline, summary)?, by_run(candidate, summary)?);
+            let sides = summarise_alike(baseline.by_run(), candidate.by_run(), summary)?;
             return Ok(Self::from_medians(RepetitionLevel::Run, sides, of_runs));
         }
         let of_two_runs =
@@ -247,7 +247,7 @@ impl ComparisonUnits {
             && (x.len(), y.len()) == (baseline.points.len(), candidate.points.len());
         let (baseline, candidate) = match always_valid {
             true => (x, y),
-            false => (by_batch(x, summary)?, by_batch(y, summary)?),
+            false => by_equal_batches(x, y, summary)?,
         };
         let level = RepetitionLevel::Iteration;
         let left_out = 0;
@@ -267,7 +267,7 @@ impl ComparisonUnits {
     /// One value each of boots or runs of which nothing makes pairs.
     fn from_medians<K>(
         level: RepetitionLevel,
-        (ours, theirs): (BTreeMap<K, f64>, BTreeMap<K, f64>),
+        (ours, theirs): (UnitSummaries<K>, UnitSummaries<K>),
         relation: SideRelation,
     ) -> Self {
         ComparisonUnits {
@@ -359,9 +359,30 @@ fn by_boot(
     boots.iter().map(|(boot, points)| Ok((*boot, summarise_points(points, summary)?))).collect()
 }
 
-/// One value of each run in each of its boots.
-fn by_run(samples: &MetricSamples, summary: UnitSummary) -> Result<BTreeMap<(u32, u32), f64>, StatsError> {
-    samples.by_run().into_iter().map(|(run, values)| Ok((run, summary(&values)?))).collect()
+fn values_by_boot(boots: &BTreeMap<u32, Cow<'_, [SamplePoint]>>) -> BTreeMap<u32, Vec<f64>> {
+    let values = |points: &Cow<'_, [SamplePoint]>| points.iter().map(|point| point.value).collect();
+    boots.iter().map(|(boot, points)| (*boot, values(points))).collect()
+}
+
+/// One value of each boot or run.
+type UnitSummaries<K> = BTreeMap<K, f64>;
+
+/// One value each of the boots or runs of both sides. A side that has a single one borrows the spread of the other's, which is that of
+/// units as large as its own: of larger ones no more values count than it has.
+fn summarise_alike<K: Ord + Copy>(
+    ours: BTreeMap<K, Vec<f64>>,
+    theirs: BTreeMap<K, Vec<f64>>,
+    summary: UnitSummary,
+) -> Result<(UnitSummaries<K>, UnitSummaries<K>), StatsError> {
+    let only = |side: &BTreeMap<K, Vec<f64>>| match side.len() {
+        1 => side.values().next().map(Vec::len),
+        _ => None,
+    };
+    let most = [only(&ours), only(&theirs)].into_iter().flatten().min().unwrap_or(usize::MAX);
+    let summarise = |side: BTreeMap<K, Vec<f64>>| -> Result<UnitSummaries<K>, StatsError> {
+        side.into_iter().map(|(unit, values)| Ok((unit, summary(&pick_evenly(values, most))?))).collect()
+    };
+    Ok((summarise(ours)?, summarise(theirs)?))
 }
 
 /// The values of both sides; where iterations of both hold several values each, one of each iteration, since values of one
@@ -426,6 +447,33 @@ fn pair_by_key<K: Ord>(ours: &BTreeMap<K, f64>, theirs: &BTreeMap<K, f64>) -> (V
 /// Values that the other side has no partner of.
 fn without_partner<K: Ord>(ours: &BTreeMap<K, f64>, theirs: &BTreeMap<K, f64>) -> Vec<f64> {
     ours.iter().filter(|(key, _)| !theirs.contains_key(*key)).map(|(_, value)| *value).collect()
+}
+
+/// Values of both sides by batches of one length, since the spread of one side's stands for the other's where that has few; at most
+/// [`MOST_VALUES`] of them.
+fn by_equal_batches(
+    x: Vec<f64>,
+    y: Vec<f64>,
+    summary: UnitSummary,
+) -> Result<(Vec<f64>, Vec<f64>), StatsError> {
+    let length = x.len().min(y.len()).div_ceil(MOST_VALUES).max(1);
+    let batches = |values: Vec<f64>| -> Result<Vec<f64>, StatsError> {
+        let batches = match length {
+            1 => values,
+            _ => values.chunks(length).map(summary).collect::<Result<_, _>>()?,
+        };
+        Ok(pick_evenly(batches, MOST_VALUES))
+    };
+    Ok((batches(x)?, batches(y)?))
+}
+
+/// At most so many of the values, evenly spaced.
+fn pick_evenly(values: Vec<f64>, most: usize) -> Vec<f64> {
+    let length = values.len();
+    if length <= most {
+        return values;
+    }
+    (0..most).filter_map(|number| values.get(number * length / most).copied()).collect()
 }
 
 fn by_batch(values: Vec<f64>, summary: UnitSummary) -> Result<Vec<f64>, StatsError> {

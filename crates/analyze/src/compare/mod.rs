@@ -6,7 +6,7 @@
 //! | [`case_condition`] | which cases are looked at, by level and parameter |
 //! | [`pipeline`] | the sequence of the steps below: runs against runs, levels of a factor against its first |
 //! | `alignment` | samples that belong together |
-//! | `same_content` | runs made of the very same files, which count once |
+//! | `same_content` | runs made of the very same files or values, which count once |
 //! | `edited_cases`, `twin_rows` | cases edited under one name; metrics that are one number under two names |
 //! | `experimental_unit` | boots, pairs or iterations |
 //! | `pooled_noise` | two or three boots or runs a side, whose spread earlier runs help to know |

@@ -1,19 +1,54 @@
-//! Runs that were imported from the very same files are one measurement: on one side they count once, and two sides that
+//! Runs that were imported from the very same files, or from files with the very same values, are one measurement: on one side they count once, and two sides that
 //! share one are not different there.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use perflab_model::{RunRecord, fact_table};
 
 use crate::compare::diagnostic::ComparisonDiagnostic;
 use crate::compare::options::ComparisonSide;
+
+/// Fewest different values that no two measurements have by chance, in this many digits at least.
+const FEWEST_VALUES: usize = 5;
+const FEWEST_DIGITS: usize = 6;
+
+/// So many values show whether they are such.
+const LOOKED_AT: usize = 64;
+
+/// By what the content of an imported run is known again: the files that it was made of, and its values, which a file has however it
+/// is written.
+fn content_keys(run: &RunRecord) -> Vec<String> {
+    let hash = run.manifest.content_hash();
+    let is_imported = run.manifest.facts.value(&fact_table::IMPORT_KIND).is_some();
+    let is_telling = |value: &f64| {
+        format!("{:e}", value.abs()).bytes().take_while(|byte| *byte != b'e').count() > FEWEST_DIGITS
+    };
+    let values = run.samples.iter().take(LOOKED_AT).map(|sample| sample.value).filter(is_telling);
+    let telling: HashSet<u64> = values.map(f64::to_bits).collect();
+    let are_telling = is_imported && telling.len() >= FEWEST_VALUES;
+    let values = are_telling.then(|| {
+        let mut hasher = DefaultHasher::new();
+        for sample in &run.samples {
+            (sample.case, sample.boot, sample.value.to_bits()).hash(&mut hasher);
+        }
+        format!("{} values {:016x}", run.samples.len(), hasher.finish())
+    });
+    hash.into_iter().chain(values).collect()
+}
 
 /// The side with one run of each content, the first; nothing where all contents differ.
 fn count_content_once(side: &ComparisonSide) -> Option<(ComparisonSide, Vec<ComparisonDiagnostic>)> {
     let mut first: HashMap<String, usize> = HashMap::new();
     let mut left_out: HashMap<usize, Vec<usize>> = HashMap::new();
     for (at, run) in side.runs.iter().enumerate() {
-        let Some(content) = run.manifest.content_hash() else { continue };
-        let counted = *first.entry(content).or_insert(at);
+        let contents = content_keys(run);
+        let known = contents.iter().find_map(|content| first.get(content).copied());
+        let counted = known.unwrap_or(at);
+        for content in contents {
+            first.entry(content).or_insert(counted);
+        }
         if counted < at {
             left_out.entry(counted).or_default().push(at);
         }
@@ -59,9 +94,9 @@ fn same_content_diagnostic(
     baseline: &ComparisonSide,
     candidate: &ComparisonSide,
 ) -> Option<ComparisonDiagnostic> {
-    let contents: Vec<String> = baseline.runs.iter().filter_map(|run| run.manifest.content_hash()).collect();
-    let is_shared = |hash: Option<String>| hash.is_some_and(|hash| contents.contains(&hash));
-    let shared = candidate.runs.iter().filter(|run| is_shared(run.manifest.content_hash()));
+    let contents: HashSet<String> = baseline.runs.iter().flat_map(content_keys).collect();
+    let is_shared = |run: &&RunRecord| content_keys(run).iter().any(|content| contents.contains(content));
+    let shared = candidate.runs.iter().filter(is_shared);
     let runs: Vec<String> = shared.map(|run| run.manifest.id.clone()).collect();
     (!runs.is_empty()).then(|| ComparisonDiagnostic::SameContent {
         baseline: baseline.name.clone(),
@@ -73,7 +108,6 @@ fn same_content_diagnostic(
 #[cfg(test)]
 mod tests {
     use fixtures::run_builder::RunBuilder;
-    use perflab_model::fact_table;
 
     use super::*;
 
@@ -109,5 +143,29 @@ mod tests {
             runs: vec!["c1".into()],
         };
         assert_eq!(found, [once("a0", &["a2", "a5"]), once("a1", &["a6"]), shared]);
+    }
+
+    /// A file that was written again, with other white space, has another hash.
+    #[test]
+    fn runs_of_the_same_values_count_once() {
+        let run = |name: &str, scale: f64, digits: i32| {
+            let power = 10_f64.powi(digits);
+            let value =
+                |iteration: u32| ((f64::from(iteration) + 1.0).sqrt() * scale * power).round() / power;
+            let mut run = RunBuilder::new(name).build_run(|at| Some(value(at.iteration)));
+            run.manifest.facts.add(fact_table::IMPORT_KIND, "hyperfine", "the file");
+            run.manifest.facts.add(fact_table::IMPORT_SHA256, name, "the file");
+            run
+        };
+        let count = |digits: i32| {
+            let runs = [("a", 1.0), ("b", 1.0), ("c", 1.1), ("d", 1.1)];
+            let runs = runs.map(|(name, scale)| run(name, scale, digits)).to_vec();
+            let side = ComparisonSide { name: "side".into(), runs };
+            let (sides, found) = count_contents_once(&side, &[]);
+            (sides[0].runs.len(), found.len())
+        };
+        assert_eq!(count(9), (2, 2));
+        // Coarse values are equal by chance.
+        assert_eq!(count(1), (4, 0));
     }
 }

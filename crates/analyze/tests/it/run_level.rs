@@ -88,6 +88,45 @@ fn one_run_against_several_borrows_their_spread() {
     assert_eq!(only_row(&ours, make_side("b", theirs), &strict_options()).verdict, Verdict::Worse);
 }
 
+/// The spread that a short run borrows is that of runs as short: iterations of one boot, which scatter more than the medians of fifty.
+#[test]
+fn one_short_run_against_several_long_ones_borrows_the_spread_of_short_ones() {
+    for (runs, iterations, own) in [(6, 50, 1), (4, 30, 3)] {
+        let mut noise = SplitMixNoise(9);
+        let mut run = |name: &str, turn, iterations| {
+            build_run(name, turn, iterations, || noise.lognormal_around(1.0, 0.05))
+        };
+        let (alarms, coverage) = judge_flat(|| {
+            let long = (0..runs).map(|turn| run("a", turn, iterations)).collect();
+            let row =
+                only_row(&make_side("a", long), make_side("b", vec![run("b", 9, own)]), &strict_options());
+            assert!(row.method.is_some_and(|method| method.pooled && method.candidate == 1));
+            row
+        });
+        eprintln!("{runs} runs of {iterations} against one of {own}: {alarms}, coverage {coverage}");
+        assert!(alarms <= LIMIT && coverage >= 1.0 - LIMIT, "{own}: {alarms} {coverage}");
+    }
+}
+
+/// Thousands of iterations are looked at in batches; a few of the other side are no batches.
+#[test]
+fn a_few_iterations_against_thousands_seldom_differ() {
+    for (few, many) in [(1, 3_000), (2, 1_000), (10, 1_000)] {
+        let mut noise = SplitMixNoise(u64::from(few));
+        let mut differ = 0;
+        for _ in 0..100 {
+            let mut run = |name: &str, turn, iterations| {
+                build_run(name, turn, iterations, || noise.lognormal_around(1.0, 0.02))
+            };
+            let (ours, theirs) =
+                (make_side("a", vec![run("a", 0, few)]), make_side("b", vec![run("b", 1, many)]));
+            differ += usize::from(only_row(&ours, theirs, &strict_options()).verdict == Verdict::Differs);
+        }
+        eprintln!("{few} against {many}: {differ} of 100 differ");
+        assert!(differ <= 11, "{few} against {many}: {differ} of 100 differ");
+    }
+}
+
 /// What several runs of one boot scatter by says nothing of another boot, and their medians are no iterations.
 #[test]
 fn several_runs_of_two_boots_are_medians_between_these_two() {

@@ -159,7 +159,8 @@ fn narrow_text(row: &VerdictRow) -> Option<String> {
     let decimals = decimals_for_width((narrow.high - narrow.low) / 2.0 * scale);
     let text = |value: f64| format_signed(value * scale, decimals);
     let (low, high) = (text(narrow.low), text(narrow.high));
-    let level = (narrow.level * 100.0).floor();
+    // 0.9 as a sum of shares is 0.8999999999999999.
+    let level = (narrow.level * 100.0 + 1e-6).floor();
     Some(match change.covers {
         IntervalMeaning::Change => format!("{level} % [{low}, {high}]"),
         _ => format!("{level} % ({low} to {high})"),
