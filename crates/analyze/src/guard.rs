@@ -91,6 +91,9 @@ pub struct GuardRow {
     /// The step for the better on which the verdict stands, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub improvement: Option<GuardStep>,
+    /// A step for the worse that was seen too long ago to alarm, and that nobody accepted: the level since is that of the newest run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<GuardStep>,
 }
 
 /// A step that was seen lately.
@@ -203,6 +206,7 @@ fn guard_row(
         verdict: Verdict::Unclear,
         alarm: None,
         improvement: None,
+        standing: None,
     };
     if reference.len() >= FEWEST_HISTORY_RUNS {
         let of_days = one_run_a_day(series, start..before.len());
@@ -252,7 +256,8 @@ fn predict_newest(
     Ok(())
 }
 
-/// The evidence of a step, and the latest step beyond the margin where it was seen lately: an alarm, or *better*.
+/// The evidence of a step, and the latest step beyond the margin: an alarm or *better* where it was seen lately, else standing where
+/// it is for the worse.
 fn watch_series(
     row: &mut GuardRow,
     series: &MetricHistory,
@@ -284,10 +289,6 @@ fn watch_series(
         if !matches!(verdict, Verdict::Better | Verdict::Worse) {
             continue;
         }
-        if series.points.len() - alarm.seen > RECENT_STEP_RUNS {
-            break;
-        }
-        row.verdict = verdict;
         let step = GuardStep {
             last_good: id(alarm.step - 1),
             first_bad: id(alarm.step),
@@ -299,9 +300,15 @@ fn watch_series(
             change,
             confirmation: None,
         };
-        match verdict {
-            Verdict::Worse => row.alarm = Some(step),
-            _ => row.improvement = Some(step),
+        let is_recent = series.points.len() - alarm.seen <= RECENT_STEP_RUNS;
+        match (verdict, is_recent) {
+            (Verdict::Worse, true) => row.alarm = Some(step),
+            (Verdict::Worse, false) => row.standing = Some(step),
+            (_, true) => row.improvement = Some(step),
+            (_, false) => {}
+        }
+        if is_recent {
+            row.verdict = verdict;
         }
         break;
     }
@@ -395,6 +402,30 @@ impl GuardReport {
             look.is_some_and(|look| !matches!(look.verdict, Verdict::Worse | Verdict::Better | Verdict::Same))
         };
         self.deciding_rows().filter(is_open).collect()
+    }
+
+    /// The rows whose level has been worse for longer than an alarm lasts, which nobody accepted.
+    #[must_use]
+    pub fn standing(&self) -> Vec<&GuardRow> {
+        self.deciding_rows().filter(|row| row.standing.is_some()).collect()
+    }
+
+    /// Runs since the step, or the accepted baseline, that left the rows that decide with too few to judge by; none where it was no step
+    /// that did.
+    #[must_use]
+    pub fn runs_since_step(&self, history: &MetricHistories) -> Option<usize> {
+        let is_long = |row: &&GuardRow| {
+            let own = |series: &&MetricHistory| {
+                (&series.subject, &series.metric, &series.unit) == (&row.subject, &row.metric, &row.unit)
+            };
+            row.expected.is_none()
+                && history
+                    .series
+                    .iter()
+                    .find(own)
+                    .is_some_and(|series| series.points.len() > FEWEST_HISTORY_RUNS)
+        };
+        self.deciding_rows().filter(is_long).map(|row| row.runs).max()
     }
 
     fn deciding_rows(&self) -> impl Iterator<Item = &GuardRow> {

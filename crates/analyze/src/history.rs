@@ -638,8 +638,28 @@ mod tests {
             assert!(once.alarms().is_empty() && once.outside().len() == 1, "{once:?}");
             assert_eq!(once.rows[0].verdict, Verdict::Unclear);
         }
+        // It is told for as long as nobody accepts it.
+        let long_ago = judge_after_fifteen(&noisy_values(4, 20, |_| 1.1));
+        assert!(long_ago.alarms().is_empty(), "{long_ago:?}");
+        let [row] = &long_ago.standing()[..] else { panic!("{long_ago:?}") };
+        assert_eq!(row.standing.as_ref().map(|step| step.first_bad.as_str()), Some("01JD0015"));
+        assert!(worse.standing().is_empty());
         let same = judge_after_fifteen(&[1.0]);
         assert!(same.outside().is_empty() && same.rows[0].verdict == Verdict::Same);
+    }
+
+    #[test]
+    fn a_level_that_began_lately_is_the_reason_why_nothing_is_judged() {
+        let mut values = noisy_values(3, 15, |_| 1.0);
+        let judge = |values: &[f64]| {
+            let found = metric_histories(&runs_of_values(values, 2), &AnalysisOptions::default()).unwrap();
+            let judged = check_newest_run(&found, &AnalysisOptions::default()).unwrap();
+            (judged.rows[0].expected.is_some(), judged.runs_since_step(&found))
+        };
+        assert_eq!(judge(&values), (true, None));
+        assert_eq!(judge(&values[..4]), (false, None));
+        values.extend([1.1, 1.11, 1.09, 1.1, 1.1]);
+        assert_eq!(judge(&values), (false, Some(4)));
     }
 
     /// An accepted step alarms no more; the next one does, against the new baseline.

@@ -298,7 +298,11 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
     let baseline = row.baseline.as_ref();
     let baseline =
         baseline.map(|baseline| format!("since {}, {}", run(&baseline.run), accepted_text(baseline)));
-    let parts: Vec<String> = failed.into_iter().chain(outside).chain(baseline).collect();
+    let standing = row.standing.as_ref().map(|step| {
+        let change = step_change_text(step.change, &row.unit.0);
+        format!("worse since {} ({change}), which nobody has accepted", run(&step.first_bad))
+    });
+    let parts: Vec<String> = failed.into_iter().chain(outside).chain(standing).chain(baseline).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

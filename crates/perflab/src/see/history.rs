@@ -268,11 +268,17 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
             judged.run
         );
     }
+    let standing = judged.standing().len();
+    if standing > 0 {
+        stderr_line!(
+            "perflab: {standing} got worse earlier, and nobody has accepted it: `perflab guard --accept NOTE` begins a new baseline"
+        );
+    }
     if alarms + failing == 0 && judged.is_empty() && args.accept.is_none() {
         stderr_line!(
             "perflab: nothing was judged in run {}: {}",
             judged.run,
-            unjudged_reason(&found, &args.of)
+            unjudged_reason(&found, &judged, &args.of)
         );
     }
     // For git a commit is good or bad; a run that fell out of its history is neither.
@@ -341,7 +347,7 @@ fn accept_alarms(
             "say why the change is accepted: --accept 'new allocator'",
         ));
     }
-    let alarms = judged.alarms();
+    let alarms = [judged.alarms(), judged.standing()].concat();
     if alarms.is_empty() {
         let message = format!("nothing alarms in run {}, so there is nothing to accept", judged.run);
         return Err(UsageError::new(message, "run `perflab guard` without --accept to see what was judged"));
@@ -349,7 +355,7 @@ fn accept_alarms(
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
     let accept = |row: &GuardRow| {
-        let run = row.alarm.as_ref()?.first_bad.clone();
+        let run = row.alarm.as_ref().or(row.standing.as_ref())?.first_bad.clone();
         let began = Nanos(found.runs.iter().find(|one| one.id == run)?.began.0);
         Some(AcceptedStep {
             subject: row.subject.clone(),
@@ -365,7 +371,12 @@ fn accept_alarms(
 }
 
 /// Why a history has nothing to hold the newest run against, and what to do.
-fn unjudged_reason(found: &MetricHistories, of: &HistorySelection) -> String {
+fn unjudged_reason(found: &MetricHistories, judged: &GuardReport, of: &HistorySelection) -> String {
+    if let Some(runs) = judged.runs_since_step(found) {
+        return format!(
+            "its level began {runs} runs before it, with a step (`perflab history` shows it): {FEWEST_HISTORY_RUNS} are needed to judge by"
+        );
+    }
     let studies: Vec<&str> = found.runs.iter().map(|run| run.study.as_str()).collect();
     let (newest, before) = studies.split_last().map_or(("", &[][..]), |(newest, before)| (*newest, before));
     let same = before.iter().filter(|study| **study == newest).count();
