@@ -92,7 +92,9 @@ impl Archive {
                 {
                     check.wrong.insert(name);
                 }
-                (Some(row), Some(read)) if row.head == read.head => check.right += 1,
+                (Some(row), Some(read)) if row.head == read.head => {
+                    check.right += u64::from(!check.wrong.contains(&name));
+                }
                 (None, None) => {}
                 (_, None) => drop(check.gone.insert(name)),
                 (_, Some(_)) => drop(check.stale.insert(name)),
