@@ -27,8 +27,8 @@ perflab that writes to the archive and can be deleted at any time: rows that are
 than their runs are read from the runs, and written again where the archive can be written.
 
 --check exits with 1 if a row is wrong, which only damage or an edit of the index can do; --rebuild
-mends it. An index that cannot be read at all misleads nobody: the runs are read, and it is made anew
-by whoever writes next.
+mends it. An index that cannot be read at all misleads nobody: the runs are read instead, and the
+next writer makes it anew.
 
 Examples:
   perflab index --check
