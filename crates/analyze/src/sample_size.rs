@@ -111,6 +111,9 @@ impl SampleSizeOptions {
     }
 }
 
+/// Iterations of a repetition that are tried beside the number asked for.
+const SIZES: [usize; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+
 /// Values of one metric of one case, by boot and by run.
 struct BootSamples<'a> {
     unit: &'a Unit,
@@ -248,19 +251,28 @@ fn plan_metric(
         (rules, unit)
     };
     let goal = requested.power_goal();
-    let needed_with = |iterations: usize| match design(iterations) {
+    let needed_of = |iterations: usize| match design(iterations) {
         (rules, unit) if unit > 0.0 => {
             rules.needed_repetitions(unit, goal).map_err(|error| error.to_string())
         }
         _ => Ok(Some(4)),
     };
+    // How well the noise of a repetition is known depends on its iterations, too. What fewer of them can do, more can.
+    let needed_and_iterations = |iterations: usize| {
+        let smaller = SIZES.iter().copied().filter(|size| is_repeated && *size < iterations);
+        let all = smaller.chain([iterations]).map(|size| Ok((needed_of(size)?, size)));
+        let all = all.collect::<Result<Vec<(Option<usize>, usize)>, String>>()?;
+        let fewest = all.iter().filter(|(needed, _)| needed.is_some()).min();
+        Ok::<_, String>(fewest.copied().unwrap_or((None, iterations)))
+    };
+    let needed_with = |iterations: usize| Ok::<_, String>(needed_and_iterations(iterations)?.0);
     let iterations = match (requested.iterations, level) {
         (Some(iterations), _) => iterations.clamp(1, MOST_ITERATIONS),
         (None, RepetitionLevel::Boot) => cheapest_iterations(cheapest, needed_with)?,
         (None, _) => cheapest.unwrap_or(10).clamp(1, MOST_ITERATIONS),
     };
-    let (rules, unit) = design(iterations);
-    let needed = needed_with(iterations)?;
+    let (needed, counted) = needed_and_iterations(iterations)?;
+    let (rules, unit) = design(counted);
     let (iterations, repetitions) =
         if is_repeated { (iterations, needed) } else { (needed.unwrap_or(iterations), needed.map(|_| 1)) };
     let time = repetitions.zip(cost);

@@ -9,7 +9,7 @@ use crate::failure::UsageError;
 /// What makes a comparison fail.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GateArgs {
-    /// Exit with code 5 if this is found: `worse`, `worse:2%` (by more than 2 %), `unclear`, `missing`, `kernel-log:any`
+    /// Exit with code 5 if this is found: `worse`, `worse:2%` (by more than 2 %), `better`, `unclear`, `missing`, `kernel-log:any`
     /// (trouble in the kernel's log that the baseline has not; or one kind of it, such as `kernel-log:warning`)
     #[arg(long, value_name = "VERDICT[:CHANGE]")]
     pub fail_if: Option<Gate>,

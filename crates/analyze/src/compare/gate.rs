@@ -85,7 +85,7 @@ impl fmt::Display for Gate {
                 write!(f, ":{}", Ratio(rule.beyond))?;
             }
         }
-        Ok(())
+        if self.counts_differing { f.write_str(" --fail-on-differs") } else { Ok(()) }
     }
 }
 

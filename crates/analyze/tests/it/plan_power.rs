@@ -158,3 +158,22 @@ fn time_is_that_of_iterations_or_unknown() {
     assert_eq!(time_of("ms"), Some(100_500_000));
     assert_eq!(time_of("ns/op"), None);
 }
+
+/// Who has more iterations a boot could leave them out.
+#[test]
+fn more_iterations_never_need_more_boots() {
+    for seed in 0..20 {
+        for pilot_boots in [2, 5] {
+            let mut noise = SplitMixNoise(seed);
+            let luck: Vec<f64> = (0..pilot_boots).map(|_| noise.lognormal_around(1.0, 0.01)).collect();
+            let pilot =
+                boots_of("p", pilot_boots, 20, |boot| noise.lognormal_around(luck[boot as usize], 0.02));
+            let needed = [1, 2, 4, 8, 16, 20, 32, 64, 128, 1_000]
+                .map(|iterations| plan(pilot.clone(), 0.02, Some(iterations)).0);
+            assert!(
+                needed.is_sorted_by(|fewer, more| fewer >= more),
+                "{seed}, {pilot_boots} boots: {needed:?}"
+            );
+        }
+    }
+}
