@@ -330,14 +330,7 @@ fn set_guard_verdicts(rows: &mut [GuardRow], history: &MetricHistories, options:
 }
 
 fn set_guard_verdict(row: &mut GuardRow, history: &MetricHistories, options: &AnalysisOptions) {
-    let last = history.runs.len() - 1;
-    let same = |series: &&MetricHistory| {
-        series.points.last().is_some_and(|point| point.run == last)
-            && series.subject == row.subject
-            && series.metric == row.metric
-            && series.unit == row.unit
-    };
-    let (Some(series), Some(change)) = (history.series.iter().find(same), row.change) else { return };
+    let (Some(series), Some(change)) = (row.find_series(history), row.change) else { return };
     let reference = series.points.iter().rev().nth(1);
     let Some(reference) = reference else { return };
     // A run that cannot tell its own value from the old level is no news, however quiet its history is.
@@ -363,6 +356,17 @@ impl GuardRow {
     #[must_use]
     pub fn step(&self) -> Option<&GuardStep> {
         self.alarm.as_ref().or(self.improvement.as_ref())
+    }
+
+    /// The series that it is of: of those of its case and metric, the one that the newest run belongs to.
+    fn find_series<'a>(&self, history: &'a MetricHistories) -> Option<&'a MetricHistory> {
+        let last = history.runs.len().checked_sub(1)?;
+        let is_own = |series: &&MetricHistory| {
+            series.points.last().is_some_and(|point| point.run == last)
+                && (&series.subject, &series.metric, &series.unit)
+                    == (&self.subject, &self.metric, &self.unit)
+        };
+        history.series.iter().find(is_own)
     }
 }
 
@@ -415,15 +419,8 @@ impl GuardReport {
     #[must_use]
     pub fn runs_since_step(&self, history: &MetricHistories) -> Option<usize> {
         let is_long = |row: &&GuardRow| {
-            let own = |series: &&MetricHistory| {
-                (&series.subject, &series.metric, &series.unit) == (&row.subject, &row.metric, &row.unit)
-            };
-            row.expected.is_none()
-                && history
-                    .series
-                    .iter()
-                    .find(own)
-                    .is_some_and(|series| series.points.len() > FEWEST_HISTORY_RUNS)
+            let series = row.find_series(history).filter(|_| row.expected.is_none());
+            series.is_some_and(|series| series.points.len() > FEWEST_HISTORY_RUNS)
         };
         self.deciding_rows().filter(is_long).map(|row| row.runs).max()
     }

@@ -658,6 +658,15 @@ mod tests {
         };
         assert_eq!(judge(&values), (true, None));
         assert_eq!(judge(&values[..4]), (false, None));
+        // Of another machine there is a series of its own, which is short without a step.
+        let mut runs = runs_of_values(&values, 2);
+        for (at, run) in runs.iter_mut().enumerate() {
+            let microcode = if at < 12 { "0x2f" } else { "0x30" };
+            run.manifest.facts.add(fact_table::CPU_MICROCODE, microcode, "test");
+        }
+        let found = metric_histories(&runs, &AnalysisOptions::default()).unwrap();
+        let judged = check_newest_run(&found, &AnalysisOptions::default()).unwrap();
+        assert_eq!((found.series.len(), judged.runs_since_step(&found)), (2, None));
         values.extend([1.1, 1.11, 1.09, 1.1, 1.1]);
         assert_eq!(judge(&values), (false, Some(4)));
     }
