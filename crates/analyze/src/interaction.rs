@@ -219,18 +219,20 @@ fn contrast_units(
 ) -> Result<ContrastUnits, String> {
     let mut cells = Vec::new();
     let mut boots: Vec<IndexSet<(String, u32)>> = Vec::new();
-    let all_machines: IndexSet<String> = side.runs.iter().map(|run| run.manifest.machine_id()).collect();
-    let machine_of = |run: usize| all_machines.get_index_of(&side.runs.get(run)?.manifest.machine_id());
+    // Each run's machine, by its number; none unless all of them are known.
+    let mut ids: IndexSet<String> = IndexSet::new();
+    let machines: Vec<usize> =
+        side.runs.iter().map(|run| ids.insert_full(run.manifest.machine_id()).0).collect();
+    let machine_of = |run: usize| machines.get(run).copied().filter(|_| !ids.contains(""));
     for (key, weight) in &contrast.weights {
         let cell = one.cells.get(key).ok_or_else(|| format!("{} with {} has no value", key.0, key.1))?;
         boots.push(cell.keys().filter_map(|(run, boot, _)| boot_key(side, *run, *boot)).collect());
         cells.push((*weight, cell));
     }
-    let are_known = !all_machines.contains("");
     let count_machines = |cell: &FactorialCell| {
         cell.keys().filter_map(|(run, ..)| machine_of(*run)).collect::<BTreeSet<_>>().len()
     };
-    let level = if are_known && cells.iter().all(|(_, cell)| count_machines(cell) >= 2) {
+    let level = if cells.iter().all(|(_, cell)| count_machines(cell) >= 2) {
         RepetitionLevel::Machine
     } else if boots.iter().all(|boots| boots.len() >= 2) {
         RepetitionLevel::Boot

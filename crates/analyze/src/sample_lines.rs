@@ -108,13 +108,8 @@ impl SampleLine {
     pub fn distribution(&self, confidence: f64) -> Result<EmpiricalDistribution, StatsError> {
         let level = self.repetition_level();
         let effective = match level {
-            RepetitionLevel::Machine => {
-                let of_machine =
-                    |point: &SamplePoint| SamplePoint { boot: self.unit_of(point, level), ..*point };
-                let points: Vec<SamplePoint> = self.points.iter().map(of_machine).collect();
-                effective_size(&points, RepetitionLevel::Boot, ChangeScale::Absolute)
-            }
-            _ => effective_size(&self.points, level, ChangeScale::Absolute),
+            RepetitionLevel::Iteration => self.points.len() as f64,
+            _ => effective_size(&self.points, ChangeScale::Absolute, |point| (self.unit_of(point, level), 0)),
         };
         empirical_distribution(&self.values(), effective, confidence)
     }

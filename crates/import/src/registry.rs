@@ -128,6 +128,7 @@ fn find_result_file(entries: &[DirEntry]) -> Option<PathBuf> {
     let mut files = entries.iter().filter(is_small).take(FILES).map(DirEntry::path);
     files.find(|file| detect_importer(file).is_ok())
 }
+
 const KIND_HINT: &str = "If you know which it is, say so with --kind";
 
 fn unknown_format_reason() -> String {

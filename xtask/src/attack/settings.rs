@@ -91,7 +91,7 @@ const SCENES: &[SettingsScene] = &[
     SettingsScene {
         runs: 2,
         other: Some(OUT_BY_LINK),
-        ..SettingsScene::new("keys that lead out of /proc and /sys", OUT_BY_NAME, &[PRESSURE])
+        ..SettingsScene::new("keys that lead out of /proc and /sys", OUT_BY_NAME, &[])
     },
     SettingsScene {
         runs: 3,
@@ -187,13 +187,9 @@ key = "vm.dirty_ratio"
 levels = [31, 17]
 "#;
 
-/// Keys that name a file outside, beside a setting that is one.
+/// Keys that name a file outside.
 const OUT_BY_NAME: &str = r#"
 [workload.context-switches]
-[factor.pressure]
-kind = "sysctl"
-key = "vm.vfs_cache_pressure"
-levels = [131, 77]
 [factor.victim]
 kind = "file"
 key = "/proc/..FOLDER/victim"
@@ -207,10 +203,6 @@ levels = ["overwritten"]
 /// A link of /proc that leads to it.
 const OUT_BY_LINK: &str = r#"
 [workload.context-switches]
-[factor.pressure]
-kind = "sysctl"
-key = "vm.vfs_cache_pressure"
-levels = [131, 77]
 [factor.victim]
 kind = "file"
 key = "/proc/self/rootFOLDER/victim"

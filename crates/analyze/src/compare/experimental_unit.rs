@@ -89,8 +89,7 @@ impl<'a> SideLevels<'a> {
         let ranges = samples.points.chunk_by(|one, next| (one.boot, one.run) == (next.boot, next.run));
         let runs: BTreeSet<(u32, u32)> =
             ranges.filter_map(|points| points.first()).map(|point| (point.boot, point.run)).collect();
-        let machines: Option<BTreeSet<u32>> = runs.iter().map(|(_, run)| index.machine_of(*run)).collect();
-        SideLevels { machines: machines.unwrap_or_default(), boots, runs }
+        SideLevels { machines: samples.machines(index).into_values().collect(), boots, runs }
     }
 
     fn repeats(&self, level: RepetitionLevel) -> bool {
@@ -115,16 +114,8 @@ impl ComparisonUnits {
         let both = |level| ours.repeats(level) && theirs.repeats(level);
         let either = |level| ours.repeats(level) || theirs.repeats(level);
         if both(RepetitionLevel::Machine) {
-            let units = |side: &MetricSamples| -> Result<BTreeMap<u32, f64>, StatsError> {
-                let machines = side.by_machine(index);
-                machines.into_iter().map(|(machine, values)| Ok((machine, summary(&values)?))).collect()
-            };
-            return Self::from_repeated(
-                RepetitionLevel::Machine,
-                &units(baseline)?,
-                &units(candidate)?,
-                summary,
-            );
+            let sides = summarise_alike(baseline.by_machine(index), candidate.by_machine(index), summary)?;
+            return Self::from_repeated(RepetitionLevel::Machine, sides, summary);
         }
         let layouts = [baseline, candidate].map(|side| side.by_layout(index));
         let fewest_layouts = layouts.iter().map(BTreeMap::len).min().filter(|layouts| *layouts >= 2);
@@ -137,12 +128,8 @@ impl ComparisonUnits {
             return Self::from_layouts(&layouts, SideRelation::default(), summary);
         }
         if both(RepetitionLevel::Boot) {
-            return Self::from_repeated(
-                RepetitionLevel::Boot,
-                &by_boot(&ours.boots, summary)?,
-                &by_boot(&theirs.boots, summary)?,
-                summary,
-            );
+            let sides = summarise_alike(values_by_boot(&ours.boots), values_by_boot(&theirs.boots), summary)?;
+            return Self::from_repeated(RepetitionLevel::Boot, sides, summary);
         }
         let one_boot = !ours.boots.keys().eq(theirs.boots.keys());
         let boots_unknown =
@@ -286,11 +273,10 @@ impl ComparisonUnits {
     /// Boots that measured both sides are pairs of their own where there are enough of them; so are machines, as soon as there are two.
     fn from_repeated(
         level: RepetitionLevel,
-        ours: &BTreeMap<u32, f64>,
-        theirs: &BTreeMap<u32, f64>,
+        (ours, theirs): (UnitSummaries<u32>, UnitSummaries<u32>),
         summary: UnitSummary,
     ) -> Result<Self, StatsError> {
-        let pairs = pair_by_key(ours, theirs);
+        let pairs = pair_by_key(&ours, &theirs);
         let fewest = if level == RepetitionLevel::Machine { 2 } else { FEWEST_PAIRS };
         let paired = pairs.0.len() >= fewest;
         let all = || (ours.values().copied().collect(), theirs.values().copied().collect());
@@ -352,13 +338,6 @@ impl ComparisonUnits {
     }
 }
 
-fn by_boot(
-    boots: &BTreeMap<u32, Cow<'_, [SamplePoint]>>,
-    summary: UnitSummary,
-) -> Result<BTreeMap<u32, f64>, StatsError> {
-    boots.iter().map(|(boot, points)| Ok((*boot, summarise_points(points, summary)?))).collect()
-}
-
 fn values_by_boot(boots: &BTreeMap<u32, Cow<'_, [SamplePoint]>>) -> BTreeMap<u32, Vec<f64>> {
     let values = |points: &Cow<'_, [SamplePoint]>| points.iter().map(|point| point.value).collect();
     boots.iter().map(|(boot, points)| (*boot, values(points))).collect()
@@ -380,7 +359,7 @@ fn summarise_alike<K: Ord + Copy>(
     };
     let most = [only(&ours), only(&theirs)].into_iter().flatten().min().unwrap_or(usize::MAX);
     let summarise = |side: BTreeMap<K, Vec<f64>>| -> Result<UnitSummaries<K>, StatsError> {
-        side.into_iter().map(|(unit, values)| Ok((unit, summary(&pick_evenly(values, most))?))).collect()
+        side.into_iter().map(|(unit, values)| Ok((unit, summary(&thin_out(values, most))?))).collect()
     };
     Ok((summarise(ours)?, summarise(theirs)?))
 }
@@ -462,13 +441,13 @@ fn by_equal_batches(
             1 => values,
             _ => values.chunks(length).map(summary).collect::<Result<_, _>>()?,
         };
-        Ok(pick_evenly(batches, MOST_VALUES))
+        Ok(thin_out(batches, MOST_VALUES))
     };
     Ok((batches(x)?, batches(y)?))
 }
 
 /// At most so many of the values, evenly spaced.
-fn pick_evenly(values: Vec<f64>, most: usize) -> Vec<f64> {
+fn thin_out(values: Vec<f64>, most: usize) -> Vec<f64> {
     let length = values.len();
     if length <= most {
         return values;

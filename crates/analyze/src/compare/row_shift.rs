@@ -39,15 +39,16 @@ impl RowShift {
             let machine = runs.get(run as usize).map(|run| &run.machine);
             runs.iter().position(|known| Some(&known.machine) == machine).unwrap_or_default() as u32
         };
-        let by_machine = |points: &[SamplePoint]| -> Vec<SamplePoint> {
-            points.iter().map(|point| SamplePoint { boot: machine_number(point.run), ..*point }).collect()
-        };
         let effective = |side: &SideSummary| {
             let size = match method.level {
+                RepetitionLevel::Iteration => side.values.len() as f64,
                 RepetitionLevel::Machine => {
-                    effective_size(&by_machine(&side.values), RepetitionLevel::Boot, scale)
+                    effective_size(&side.values, scale, |point| (machine_number(point.run), 0))
                 }
-                level => effective_size(&side.values, level, scale),
+                RepetitionLevel::Run => effective_size(&side.values, scale, |point| (point.boot, point.run)),
+                RepetitionLevel::Boot | RepetitionLevel::Layout => {
+                    effective_size(&side.values, scale, |point| (point.boot, 0))
+                }
             };
             size / dependence
         };
@@ -64,17 +65,17 @@ impl RowShift {
     }
 }
 
-/// How many independent values some are worth: n / (1 + (n/k - 1) ρ) of k boots or runs whose values resemble one
-/// another by ρ (Kish, Survey Sampling, 1965, section 5.4). k at least, n at most.
-pub(crate) fn effective_size(points: &[SamplePoint], level: RepetitionLevel, scale: ChangeScale) -> f64 {
+/// How many independent values some are worth: n / (1 + (n/k - 1) ρ) of k machines, boots or runs, told apart by `unit_of`, whose values
+/// resemble one another by ρ (Kish, Survey Sampling, 1965, section 5.4). k at least, n at most.
+pub(crate) fn effective_size(
+    points: &[SamplePoint],
+    scale: ChangeScale,
+    unit_of: impl Fn(&SamplePoint) -> (u32, u32),
+) -> f64 {
     let n = points.len() as f64;
-    if level == RepetitionLevel::Iteration {
-        return n;
-    }
     let mut groups: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
     for point in points {
-        let run = if level == RepetitionLevel::Run { point.run } else { 0 };
-        groups.entry((point.boot, run)).or_default().push(scale.on_scale(point.value));
+        groups.entry(unit_of(point)).or_default().push(scale.on_scale(point.value));
     }
     let slices: Vec<&[f64]> = groups.values().map(Vec::as_slice).collect();
     let k = slices.len() as f64;

@@ -39,12 +39,14 @@ fn content_keys(run: &RunRecord) -> Vec<String> {
 }
 
 /// The side with one run of each content, the first; nothing where all contents differ.
-fn count_content_once(side: &ComparisonSide) -> Option<(ComparisonSide, Vec<ComparisonDiagnostic>)> {
-    let mut first: HashMap<String, usize> = HashMap::new();
+fn count_content_once(
+    side: &ComparisonSide,
+    contents: &[Vec<String>],
+) -> Option<(ComparisonSide, Vec<ComparisonDiagnostic>)> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
     let mut left_out: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (at, run) in side.runs.iter().enumerate() {
-        let contents = content_keys(run);
-        let known = contents.iter().find_map(|content| first.get(content).copied());
+    for (at, contents) in contents.iter().enumerate() {
+        let known = contents.iter().find_map(|content| first.get(content.as_str()).copied());
         let counted = known.unwrap_or(at);
         for content in contents {
             first.entry(content).or_insert(counted);
@@ -76,8 +78,13 @@ pub(crate) fn count_contents_once<'a>(
     candidates: &'a [ComparisonSide],
 ) -> (Vec<Cow<'a, ComparisonSide>>, Vec<ComparisonDiagnostic>) {
     let (mut sides, mut found) = (Vec::with_capacity(candidates.len() + 1), Vec::new());
-    for side in std::iter::once(baseline).chain(candidates) {
-        match count_content_once(side) {
+    let contents_of = |side: &ComparisonSide| side.runs.iter().map(content_keys).collect::<Vec<_>>();
+    let of_baseline = contents_of(baseline);
+    let of_candidates: Vec<Vec<Vec<String>>> = candidates.iter().map(contents_of).collect();
+    let all =
+        std::iter::once(baseline).chain(candidates).zip([&of_baseline].into_iter().chain(&of_candidates));
+    for (side, contents) in all {
+        match count_content_once(side, contents) {
             Some((counted, left_out)) => {
                 sides.push(Cow::Owned(counted));
                 found.extend(left_out);
@@ -85,19 +92,21 @@ pub(crate) fn count_contents_once<'a>(
             None => sides.push(Cow::Borrowed(side)),
         }
     }
-    found.extend(candidates.iter().filter_map(|candidate| same_content_diagnostic(baseline, candidate)));
+    let known: HashSet<&str> = of_baseline.iter().flatten().map(String::as_str).collect();
+    let candidates = candidates.iter().zip(&of_candidates);
+    found.extend(candidates.filter_map(|candidate| same_content_diagnostic(baseline, &known, candidate)));
     (sides, found)
 }
 
-/// Whether the candidate has a run that was made of the same files as one of the baseline.
+/// Whether the candidate has a run of a content that the baseline has.
 fn same_content_diagnostic(
     baseline: &ComparisonSide,
-    candidate: &ComparisonSide,
+    known: &HashSet<&str>,
+    (candidate, contents): (&ComparisonSide, &Vec<Vec<String>>),
 ) -> Option<ComparisonDiagnostic> {
-    let contents: HashSet<String> = baseline.runs.iter().flat_map(content_keys).collect();
-    let is_shared = |run: &&RunRecord| content_keys(run).iter().any(|content| contents.contains(content));
-    let shared = candidate.runs.iter().filter(is_shared);
-    let runs: Vec<String> = shared.map(|run| run.manifest.id.clone()).collect();
+    let is_shared = |contents: &[String]| contents.iter().any(|content| known.contains(content.as_str()));
+    let shared = candidate.runs.iter().zip(contents).filter(|(_, contents)| is_shared(contents));
+    let runs: Vec<String> = shared.map(|(run, _)| run.manifest.id.clone()).collect();
     (!runs.is_empty()).then(|| ComparisonDiagnostic::SameContent {
         baseline: baseline.name.clone(),
         candidate: candidate.name.clone(),

@@ -60,7 +60,7 @@ impl RecordedStudy {
                 let candidate = candidate.map(|(_, text)| quote_word(text)).unwrap_or_default();
                 let quoted: Vec<String> = commands.iter().map(|(_, text)| quote_word(text)).collect();
                 let verb = RecordedVerb::Bench { commands: quoted.join(" "), candidate };
-                (verb, bench_options(workload, study))
+                (verb, bench_options(workload, study, &commands))
             }
             ("run", Some(WorkloadSpec { command: Some(command), .. })) => {
                 let words = command.templates().iter().map(|word| quote_word(&plain_text(word)));
@@ -162,20 +162,19 @@ fn split_quoted(text: &str) -> Option<(String, &str)> {
 
 /// The commands of a bench, each with its name.
 fn bench_commands(workload: &WorkloadSpec, study: &Study) -> Vec<(String, String)> {
-    let typed = |text: &str| plain_text(text);
     match study.factor.get(BENCH_COMMANDS) {
         Some(factor) => {
             let levels = factor.levels.iter();
-            levels.map(|level| (level.name.clone(), typed(&level.value.to_string()))).collect()
+            levels.map(|level| (level.name.clone(), plain_text(&level.value.to_string()))).collect()
         }
         None => {
             let only = workload.command.iter().flat_map(CommandLine::templates);
-            only.map(|text| (String::new(), typed(text))).collect()
+            only.map(|text| (String::new(), plain_text(text))).collect()
         }
     }
 }
 
-fn bench_options(workload: &WorkloadSpec, study: &Study) -> String {
+fn bench_options(workload: &WorkloadSpec, study: &Study, commands: &[(String, String)]) -> String {
     let mut text = String::new();
     let mut varied: Vec<(&String, &Factor)> = Vec::new();
     for (name, factor) in study.factor.iter().filter(|(name, _)| *name != BENCH_COMMANDS) {
@@ -187,7 +186,6 @@ fn bench_options(workload: &WorkloadSpec, study: &Study) -> String {
         let _ = write!(text, " -L {} {}", quote_word(name), quote_word(&joined_levels(factor)));
     }
     text += &varied_options(varied.into_iter());
-    let commands = bench_commands(workload, study);
     if commands.iter().any(|(name, command)| !name.is_empty() && name != command) {
         text.extend(commands.iter().map(|(name, _)| format!(" -n {}", quote_word(name))));
     }
