@@ -94,6 +94,15 @@ impl FailedTests {
         for line in &self.lines {
             println!("{line}");
         }
+        if !self.lines.is_empty() {
+            println!("\nfailed: {}", self.names().join(", "));
+        }
+    }
+
+    /// The tests and steps that failed: one line of them survives where the middle of a long log is left out.
+    fn names(&self) -> Vec<&str> {
+        let heads = self.lines.iter().filter_map(|line| line.strip_prefix("---- ")?.strip_suffix(" ----"));
+        heads.map(|head| head.strip_suffix(" stdout").unwrap_or(head)).collect()
     }
 }
 
@@ -124,5 +133,7 @@ mod tests {
         output.lines().chain(output.lines()).for_each(|line| failed.read_line(line));
         let block = ["---- b stdout ----", "assertion failed: 1 == 2"];
         assert_eq!(failed.lines, [block, block].concat());
+        failed.note_step("links", &["docs/a.md: no such file".to_owned()]);
+        assert_eq!(failed.names(), ["b", "b", "step \"links\""]);
     }
 }
