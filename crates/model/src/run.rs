@@ -111,7 +111,7 @@ pub struct ClockAnchor {
 }
 
 /// Importers of earlier versions that knew boots: their runs do not say so.
-const EARLIER_BOOTS: [&str; 4] = ["mmtests", "lkp", "lkp-stats", "pyperf"];
+const EARLIER_BOOTS: [&str; 2] = ["lkp", "lkp-stats"];
 
 /// `run.json`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

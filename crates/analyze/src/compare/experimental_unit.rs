@@ -1,6 +1,8 @@
 //! What is compared with what: the highest level that repeats on both sides: machines, else boots, else runs, else layouts, else
 //! iterations.
 //!
+//! Whatever an import repeats around its executions counts as runs where its files do not tell boots apart.
+//!
 //! Levels are never pooled: iterations of one boot share its luck, and those of one run that of the run. Only levels of a factor
 //! that were measured within one run, in turn, share that luck on both sides, and are compared by iteration. A side that has one
 //! boot, or one run of that boot, borrows the spread of the other side's.
@@ -124,16 +126,16 @@ impl ComparisonUnits {
         };
         let is_by_layout = are_fewer([ours.boots.len(), theirs.boots.len()])
             || are_fewer([ours.runs.len(), theirs.runs.len()]);
-        if both(RepetitionLevel::Boot) && is_by_layout {
+        let boots_unknown =
+            ours.boots.keys().chain(theirs.boots.keys()).any(|boot| index.is_unknown_boot(*boot));
+        if both(RepetitionLevel::Boot) && !boots_unknown && is_by_layout {
             return Self::from_layouts(&layouts, SideRelation::default(), summary);
         }
-        if both(RepetitionLevel::Boot) {
+        if both(RepetitionLevel::Boot) && !boots_unknown {
             let sides = summarise_alike(values_by_boot(&ours.boots), values_by_boot(&theirs.boots), summary)?;
             return Self::from_repeated(RepetitionLevel::Boot, sides, summary);
         }
         let one_boot = !ours.boots.keys().eq(theirs.boots.keys());
-        let boots_unknown =
-            ours.boots.keys().chain(theirs.boots.keys()).any(|boot| index.is_unknown_boot(*boot));
         let runs: BTreeSet<u32> = ours.runs.iter().chain(&theirs.runs).map(|(_, run)| *run).collect();
         let unknown_boot = boots_unknown && runs.len() > 1;
         let in_both =

@@ -87,7 +87,7 @@ fn read_google_benchmark(benchmark: &Value, metadata: &mut RunMetadata, report: 
     let point = (!arguments.is_empty()).then(|| ("arguments".to_owned(), value()));
     let case = metadata.results.find_or_add_case(workload, point.into_iter().collect::<IndexMap<_, _>>());
     let execution = metadata.results.next_execution(case, 0, None);
-    let unit = Some(json_text(benchmark, "time_unit")).filter(|unit| !unit.is_empty()).unwrap_or("ns");
+    let (unit, scale) = time_unit_scale(json_text(benchmark, "time_unit"));
     let time =
         metadata.results.find_or_add_metric(case, imported_metric("real_time", unit, Direction::Lower, true));
     if benchmark.get("error_occurred").and_then(Value::as_bool) == Some(true) {
@@ -98,16 +98,28 @@ fn read_google_benchmark(benchmark: &Value, metadata: &mut RunMetadata, report: 
     let Some(real) = finite_json_number(benchmark.get("real_time")) else {
         return count_unusable(report, 0, format!("{name} has no `real_time`"));
     };
-    metadata.results.add_sample(execution, time, real, None);
+    metadata.results.add_sample(execution, time, real * scale, None);
     let mut tell = |name: &str, unit: &str, direction, primary, value| {
         let id = metadata.results.find_or_add_metric(case, imported_metric(name, unit, direction, primary));
         metadata.results.add_sample(execution, id, value, None);
     };
     if let Some(cpu) = finite_json_number(benchmark.get("cpu_time")) {
-        tell("cpu_time", unit, Direction::Lower, false, cpu);
+        tell("cpu_time", unit, Direction::Lower, false, cpu * scale);
     }
     add_user_counters(benchmark, case, execution, metadata);
     report.count_row(0, LineOutcome::Used);
+}
+
+/// The unit that times have in a run, and what makes it of the file's, which is a matter of display: `Unit(kMicrosecond)`
+/// makes another metric of no benchmark.
+fn time_unit_scale(unit: &str) -> (&str, f64) {
+    match unit {
+        "" | "ns" => ("ns", 1.0),
+        "us" => ("ns", 1e3),
+        "ms" => ("ns", 1e6),
+        "s" => ("ns", 1e9),
+        other => (other, 1.0),
+    }
 }
 
 /// What the benchmark counted itself.

@@ -1,7 +1,8 @@
 //! The log directory of an MMTests run (`work/log/NAME`), as written in 2020 and as written now.
 //!
 //! Each benchmark's values are samples under the names that MMTests gives them today, `iter-N` is the level above
-//! executions (a boot), and each monitor's logs are one series. Unlike in MMTests, what is not there is missing and not
+//! executions (a run of everything: MMTests does not boot in between, and logs do not tell who did), and each monitor's logs are
+//! one series. Unlike in MMTests, what is not there is missing and not
 //! 0, and each metric has a direction of its own.
 //!
 //! From a log directory to a run: its iterations, the benchmarks of each with their times, the machine, the monitors,
@@ -46,7 +47,7 @@ use crate::packed_folder::{PackedFolder, compare_natural, strip_packed_ending};
 pub(crate) const IMPORTER: Importer = Importer {
     name: "mmtests",
     about: "log directory of MMTests: iter-N with logs of benchmarks and monitors",
-    knows_boots: true,
+    knows_boots: false,
     recognises: Recognition::Folder(is_mmtests_log),
     open: open_mmtests_log,
 };

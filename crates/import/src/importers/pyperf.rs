@@ -1,7 +1,7 @@
 //! pyperf's JSON: the values of each worker process.
 //!
-//! A process is the level above iterations, as its values share its memory layout and hash seed; calibration and
-//! warm-ups are left out.
+//! A process is an iteration, since its values share its memory layout and hash seed; calibration and warm-ups are left
+//! out. That processes of one file follow one another in one boot makes them no better than that: two files differ by more.
 
 use indexmap::IndexMap;
 use perflab_formats::reading_parser::LineOutcome;
@@ -20,7 +20,7 @@ use crate::log_stream::LogStream;
 pub(crate) const IMPORTER: Importer = Importer {
     name: "pyperf",
     about: "JSON of pyperf",
-    knows_boots: true,
+    knows_boots: false,
     recognises: Recognition::File(|input| input.json_document().is_some_and(is_pyperf_document)),
     open: |path, options| open_document("pyperf", path, options, read_pyperf_document),
 };
@@ -82,21 +82,23 @@ fn read_pyperf_benchmark(
     let case = metadata.results.find_or_add_case(name, IndexMap::new());
     let id = metadata.results.find_or_add_metric(case, imported_metric(what, unit, Direction::Lower, true));
     let runs = benchmark.get("runs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let (mut warmups, mut process) = (0, 0);
+    let mut warmups = 0;
     for run in runs {
         warmups += run.get("warmups").and_then(Value::as_array).map_or(0, Vec::len);
-        let Some(values) = run.get("values").and_then(Value::as_array) else { continue };
+        let values = run.get("values").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if values.is_empty() {
+            continue;
+        }
+        let process = metadata.results.next_execution(case, 0, None);
         for value in values {
             match finite_json_number(Some(value)) {
                 Some(value) => {
-                    let execution = metadata.results.next_execution(case, process, None);
-                    metadata.results.add_sample(execution, id, value, None);
+                    metadata.results.add_sample(process, id, value, None);
                     report.count_row(0, LineOutcome::Used);
                 }
                 None => count_unusable(report, 0, format!("a value of `{name}` is no number: {value}")),
             }
         }
-        process += 1;
     }
     warmups
 }

@@ -689,7 +689,7 @@ fn metrics_are_chosen_by_what_they_are_for() {
 #[test]
 fn values_of_different_units_are_never_compared() {
     let laboratory = Sandbox::new();
-    for (label, unit) in [("in-ns", "ns"), ("in-us", "us")] {
+    for (label, unit) in [("in-ns", "ns"), ("in-cy", "cy")] {
         let one = format!(
             r#"{{"name": "Fill", "run_type": "iteration", "real_time": 5, "time_unit": "{unit}", "pages": 3}}"#
         );
@@ -698,9 +698,9 @@ fn values_of_different_units_are_never_compared() {
         laboratory.run_successfully(&["import", label, "--label", label]);
     }
     let of = |options: &[&str]| {
-        laboratory.run_successfully(&[&["compare", "in-ns", "in-us"], options].concat()).out
+        laboratory.run_successfully(&[&["compare", "in-ns", "in-cy"], options].concat()).out
     };
-    let json = laboratory.run_json(&["compare", "in-ns", "in-us"]);
+    let json = laboratory.run_json(&["compare", "in-ns", "in-cy"]);
     let times = json["rows"].as_array().unwrap().iter().filter(|row| row["metric"] == "real_time");
     let times: Vec<[bool; 3]> =
         times.map(|row| ["baseline", "candidate", "change"].map(|side| row[side].is_null())).collect();
@@ -708,48 +708,48 @@ fn values_of_different_units_are_never_compared() {
     let csv = of(&["--style", "mmtests", "--format", "csv"]);
     let changes: Vec<&str> = csv
         .lines()
-        .filter(|line| line.contains("real_time") && line.contains(",in-us,"))
+        .filter(|line| line.contains("real_time") && line.contains(",in-cy,"))
         .map(|line| line.split(',').nth(5).unwrap())
         .collect();
     assert!(changes.len() >= 6 && changes.iter().all(|change| change.is_empty()), "{csv}");
     insta::assert_snapshot!(of(&["--style", "mmtests"]), @"
                                                        in                           in
-                                                       ns                           us
+                                                       ns                           cy
     Min       real_time [ns]             5.000 (   0.00%)               n/a (    n/a )
-    Min       real_time [us]               n/a (    n/a )             5.000 (    n/a )
+    Min       real_time [cy]               n/a (    n/a )             5.000 (    n/a )
     Min       pages                      3.000 (   0.00%)             3.000 (   0.00%)
     Amean     real_time [ns]             5.000 (   0.00%)               n/a (    n/a )
-    Amean     real_time [us]               n/a (    n/a )             5.000 (    n/a )
+    Amean     real_time [cy]               n/a (    n/a )             5.000 (    n/a )
     Amean     pages                      3.000 (   0.00%)             3.000 (   0.00%)
     Stddev    real_time [ns]             0.000 (   0.00%)               n/a (    n/a )
-    Stddev    real_time [us]               n/a (    n/a )             0.000 (    n/a )
+    Stddev    real_time [cy]               n/a (    n/a )             0.000 (    n/a )
     Stddev    pages                      0.000 (   0.00%)             0.000 (   0.00%)
     CoeffVar  real_time [ns]             0.000 (   0.00%)               n/a (    n/a )
-    CoeffVar  real_time [us]               n/a (    n/a )             0.000 (    n/a )
+    CoeffVar  real_time [cy]               n/a (    n/a )             0.000 (    n/a )
     CoeffVar  pages                      0.000 (   0.00%)             0.000 (   0.00%)
     Max       real_time [ns]             5.000 (   0.00%)               n/a (    n/a )
-    Max       real_time [us]               n/a (    n/a )             5.000 (    n/a )
+    Max       real_time [cy]               n/a (    n/a )             5.000 (    n/a )
     Max       pages                      3.000 (   0.00%)             3.000 (   0.00%)
     BAmean.95 real_time [ns]             5.000 (   0.00%)               n/a (    n/a )
-    BAmean.95 real_time [us]               n/a (    n/a )             5.000 (    n/a )
+    BAmean.95 real_time [cy]               n/a (    n/a )             5.000 (    n/a )
     BAmean.95 pages                      3.000 (   0.00%)             3.000 (   0.00%)
 
     note: * on the row of the mean: more than chance, q of perflab's rank test below 0.05
     note: pages: no better or worse is known; signs as if lower were better
-    note: real_time [ns]: in-us has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00
-    note: real_time [us]: in-ns has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00
+    note: real_time [ns]: in-cy has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00
+    note: real_time [cy]: in-ns has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00
     ");
     insta::assert_snapshot!(of(&["--ratio"]), @"
-    gain (above 1 is better)  metric  in-us
+    gain (above 1 is better)  metric  in-cy
 
     note: gain: candidate / baseline where more is better, baseline / candidate where less is; primary
       metrics only; its interval is that of the change
     note: no geometric mean: no metric has a gain on every side
-    note: left out: Fill, real_time has no value on in-us
+    note: left out: Fill, real_time has no value on in-cy
     note: left out: Fill, real_time has no value on the baseline
     ");
     insta::assert_snapshot!(of(&["--style", "lkp"]), @r#"
-               in-ns                       in-us
+               in-ns                       in-cy
     ---------------- ---------------------------
              %stddev     %change         %stddev
                  \          |                \
