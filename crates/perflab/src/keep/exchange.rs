@@ -155,7 +155,7 @@ fn import_portable(
 
 /// Says what was taken of the files, and which runs they became.
 fn print_imports(context: &App, all: &[ImportOutcome], is_one: bool) -> Result<(), Failure> {
-    all.iter().for_each(|imported| warn_of_import(context, imported));
+    all.iter().for_each(warn_of_import);
     if let ([ImportOutcome { run, kind: "perflab", .. }], true) = (all, is_one) {
         return context.print_value("run", run.id());
     }

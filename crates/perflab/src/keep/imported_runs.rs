@@ -8,14 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 
-use indexmap::IndexSet;
 use perflab_archive::{Archive, BulkRecorder, RunDir, new_run_id};
 use perflab_import::{FileReport, ImportOptions, ImportSource, Importer, open_import};
 use perflab_model::RunEventKind;
 use perflab_model::fact_table;
 use perflab_model::run::RunWarning;
 
-use crate::app::App;
 use crate::failure::{Failure, UnexpectedError, UsageError};
 
 /// A run that was made of other tools' files.
@@ -269,7 +267,7 @@ pub const LISTED: usize = 24;
 const SHOWN: usize = 5;
 
 /// Says on stderr what of the files could not be used, and why.
-pub fn warn_of_import(context: &App, imported: &ImportOutcome) {
+pub fn warn_of_import(imported: &ImportOutcome) {
     for warning in &imported.warnings {
         stderr_line!("warning: {}; {}", warning.message, warning.advice);
     }
@@ -278,14 +276,5 @@ pub fn warn_of_import(context: &App, imported: &ImportOutcome) {
             let line = if remark.line > 0 { format!(":{}", remark.line) } else { String::new() };
             stderr_line!("warning: {}{line}: {}", took.file.display(), remark.reason);
         }
-    }
-    if imported.file_reports.len() <= LISTED {
-        // A file that became several series says each of its notes once.
-        let notes = imported
-            .file_reports
-            .iter()
-            .flat_map(|took| took.notes.iter().map(move |note| (took.file_name(), note)));
-        let notes: IndexSet<(String, &String)> = notes.collect();
-        notes.into_iter().for_each(|(name, note)| context.note(format!("{name}: {note}")));
     }
 }
