@@ -142,7 +142,7 @@ pub fn check_newest_run(
     options: &AnalysisOptions,
 ) -> Result<GuardReport, AnalyzeError> {
     let (newest, before) =
-        history.runs.split_last().ok_or_else(|| AnalyzeError::NoRun { side: "the history".into() })?;
+        history.runs.split_last().ok_or_else(|| AnalyzeError::NoRun { side: "history".into() })?;
     if before.is_empty() {
         return Err(AnalyzeError::NoCandidate { baseline: newest.id.clone() });
     }

@@ -126,7 +126,7 @@ pub fn metric_histories(
     let mut ordered: Vec<&RunRecord> = runs.iter().collect();
     ordered.sort_by_key(|run| (run.manifest.anchor.realtime, run.manifest.id.clone()));
     if ordered.is_empty() {
-        return Err(AnalyzeError::NoRun { side: "the history".into() });
+        return Err(AnalyzeError::NoRun { side: "history".into() });
     }
     let mut series = collect_series(&ordered, options)?;
     let found = significant_steps(&series, 1.0 - options.confidence)?;
@@ -335,7 +335,7 @@ fn no_series_error(
         runs.iter().flat_map(|run| &run.samples).map(|sample| sample.metric.as_str()).collect();
     let filter: Vec<&str> = options.metrics.iter().chain(&options.workloads).map(String::as_str).collect();
     crate::error::AnalyzeError::NoSamples {
-        side: "the history".into(),
+        side: "history".into(),
         filter: filter.join(", "),
         known: names.into_iter().take(20).map(str::to_owned).collect(),
     }

@@ -106,9 +106,9 @@ pub fn describe_method(method: &MethodDescription) -> String {
 fn verdict_rule_text(narrow_confidence: f64, confidence: f64) -> String {
     format!(
         "same: the {} % interval lies inside ± the margin (at most: the smallest margin of which that holds); better or worse: the {} % interval excludes no change and q is below {}",
-        tenths_of_percent(narrow_confidence),
-        tenths_of_percent(confidence),
-        tenths_of_percent(1.0 - confidence) / 100.0,
+        percent_of_level(narrow_confidence),
+        percent_of_level(confidence),
+        percent_of_level(1.0 - confidence) / 100.0,
     )
 }
 
@@ -180,9 +180,9 @@ pub(crate) fn describe_methods(methods: &[MethodDescription]) -> Vec<String> {
     methods.iter().map(describe_method).collect()
 }
 
-/// In per cent, to a tenth.
-fn tenths_of_percent(fraction: f64) -> f64 {
-    (fraction * 1000.0).round() / 10.0
+/// A level of confidence in per cent, with as many digits as it was given: 95, 99.9, 99.9999.
+pub(crate) fn percent_of_level(level: f64) -> f64 {
+    (level * 1e10).round() / 1e8
 }
 
 /// A result as JSON, with `notes` in words.

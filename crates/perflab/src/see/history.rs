@@ -524,7 +524,8 @@ beyond the margin, was seen with one of the last ten runs; or if more iterations
 the newest run than chance explains after those before it. A series without a step alarms in its
 whole life with a chance of at most 5 %, however often you ask, so a small step takes some runs: one
 of two standard deviations about ten after twenty runs of history. A single run outside the
-prediction interval is shown as `outside` and is no alarm: run it again. If no metric that decides
+prediction interval is shown as `outside` and is no alarm: run it again. Metrics that only explain
+(no `primary` in the study) have their words, and no say in the exit code. If no metric that decides
 could be judged (too short a history, an edited study, a run of another study), it exits with 7.
 
 A step that you want to keep is accepted with a note, which `history` shows, too. The archive keeps

@@ -93,7 +93,8 @@ fn comparison_answer(comparison: &Comparison) -> String {
 /// Of rows that have too few values for an interval: what changed, and that this decides nothing. None where one has enough.
 fn undecided_text(rows: &[&VerdictRow], comparison: &Comparison) -> Option<String> {
     let is_bare = |row: &VerdictRow| row.change.is_some_and(|change| change.interval.is_none());
-    let fewest = |row: &VerdictRow| Some(row.baseline.as_ref()?.n.min(row.candidate.as_ref()?.n));
+    // What was compared, not what it is made of: two runs of six values are two.
+    let fewest = |row: &VerdictRow| row.method.map(|method| method.baseline.min(method.candidate));
     let n = rows.iter().filter_map(|row| fewest(row)).min()?;
     let noun = rows.first()?.method?.level.noun();
     let noun = if n == 1 { noun.trim_end_matches('s') } else { noun };

@@ -16,7 +16,7 @@ use crate::comparison::row_text::{
     NOTHING, RowText, UNBOUNDED, change_title, failure_words, format_change, shorten_name, side_names,
 };
 use crate::grid::{Grid, GridCell, GridColumn, GridError, OutputFormat};
-use crate::method_text::{ResultWithNotes, describe_method};
+use crate::method_text::{ResultWithNotes, describe_method, percent_of_level};
 use crate::terminal_text::wrap_text;
 
 /// The comparison, two columns a statistic: baseline and candidate.
@@ -244,7 +244,7 @@ pub fn render_interactions(
 }
 
 fn effect_grid(found: &InteractionTable) -> Grid {
-    let change = format!("change [{} % CI]", (found.confidence * 1000.0).round() / 10.0);
+    let change = format!("change [{} % CI]", percent_of_level(found.confidence));
     let has_failures = found.rows.iter().any(|row| row.failures.is_some());
     let left = ["case", "metric", "effect"].map(GridColumn::left);
     let rest = [

@@ -9,6 +9,8 @@ use perflab_model::quantity::{
     UnitScale, decimals_for_width, format_percent_change, format_probability, format_quantity, format_signed,
 };
 
+use crate::method_text::percent_of_level;
+
 /// One row, as people read it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RowText {
@@ -343,7 +345,7 @@ pub(crate) fn count_verdicts(comparison: &Comparison) -> String {
 
 /// `change [95 % CI]`
 pub(crate) fn change_title(comparison: &Comparison) -> String {
-    format!("change [{} % CI]", (comparison.confidence * 1000.0).round() / 10.0)
+    format!("change [{} % CI]", percent_of_level(comparison.confidence))
 }
 
 /// A name that leaves room for the numbers, and keeps what tells it from the others that stand beside it.

@@ -13,7 +13,7 @@ use crate::comparison::verdict_table::{VerdictTable, comparison_heading};
 use crate::diagnostics::{
     are_runs_imported, diagnostic_advice, diagnostic_detail, diagnostic_headline, flag_footnote,
 };
-use crate::method_text::describe_methods;
+use crate::method_text::{describe_methods, percent_of_level};
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
 use crate::sentence::format_sentence;
 
@@ -129,10 +129,10 @@ fn comparison_explanation(comparison: &Comparison) -> String {
         ""
     };
     format!(
-        "Dot: the change from {} to {}. Bar: its {:.0} % interval{range}{unbounded}. Shaded: the margin within which a change does not matter.",
+        "Dot: the change from {} to {}. Bar: its {} % interval{range}{unbounded}. Shaded: the margin within which a change does not matter.",
         comparison.baseline,
         comparison.candidates.join(", "),
-        comparison.confidence * 100.0
+        percent_of_level(comparison.confidence)
     )
 }
 

@@ -6,6 +6,7 @@ use crate::chart::axis_unit::AxisUnit;
 use crate::chart::dot_charts::{ChartDot, DotChart, LevelLine};
 use crate::chart::scene::Scene;
 use crate::comparison::row_text::{format_size, verdict_words};
+use crate::method_text::percent_of_level;
 
 /// As many rows are drawn: a page of thousands would be no use.
 pub(crate) const MOST_SHIFT_CHARTS: usize = 60;
@@ -52,8 +53,8 @@ fn shift_chart(row: &VerdictRow, shift: &RowShift, comparison: &Comparison) -> S
     DotChart {
         title: format!("{}, {}{name}: {}", row.subject, row.metric, verdict_words(row)),
         note: format!(
-            "square: how far the decile moved; rule: the band for all nine at {:.0} %; lines: no change, ± {}",
-            comparison.confidence * 100.0,
+            "square: how far the decile moved; rule: the band for all nine at {} %; lines: no change, ± {}",
+            percent_of_level(comparison.confidence),
             format_size(row.margin)
         ),
         unit: match shift.scale {

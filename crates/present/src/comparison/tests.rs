@@ -15,6 +15,7 @@ use crate::comparison::mail::{StudyComparison, StudyComparisons, studies_mail};
 use crate::comparison::row_text::{repetitions_text, verdict_words};
 use crate::comparison::table::render_comparison;
 use crate::grid::{Grid, GridCell, GridColumn, OutputFormat};
+use crate::method_text::percent_of_level;
 
 /// One run with every verdict: bandwidth better, time worse, latency the same, jitter unclear, faults changed.
 fn comparison_with_every_verdict() -> Comparison {
@@ -453,6 +454,23 @@ fn two_iterations_a_side_are_not_no_change() {
     let found = compare_levels(&named_side("r", run), "pages", &AnalysisOptions::default()).unwrap();
     assert_eq!(found.rows[0].verdict, Verdict::Unclear);
     insta::assert_snapshot!(answer_lines(&[found]).join("\n"));
+}
+
+/// Of two runs with six values each, two were compared.
+#[test]
+fn too_few_are_counted_as_what_was_compared() {
+    let side = |name: &str, value: f64| {
+        let run = |boot: u8| RunBuilder::new(&format!("{name}{boot}")).build_run(|_| Some(value));
+        ComparisonSide { name: name.into(), runs: vec![run(1), run(2)] }
+    };
+    let found = compare_sides(&side("a", 10.0), &[side("b", 11.0)], &AnalysisOptions::default()).unwrap();
+    insta::assert_snapshot!(answer_lines(&[found]).join("\n"), @"nothing decided: 2 runs a side are too few (about 4 runs a side would decide); time +10.0 %");
+}
+
+#[test]
+fn a_level_is_written_with_all_its_digits() {
+    let percent = [0.9, 0.95, 0.995, 0.999_999].map(|level| percent_of_level(level).to_string());
+    assert_eq!(percent, ["90", "95", "99.5", "99.9999"]);
 }
 
 #[test]

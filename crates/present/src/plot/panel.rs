@@ -7,6 +7,7 @@ use crate::chart::axis_unit::AxisUnit;
 use crate::chart::look::{AxisLook, ChartLook};
 use crate::chart::panels::stack_panels;
 use crate::chart::scene::Scene;
+use crate::method_text::percent_of_level;
 
 /// As many panels are one picture.
 pub const MOST_PANELS: usize = 12;
@@ -56,7 +57,7 @@ impl PlotLook {
 
     /// `95 %`
     pub(crate) fn confidence_text(&self) -> String {
-        format!("{} %", perflab_model::quantity::format_digits(self.confidence * 100.0))
+        format!("{} %", percent_of_level(self.confidence))
     }
 }
 
