@@ -39,7 +39,7 @@ impl NamedRuns {
             .context("cannot make a folder for the runs that the files become")?;
         let temporary = Archive::open(folder.path())?;
         let selector = |(name, is_file): (&String, bool)| match is_file {
-            true => import_file(&temporary, name),
+            true => import_file(context, &temporary, name),
             false => Ok(name.clone()),
         };
         let selectors = names.iter().zip(files).map(selector).collect::<Result<_, _>>()?;
@@ -53,7 +53,7 @@ fn is_foreign_file(path: &Path) -> bool {
 }
 
 /// Makes a run of a file; gives its folder.
-fn import_file(archive: &Archive, name: &str) -> Result<String, Failure> {
+fn import_file(context: &App, archive: &Archive, name: &str) -> Result<String, Failure> {
     let path = Path::new(name);
     perflab_files::refuse_endless(path).map_err(|error| {
         UsageError::new(format!("{name}: {error}"), "write what it gives to a file, and compare that")
@@ -66,7 +66,7 @@ fn import_file(archive: &Archive, name: &str) -> Result<String, Failure> {
     }
     // The same file twice is told by the comparison.
     let options = ImportOptions { label: Some(name.to_owned()), again: true, ..ImportOptions::default() };
-    let imported = record_imports(archive, &results, &options).into_iter().next();
+    let imported = record_imports(context, archive, &results, &options).into_iter().next();
     let imported = imported.ok_or_else(|| {
         UsageError::new(format!("there is nothing in {name} to compare"), "see `perflab import --help`")
     })??;

@@ -111,7 +111,7 @@ fn import_contents(
         crate::measure::run::undo_leftovers(context);
     }
     let is_one = contents.len() == 1 && results.len() < 2;
-    let mut recorded = record_imports(&archive, &results, options).into_iter();
+    let mut recorded = record_imports(context, &archive, &results, options).into_iter();
     let (mut all, mut refused) = (Vec::new(), Vec::new());
     let mut take = |outcome: Result<ImportOutcome, Failure>| match outcome {
         Ok(outcome) => all.push(outcome),

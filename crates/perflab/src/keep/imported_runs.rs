@@ -2,18 +2,22 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io::IsTerminal as _;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
+use std::time::Duration;
 
+use indicatif::{ProgressBar, ProgressStyle};
 use perflab_archive::{Archive, BulkRecorder, RunDir, new_run_id};
 use perflab_import::{FileReport, ImportOptions, ImportSource, Importer, open_import};
 use perflab_model::RunEventKind;
 use perflab_model::fact_table;
 use perflab_model::run::RunWarning;
 
+use crate::app::App;
 use crate::failure::{Failure, UnexpectedError, UsageError};
 
 /// A run that was made of other tools' files.
@@ -217,6 +221,7 @@ pub fn record_source(archive: &Archive, source: &mut dyn ImportSource) -> Result
 /// Makes a run of each of several results, as many at a time as there are processors. Each comes out by itself, in the
 /// order of `results`, and so do the ids of the runs.
 pub fn record_imports(
+    context: &App,
     archive: &Archive,
     results: &[(&'static Importer, PathBuf)],
     options: &ImportOptions,
@@ -227,6 +232,7 @@ pub fn record_imports(
         .collect();
     let call =
         ImportCall { archive, results, options, files: ImportedFiles::default(), earlier: OnceLock::new() };
+    let bar = import_progress_bar(context, results);
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -236,6 +242,7 @@ pub fn record_imports(
                 return done;
             }
             done.push((place, call.record(place)));
+            bar.inc(1);
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(results.len());
@@ -247,8 +254,27 @@ pub fn record_imports(
         }
         done
     });
+    bar.finish_and_clear();
     done.sort_by_key(|(place, _)| *place);
     done.into_iter().map(|(place, result)| call.settle_twin(place, result)).collect()
+}
+
+/// What is imported, how many are done, and for how long: a file of ten million values takes a minute.
+fn import_progress_bar(context: &App, results: &[(&'static Importer, PathBuf)]) -> ProgressBar {
+    if context.quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(results.len() as u64);
+    let what = match results {
+        [(_, path)] => format!("importing {}", path.display()),
+        several => format!("importing {} results", several.len()),
+    };
+    if let Ok(style) = ProgressStyle::with_template("{spinner:.dim} {msg}  {pos}/{len}  {elapsed} so far") {
+        bar.set_style(style);
+    }
+    bar.set_message(perflab_model::remove_control_characters(&what));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
 }
 
 fn already_imported_error(path: &Path, twin: &str, label: Option<&str>) -> UsageError {

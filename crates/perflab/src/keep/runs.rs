@@ -23,10 +23,11 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     // Whoever wants the latest of a label looks at all.
     let most = if args.label.is_none() { args.last } else { None };
     let mut entries = archive.list_latest_runs(most.unwrap_or(usize::MAX))?;
-    let label_of =
-        |entry: &ArchiveEntry| entry.summary.as_ref().ok().and_then(|summary| summary.label.clone());
-    let known: BTreeSet<String> = entries.iter().filter_map(label_of).collect();
+    let mut known = BTreeSet::new();
     if let Some(label) = &args.label {
+        let label_of =
+            |entry: &ArchiveEntry| entry.summary.as_ref().ok().and_then(|summary| summary.label.clone());
+        known = entries.iter().filter_map(label_of).collect();
         entries.retain(|entry| label_of(entry).as_ref() == Some(label));
     }
     let skipped = args.last.map_or(0, |last| entries.len().saturating_sub(last));

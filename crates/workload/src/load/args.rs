@@ -34,6 +34,12 @@ pub enum LoadError {
         /// what is wrong with it
         reason: String,
     },
+    /// A word that belongs to no key.
+    #[error("`{word}`: what a load is told is `--key value`")]
+    StrayWord {
+        /// the word
+        word: String,
+    },
     /// The system refused.
     #[error("cannot {action}: {source}")]
     Refused {
@@ -68,7 +74,10 @@ pub enum LoadError {
 impl Classify for LoadError {
     fn class(&self) -> ErrorClass {
         match self {
-            LoadError::Help(_) | LoadError::Unknown { .. } | LoadError::Argument { .. } => ErrorClass::Usage,
+            LoadError::Help(_)
+            | LoadError::Unknown { .. }
+            | LoadError::Argument { .. }
+            | LoadError::StrayWord { .. } => ErrorClass::Usage,
             LoadError::Refused { .. } | LoadError::Task { .. } | LoadError::WrongResult { .. } => {
                 ErrorClass::Unexpected
             }
@@ -113,9 +122,7 @@ impl BuiltinLoadArgs {
                 bare.push_back(text);
                 continue;
             }
-            let key = text
-                .strip_prefix("--")
-                .ok_or_else(|| invalid_value_error(&text, "arguments are `--key value`"))?;
+            let Some(key) = text.strip_prefix("--") else { return Err(LoadError::StrayWord { word: text }) };
             let value = texts.next().ok_or_else(|| invalid_value_error(key, "its value is missing"))?;
             values.insert(key.to_owned(), value);
         }
@@ -252,7 +259,7 @@ impl BuiltinLoadArgs {
             return Err(LoadError::Help(text));
         }
         if let Some(text) = self.bare.front() {
-            return Err(invalid_value_error(text, "arguments are `--key value`"));
+            return Err(LoadError::StrayWord { word: text.clone() });
         }
         match self.values.keys().next() {
             Some(key) => Err(invalid_value_error(

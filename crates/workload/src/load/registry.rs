@@ -134,7 +134,7 @@ mod tests {
         });
         insta::assert_snapshot!(errors.join("\n"), @r#"
         --reap: `sometimes`: no reap policy "sometimes": never, old[:SLABS%:INDEX%], new[:SLABS:PERCENT], bounded[:TARGET%:SLABS]
-        --more: arguments are `--key value`
+        `more`: what a load is told is `--key value`
         "#);
     }
 
