@@ -362,7 +362,9 @@ impl fmt::Display for Nanos {
 /// As the printer has it: `64 MiB`. With a plain space, as messages and what programs read have.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&format_quantity(self.0 as f64, "B").replace('\u{a0}', " "))
+        let bytes = self.0 as f64;
+        let scale = UnitScale::fitting("B", bytes);
+        write!(f, "{} {}", scale.format_number(bytes), scale.name)
     }
 }
 

@@ -37,15 +37,22 @@ pub enum RunStatus {
     Interrupted,
 }
 
-impl std::fmt::Display for RunStatus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl RunStatus {
+    /// As `run.json` has it: `finished`.
+    pub fn as_str(self) -> &'static str {
+        match self {
             RunStatus::Running => "running",
             RunStatus::Finished => "finished",
             RunStatus::Failed => "failed",
             RunStatus::Stopped => "stopped",
             RunStatus::Interrupted => "interrupted",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

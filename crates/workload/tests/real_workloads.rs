@@ -5,6 +5,8 @@
 mod host;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use fixtures::skip_test;
 use perflab_model::Nanos;
@@ -29,6 +31,9 @@ fn try_briefly(definition: &WorkloadDefinition, scratch: &Path, kept: &Path) -> 
     };
     try_workload(definition, &parameters, &scope, &paths, LIMIT).unwrap_or_else(|error| panic!("{error}"))
 }
+
+/// Most of them last for as long as they are told, and nobody reads their figures here.
+const AT_ONCE: usize = 4;
 
 /// What the tests do not ask for: packages that take long to install, for what their recordings hold. Those that are here are run.
 const NOT_ASKED_FOR: &[&str] = &[
@@ -88,7 +93,18 @@ fn all_workloads_run_and_are_understood() {
     // that is smaller than a kernel's.
     let apart = ["application-start", "build"];
     let loads = |definition: &&WorkloadDefinition| !apart.contains(&definition.name.as_str());
-    Catalogue::embedded().unwrap().iter().filter(loads).for_each(run_workload_twice);
+    let catalogue = Catalogue::embedded().unwrap();
+    let all: Vec<&WorkloadDefinition> = catalogue.iter().filter(loads).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(definition) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            run_workload_twice(definition);
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+    });
 }
 
 #[test]

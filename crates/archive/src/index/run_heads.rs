@@ -42,8 +42,8 @@ pub(super) fn read_heads(connection: &Connection, from: Option<&str>) -> rusqlit
 }
 
 fn parse_row(row: &Row<'_>) -> rusqlite::Result<StoredHead> {
-    let status: String = row.get(6)?;
-    let status = parse_status(&status).ok_or_else(|| {
+    let status = row.get_ref(6)?.as_str()?;
+    let status = parse_status(status).ok_or_else(|| {
         let unknown = format!("unknown status {status}");
         rusqlite::Error::FromSqlConversionFailure(6, rusqlite::types::Type::Text, unknown.into())
     })?;
@@ -64,7 +64,7 @@ fn parse_row(row: &Row<'_>) -> rusqlite::Result<StoredHead> {
 /// The status of a closed run; one that is not closed has no row.
 fn parse_status(name: &str) -> Option<RunStatus> {
     let closed = [RunStatus::Finished, RunStatus::Failed, RunStatus::Stopped, RunStatus::Interrupted];
-    closed.into_iter().find(|status| status.to_string() == name)
+    closed.into_iter().find(|status| status.as_str() == name)
 }
 
 /// Writes rows, in the place of older ones of the same runs.

@@ -78,7 +78,7 @@ fn summary_cells(summary: &RunSummary, zone: &TimeZone) -> [GridCell; 5] {
         summary.label.as_deref().map_or_else(GridCell::missing, GridCell::from),
         GridCell::with_text(shorten_title(&summary.title), summary.title.as_str()),
         GridCell::with_text(format_time_in(summary.begun, zone), summary.begun.to_string()),
-        summary.status.to_string().as_str().into(),
+        summary.status.as_str().into(),
         GridCell::with_text(done, summary.iterations),
     ]
 }
