@@ -138,6 +138,11 @@ impl TestStep {
         let beside = std::env::current_exe().context("cannot find this program")?.with_file_name("perflab");
         let program = if *program == BUILT_PERFLAB { beside.as_path() } else { Path::new(program) };
         let mut command = Command::new(program);
+        // Built by the step before: `cargo run` would build it once more, with other features.
+        let sample = beside.with_file_name("examples").join("sample_report");
+        if sample.is_file() {
+            command.env("PERFLAB_SAMPLE_REPORT", sample);
+        }
         command
             .args(arguments)
             .current_dir(self.directory)

@@ -798,9 +798,10 @@ fn toml_string(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A level of a setting: a number as one.
+/// A level of a setting: a number as one, where TOML writes it as the shell did. `09` and `+5` are texts.
 fn toml_level(level: &str) -> String {
-    if level.parse::<i64>().is_ok() { level.to_owned() } else { toml_string(level) }
+    let is_number = level.parse::<i64>().is_ok_and(|number| number.to_string() == level);
+    if is_number { level.to_owned() } else { toml_string(level) }
 }
 
 /// Text of several lines as a value.
@@ -899,6 +900,12 @@ mod tests {
 
     fn parse(study: &ConvertedStudy) -> toml::Table {
         study.text.parse().unwrap()
+    }
+
+    #[test]
+    fn levels_are_numbers_where_toml_has_them_so() {
+        let levels = ["10", "-1", "09", "+5", "0x10", "always"].map(toml_level);
+        assert_eq!(levels, ["10", "-1", "\"09\"", "\"+5\"", "\"0x10\"", "\"always\""]);
     }
 
     const LATENCY: &str = "\
