@@ -812,16 +812,17 @@ s.toml:3:28: `workload.memory-bandwidth.matrix.treads[2]`: workload `memory-band
     }
 
     #[test]
-    fn naming_a_metric_makes_it_primary_and_the_others_explain() {
-        let text = format!("{STUDY}[metric.copy]\nmargin = \"1%\"\n");
-        let plan = plan_text(&text, &choose_new_kernel()).unwrap();
-        let primary: Vec<&str> = plan.metrics["memory-bandwidth"]
-            .iter()
-            .filter(|metric| metric.primary)
-            .map(|metric| metric.name.as_str())
-            .collect();
-        assert_eq!(primary, ["copy"]);
-        assert_eq!(plan.margins["copy"], 0.01);
+    fn a_metric_that_a_study_makes_primary_decides_alone_and_a_margin_chooses_nothing() {
+        let primary_of = |table: &str| {
+            let plan = plan_text(&format!("{STUDY}[metric.copy]\n{table}"), &choose_new_kernel()).unwrap();
+            let metrics = plan.metrics["memory-bandwidth"].iter().filter(|metric| metric.primary);
+            let names = metrics.map(|metric| metric.name.clone()).collect::<Vec<_>>();
+            (names, plan.margins.get("copy").copied())
+        };
+        let declared = primary_of("").0;
+        assert_eq!(declared, ["triad"]);
+        assert_eq!(primary_of("margin = \"1%\"\n"), (declared, Some(0.01)));
+        assert_eq!(primary_of("primary = true\n"), (vec!["copy".to_owned()], None));
     }
 
     #[test]

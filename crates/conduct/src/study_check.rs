@@ -38,9 +38,15 @@ pub fn study_warnings(study: &Study) -> Vec<Problem> {
     let single = study.factor.iter().filter(|(_, factor)| {
         factor.levels.len() == 1 && !matches!(factor.kind, FactorKind::Label | FactorKind::Targets)
     });
-    let single = single.map(|(name, _)| {
+    let single = single.map(|(name, factor)| {
         let problem = Problem::new(format!("factor.{name}.levels"), "has one level, so nothing is compared");
-        problem.with_hint("add a second level, or set it for all with `parameters` or `environment`")
+        let place = match factor.kind {
+            FactorKind::Parameter => "`parameters` of the workload",
+            FactorKind::Environment => "`environment` of the workload",
+            FactorKind::Sysctl | FactorKind::File | FactorKind::Setting => "`[settings]`",
+            _ => return problem.with_hint("add a second level, or leave the factor out"),
+        };
+        problem.with_hint(format!("add a second level, or set it for all in {place}"))
     });
     let texts = collect_texts(&serde_json::to_value(study).unwrap_or_default());
     let is_name = |character: char| character.is_alphanumeric() || character == '_';
@@ -244,8 +250,8 @@ fn check_metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>)
     }
 }
 
-/// The declared metrics, with the study's choice of which of them are primary: naming any metric as
-/// primary makes the others explain.
+/// The declared metrics, with the study's choice of which of them are primary: `primary = true` of any makes the others
+/// explain. A margin chooses nothing.
 pub(crate) fn choose_primary_metrics(study: &Study, declared: Vec<Metric>) -> Vec<Metric> {
     // One that the study names and a `*` covers is declared by its name, before the `*`.
     let covered_names = |metric: &Metric| -> Vec<Metric> {
@@ -254,7 +260,7 @@ pub(crate) fn choose_primary_metrics(study: &Study, declared: Vec<Metric>) -> Ve
     };
     let declared: Vec<Metric> =
         declared.into_iter().flat_map(|metric| covered_names(&metric).into_iter().chain([metric])).collect();
-    let named = |name: &str| study.metric.get(name).map(|choice| choice.primary.unwrap_or(true));
+    let named = |name: &str| study.metric.get(name).and_then(|choice| choice.primary);
     let any = declared.iter().any(|metric| named(&metric.name) == Some(true));
     let choose = |metric: Metric| {
         let primary = named(&metric.name).unwrap_or(metric.primary && !any);

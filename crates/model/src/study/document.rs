@@ -77,7 +77,7 @@ pub struct Study {
     /// Which families of facts to collect (default: all; `perflab check --facts` lists them).
     #[serde(default)]
     pub facts: Option<Vec<String>>,
-    /// Metrics that decide, with the change that matters: `[metric.triad] margin = "2%"`.
+    /// Of metrics, the change that matters, and which of them decide: `[metric.triad] margin = "2%"`.
     #[serde(default)]
     pub metric: IndexMap<String, MetricChoice>,
     /// Where the cases run, by a name of your choice (default: on this host). All targets are synchronised:
@@ -252,7 +252,8 @@ pub struct MetricChoice {
     /// The relative change that would matter, such as `"2%"`; smaller ones count as the same.
     #[serde(default)]
     pub margin: Option<String>,
-    /// Whether the metric decides (default: `true`).
+    /// Whether the metric decides (default: as its workload says). Where a study says `true` of any, all others of that workload
+    /// explain.
     #[serde(default)]
     pub primary: Option<bool>,
 }

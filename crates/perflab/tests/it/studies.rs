@@ -203,7 +203,7 @@ fn what_is_hardly_meant_is_said_with_its_place() {
     );
     let check = laboratory.run_successfully(&["study", "check", &study]).err;
     insta::assert_snapshot!(check.replace(&study, "s.toml"), @r#"
-    warning: s.toml:9:1: `factor.arenas.levels`: has one level, so nothing is compared; add a second level, or set it for all with `parameters` or `environment`
+    warning: s.toml:9:1: `factor.arenas.levels`: has one level, so nothing is compared; add a second level, or set it for all in `environment` of the workload
     warning: s.toml:2:12: `values.half`: nobody uses this value; write `half` in an expression, or remove it
     s.toml is good: "s.toml", 1 case, 1 iteration with warm-ups
     "#);
