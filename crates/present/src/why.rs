@@ -421,7 +421,9 @@ fn suspect_sentence(suspect: &Suspect, found: &Explanation) -> String {
         String::new()
     };
     let noun = found.units.noun.trim_end_matches('s');
-    let amounts = if found.units.noun == "iterations" {
+    let amounts = if found.by_work {
+        "for as much work".to_owned()
+    } else if found.units.noun == "iterations" {
         format!("an {noun}")
     } else {
         format!("an iteration of a {noun}")

@@ -24,6 +24,9 @@ const MOST_MISSING: f64 = 0.2;
 /// A metric in seconds is the time of the iteration where it is at least this share of it.
 const LEAST_SHARE_OF_ITERATION: f64 = 0.5;
 
+/// What changes by less than this part of the change of the work, on the logarithmic scale, is the same in every iteration.
+const CONSTANT_SHARE: f64 = 0.1;
+
 /// No part of an iteration is much longer than all of it: what says so is another time.
 const MOST_SHARE_OF_ITERATION: f64 = 1.2;
 
@@ -251,8 +254,20 @@ impl EvidenceTable {
         let work: Vec<f64> =
             self.response.iter().zip(&self.duration).map(|(rate, seconds)| rate * seconds).collect();
         let Some(usual) = work.get(..self.baseline).and_then(mean) else { return };
+        let baseline = self.baseline;
+        let log_change = |values: &[f64]| -> Option<f64> {
+            let (before, after) = values.split_at_checked(baseline)?;
+            Some((mean(after)? / mean(before)?).ln()).filter(|change| change.is_finite())
+        };
+        let of_work = log_change(&work).unwrap_or_default();
+        // As many page faults however much was done are those of the start, and no cause of what was not done. Times are its price.
+        let is_constant = |quantity: &Quantity| {
+            seconds_of(&quantity.unit).is_none()
+                && log_change(&quantity.values)
+                    .is_some_and(|change| change.abs() < CONSTANT_SHARE * of_work.abs())
+        };
         for quantity in &mut self.quantities {
-            if is_level(&quantity.name) {
+            if is_level(&quantity.name) || is_constant(quantity) {
                 continue;
             }
             quantity.values.iter_mut().zip(&work).for_each(|(value, work)| *value *= usual / work);

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use perflab_model::RunRecord;
+use perflab_model::fact_table;
 use perflab_model::study::{CommandLine, Factor, FactorKind, RunRules, Study, WorkloadSpec};
 
 /// The factor whose levels are the commands of a bench.
@@ -49,6 +50,10 @@ impl RecordedStudy {
     /// What a run is of; `level` is the candidate's of the factor that is compared.
     pub(crate) fn of_run(run: &RunRecord, level: Option<&str>) -> Self {
         let manifest = &run.manifest;
+        // perflab has not run what it imported, and cannot run it again.
+        if manifest.facts.value(&fact_table::IMPORT_KIND).is_some() {
+            return RecordedStudy::unknown();
+        }
         let study = &manifest.study;
         let file = manifest.study_file.as_str();
         let workload = study.workload.get(BENCH_COMMANDS);

@@ -192,6 +192,28 @@ fn work_a_second_is_explained_as_time_for_as_much_work() {
     assert!((first.after / first.before - 20.0).abs() < 1.5, "{first:?}");
 }
 
+/// A program that faults 8,700 times at its start, whatever it does in the second that follows, does not do less for that.
+#[test]
+fn what_is_the_same_in_every_iteration_is_no_cause_of_less_work() {
+    let mut noise = SplitMixNoise(11);
+    let mut operations = 0.0;
+    let metric = primary_metric("rate", "operations/s", Direction::Higher);
+    let found =
+        explain_metric(metric, 12, &[PARTS, &["minor-faults"]].concat(), &mut |metric, is_b| match metric {
+            "rate" => {
+                operations = (if is_b { 60.0 } else { 1000.0 }) * (1.0 + 0.01 * noise.normal());
+                operations
+            }
+            "user" => 0.49,
+            "system" => 0.01,
+            _ => 8_700.0 + 10.0 * noise.normal(),
+        });
+    assert!(
+        found.by_work && found.suspects.iter().all(|suspect| suspect.cause != "page faults"),
+        "{found:#?}"
+    );
+}
+
 /// The time is in user mode and nothing that was counted goes with it but what comes with any time that passes.
 #[test]
 fn what_comes_with_time_that_passes_is_no_cause() {
