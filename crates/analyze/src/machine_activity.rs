@@ -2,11 +2,11 @@
 //! network, each beside what it did at rest.
 
 use perflab_model::series::Series;
-use perflab_model::{Nanos, RunRecord, Unit};
+use perflab_model::{EdgeReadings, Nanos, RunRecord, Unit};
 use serde::Serialize;
 
 use crate::keyed_rows::TimeSpan;
-use crate::monitor_metric::{ColumnSummary, summarise_span};
+use crate::monitor_metric::{ColumnSummary, summarise_iteration, summarise_span};
 
 /// One thing that a machine did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -91,15 +91,20 @@ const RULES: &[ActivityRule] = &[
     rule("net-dev", "tx_bytes", "", "sent", Same),
 ];
 
-/// What the machine did during the first iteration of a run. `cpus` is how many CPUs it has online.
+/// What the machine did during the first iteration of a run, by what its monitors read at the edges of it and in between. `cpus` is
+/// how many CPUs it has online.
 ///
 /// What was 0 both meanwhile and at rest is left out.
-pub fn machine_activity(record: &RunRecord, series: &[Series], cpus: f64) -> Vec<MachineActivity> {
+pub fn machine_activity(
+    record: &RunRecord,
+    monitors: &[(Series, Option<EdgeReadings>)],
+    cpus: f64,
+) -> Vec<MachineActivity> {
     let Some(iteration) = record.iterations.first() else { return Vec::new() };
     let during = (iteration.start, iteration.end);
     let mut all = Vec::new();
-    for series in series {
-        let meanwhile = summarise_span(series, during);
+    for (series, edges) in monitors {
+        let meanwhile = summarise_iteration(series, edges.as_ref(), iteration);
         let rest = summarise_rest(series, during);
         let rules = RULES.iter().enumerate().filter(|(_, rule)| rule.monitor == series.schema.monitor);
         let first = rules.clone().next().map_or(0, |(place, _)| place);

@@ -98,6 +98,28 @@ pub(crate) fn summarise_span(series: &Series, span: TimeSpan) -> Vec<ColumnSumma
     found
 }
 
+/// Every column of a monitor over one iteration, from its edges and the ticks within; those without a reading are left out.
+pub(crate) fn summarise_iteration(
+    series: &Series,
+    edges: Option<&EdgeReadings>,
+    iteration: &IterationRecord,
+) -> Vec<ColumnSummary> {
+    let readings = IterationReadings::new(series, edges);
+    let columns = &readings.schema().columns;
+    let mut found = Vec::new();
+    for row in readings.rows(iteration) {
+        found.extend(columns.iter().enumerate().filter_map(|(place, column)| {
+            match summarise_column(column, &row.readings(place)) {
+                ColumnOutcome::Value { value, unit, .. } => {
+                    Some(ColumnSummary { column: column.name.clone(), key: row.key.to_owned(), value, unit })
+                }
+                ColumnOutcome::WentBack | ColumnOutcome::Unknown => None,
+            }
+        }));
+    }
+    found
+}
+
 /// Summarises one series of a run over each of its measured iterations, from its ticks and from what was read at their edges.
 #[must_use]
 pub fn summarise_monitor(

@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
 use crate::measure::command_study::{RecordedCommand, add_counters};
 use crate::measure::flight_watch::{FlightArgs, WatchedSystem, record_flights};
+use crate::selection::parse_label;
 use crate::verb::Verb;
 
 /// Monitors that cost too much, or say too much, to be among all of them unasked.
@@ -48,7 +49,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "EVENTS", value_parser = CounterGroups::parse_list)]
     pub counters: Option<CounterGroups>,
     /// A name for the run; runs that share a label are repetitions of one another
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     #[command(flatten)]
     pub flight: FlightArgs,
@@ -123,10 +124,12 @@ fn monitor_table(context: &App, every: Nanos, needed: &[&str]) -> String {
 
 fn show_activity(context: &App, args: &WatchArgs, found: &RunDir) -> Result<(), Failure> {
     let record = found.read_record()?;
-    let series = found.list_monitors()?;
-    let series = series.iter().map(|monitor| found.read_series(monitor)).collect::<Result<Vec<_>, _>>()?;
+    let monitors = found.list_monitors()?;
+    let readings =
+        |monitor: &String| Ok::<_, Failure>((found.read_series(monitor)?, found.read_edges(monitor)?));
+    let monitors = monitors.iter().map(readings).collect::<Result<Vec<_>, _>>()?;
     let cpus = record.manifest.facts.integer(&fact_table::CPU_ONLINE).unwrap_or(1) as f64;
-    let activity = machine_activity(&record, &series, cpus);
+    let activity = machine_activity(&record, &monitors, cpus);
     if context.format == OutputFormat::Json {
         return context.print_json(&WatchDocument { version: 1, run: found.id(), activity: &activity });
     }
