@@ -379,8 +379,17 @@ fn unjudged_reason(found: &MetricHistories, judged: &GuardReport, of: &HistorySe
     }
     let studies: Vec<&str> = found.runs.iter().map(|run| run.study.as_str()).collect();
     let (newest, before) = studies.split_last().map_or(("", &[][..]), |(newest, before)| (*newest, before));
+    if before.is_empty() {
+        return format!(
+            "it is the first of its history, and {FEWEST_HISTORY_RUNS} earlier runs are needed to judge by"
+        );
+    }
     let same = before.iter().filter(|study| **study == newest).count();
-    let others = if same < before.len() && of.study.is_none() {
+    // Imports have the names of their files for studies.
+    let known = judged.rows.iter().map(|row| row.runs).max().unwrap_or_default();
+    let others = if known > 0 {
+        format!(": {known} so far")
+    } else if same < before.len() && of.study.is_none() {
         format!("; {same} of the {} runs before it are of its study", before.len())
     } else {
         String::new()

@@ -52,6 +52,14 @@ fn runs_of_one_import_have_names_of_their_own() {
     }
 }
 
+/// Whoever sets a guard up has one run, and no mistake made.
+#[test]
+fn the_guard_judges_nothing_on_the_first_night() {
+    let said = nightly_runs(&[1000]).run(&["guard"]);
+    assert_eq!(said.code, Some(7), "{}", said.err);
+    insta::assert_snapshot!(said.err_wording_of("nothing was judged"), @"perflab: nothing was judged in run RUN: it is the first of its history, and N earlier runs are needed to judge by");
+}
+
 #[test]
 fn the_guard_ends_with_five_where_a_step_for_the_worse_stays() {
     let laboratory = nightly_runs(&[1000, 1003, 998, 1001, 997, 1002]);
