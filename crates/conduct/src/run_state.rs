@@ -36,6 +36,8 @@ pub(crate) struct RunTally {
     pub(crate) lost: u32,
     /// Whether the run's time was over before its slots were.
     pub(crate) stopped: bool,
+    /// When the first slot that counts was entered.
+    measures_since: Option<Nanos>,
 }
 
 /// What there is from the run's beginning on.
@@ -275,11 +277,15 @@ impl<'a> RunState<'a> {
 
     /// Whether this slot need not be begun.
     pub(crate) fn is_goal_reached(&self, next: u32) -> Result<bool, ConductError> {
-        is_goal_reached(self.manifest, next, self.stop, &self.stream)
+        let since = self.tally.measures_since.map(|begun| perflab_observe::monotonic_now().since(begun));
+        is_goal_reached(self.manifest, (next, since), self.stop, &self.stream)
     }
 
     /// A slot is about to be made ready on this host: its phase is reported where it is another.
     pub(crate) fn enter_slot(&mut self, index: u32, slot: Slot) -> Result<(), ConductError> {
+        if !slot.warmup {
+            self.tally.measures_since.get_or_insert_with(perflab_observe::monotonic_now);
+        }
         let wanted = if slot.warmup { RunPhase::Warmup } else { RunPhase::Iterate };
         if self.begun.as_mut().is_some_and(|begun| begun.phase.replace(wanted) != Some(wanted)) {
             self.report_phase(wanted)?;
@@ -431,10 +437,11 @@ pub(crate) fn wait_unless_stopped(time: Nanos, stop: &StopRequest) {
     }
 }
 
-/// Whether slot `next` need not be begun: what the study measures until is reached, or nothing but failures would come.
+/// Whether slot `next` need not be begun: what the study measures until is reached, its time is over, or nothing but failures
+/// would come. It has measured for `since`.
 fn is_goal_reached(
     manifest: &Manifest,
-    next: u32,
+    (next, since): (u32, Option<Nanos>),
     stop: &StopRequest,
     stream: &EventSender,
 ) -> Result<bool, ConductError> {
@@ -449,6 +456,11 @@ fn is_goal_reached(
     };
     if slot.block == before.block || slot.warmup {
         return Ok(false);
+    }
+    // Whoever judges the blocks hears of the last one later than this.
+    let within = manifest.study.run.until.and_then(|until| until.within);
+    if stop.end_reason().is_none() && since.zip(within).is_some_and(|(since, within)| since >= within) {
+        stop.request_end(EndReason::TimeOver);
     }
     let Some(reason) = stop.end_reason() else { return Ok(false) };
     let (done, most) = (slot.block, manifest.study.run.max_iterations());

@@ -51,6 +51,7 @@ impl Classify for ImportError {
             ImportError::Foreign { .. } | ImportError::Trace(_) => ErrorClass::Usage,
             ImportError::Declaration { .. } => ErrorClass::Unexpected,
             ImportError::Profile(error) => error.class(),
+            ImportError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => ErrorClass::Usage,
             // A loop of links is refused, as a missing right is.
             ImportError::Io { source, .. } if is_link_loop(source) => ErrorClass::Environment,
             ImportError::Io { source, .. } => source.class(),

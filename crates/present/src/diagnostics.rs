@@ -168,7 +168,7 @@ fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str
         ComparisonDiagnostic::TooManyRows { .. } => ("too few repetitions for so many rows", "repeat it so often, or choose with --metric the rows that the question is about"),
         ComparisonDiagnostic::NotComputed { .. } => ("changes that could not be computed", "look at the values in `--format json`: they are too large or too many for the statistic"),
         ComparisonDiagnostic::NotJudged { .. } => ("runs contradict each other in what a metric is, so that it gets no verdict", "measure both sides by one definition of the workload, or compare runs of before and of after its change apart"),
-        ComparisonDiagnostic::TooFew { .. } => ("too few values for an interval", "raise `iterations` in the study to 10 or more"),
+        ComparisonDiagnostic::TooFew { .. } => ("too few values for an interval", "take 10 or more: `iterations` of a study, `--runs` of bench"),
         ComparisonDiagnostic::NotInterleaved { .. } => ("one side was measured after the other", "make the difference a factor of one study, so that perflab interleaves its levels, or repeat both sides in turns: drift of the machine looks like a change"),
         ComparisonDiagnostic::SequentialOrder { .. } => ("iterations were not in random order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change"),
         ComparisonDiagnostic::Drift { .. } => ("values drift", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order"),

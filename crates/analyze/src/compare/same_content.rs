@@ -98,14 +98,17 @@ pub(crate) fn count_contents_once<'a>(
     (sides, found)
 }
 
-/// Whether the candidate has a run of a content that the baseline has.
+/// Whether the candidate has a run of a content that the baseline has, or the very run.
 fn same_content_diagnostic(
     baseline: &ComparisonSide,
     known: &HashSet<&str>,
     (candidate, contents): (&ComparisonSide, &Vec<Vec<String>>),
 ) -> Option<ComparisonDiagnostic> {
-    let is_shared = |contents: &[String]| contents.iter().any(|content| known.contains(content.as_str()));
-    let shared = candidate.runs.iter().zip(contents).filter(|(_, contents)| is_shared(contents));
+    let is_shared = |run: &RunRecord, contents: &[String]| {
+        baseline.runs.iter().any(|ours| ours.manifest.id == run.manifest.id)
+            || contents.iter().any(|content| known.contains(content.as_str()))
+    };
+    let shared = candidate.runs.iter().zip(contents).filter(|(run, contents)| is_shared(run, contents));
     let runs: Vec<String> = shared.map(|(run, _)| run.manifest.id.clone()).collect();
     (!runs.is_empty()).then(|| ComparisonDiagnostic::SameContent {
         baseline: baseline.name.clone(),

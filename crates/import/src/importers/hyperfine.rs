@@ -183,6 +183,9 @@ fn read_hyperfine_result(
         let execution = metadata.results.next_execution(case, 0, None);
         let failure = codes.and_then(|codes| failed_exit_text(codes.get(place)?));
         match finite_json_number(Some(value)) {
+            Some(value) if value < 0.0 => {
+                count_unusable(report, 0, format!("run {place} of `{name}` has a time below zero: {value} s"))
+            }
             Some(value) if failure.is_none() => {
                 metadata.results.add_sample(execution, time, value, None);
                 report.count_row(0, LineOutcome::Used);

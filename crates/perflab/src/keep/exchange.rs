@@ -357,7 +357,7 @@ pub struct ImportArgs {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// A name for the runs (else what the files suggest, such as the directory of an MMTests run)
-    #[arg(long)]
+    #[arg(long, value_parser = selection::parse_label)]
     pub label: Option<String>,
     /// What the paths are [default: recognised by content]
     #[arg(long, value_name = "KIND", value_parser = parse_importer, long_help = importer_help())]

@@ -186,7 +186,7 @@ pub struct LabelArgs {
     #[arg(value_name = "RUN")]
     pub run: String,
     /// The new label; runs that share a label are repetitions of one another
-    #[arg(value_name = "NAME", required_unless_present = "remove")]
+    #[arg(value_name = "NAME", required_unless_present = "remove", value_parser = selection::parse_label)]
     pub name: Option<String>,
     /// Remove the label
     #[arg(long, conflicts_with = "name")]

@@ -21,6 +21,7 @@ use crate::measure::command_words::{check_command_exists, parameter_template, qu
 use crate::measure::run::{self, HIGHEST_FREQUENCY, RunArgs};
 use crate::measure::varied_factor::VariedFactor;
 use crate::output_path::OutputPath;
+use crate::selection::parse_label;
 use crate::verb::Verb;
 
 /// The factor whose levels are the commands.
@@ -60,7 +61,8 @@ pub struct BenchArgs {
     /// At most this many runs of each command
     #[arg(short = 'M', long, value_name = "N", default_value_t = MOST_RUNS)]
     pub max_runs: u32,
-    /// How long all runs may take together if their number is left open; none begins after that, even before --min-runs is reached
+    /// How long all runs may take together, warm-up aside, if their number is left open: no further run of each command begins after
+    /// that, even before --min-runs is reached
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub time_cap: Nanos,
     /// A command before the first run of each command, not timed
@@ -112,7 +114,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub export: Option<OutputPath>,
     /// A name for the run; runs that share a label are repetitions of one another
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     /// Seed of the random order
     #[arg(long)]

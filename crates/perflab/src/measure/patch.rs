@@ -22,6 +22,7 @@ use crate::instruments::flame::{FlameDiffArgs, compare_profiles};
 use crate::measure::command_words::quote_toml;
 use crate::measure::run::{self, RunArgs};
 use crate::output_path::OutputPath;
+use crate::selection::parse_label;
 use crate::study_source;
 use crate::verb::Verb;
 
@@ -50,7 +51,7 @@ pub struct PatchArgs {
     #[arg(long, value_name = "FILE", default_value = "-", value_parser = OutputPath::parser())]
     pub mail: OutputPath,
     /// A name for the run
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     /// Seed of the random order
     #[arg(long)]

@@ -30,7 +30,7 @@ pub struct ReproduceArgs {
     #[arg(long)]
     pub again: bool,
     /// With --again: a name for the new run
-    #[arg(long, requires = "again")]
+    #[arg(long, requires = "again", value_parser = selection::parse_label)]
     pub label: Option<String>,
     /// With --again: install missing workloads first
     #[arg(long, requires = "again")]
@@ -103,6 +103,15 @@ fn reproduce_run(context: &App, args: &ReproduceArgs) -> Result<Exit, Failure> {
     if manifest.study_text.is_empty() {
         let message = format!("run {} was imported: what it ran is not known", found.short_id());
         return Err(UsageError::new(message, "reproduce it with the tool that made it").into());
+    }
+    // `watch` and `flame record` run a command that their study does not hold.
+    let spec = manifest.study.workload.get("command");
+    if spec.is_some_and(|spec| spec.command.is_none() && spec.uses.is_none()) {
+        let verb = &manifest.study_file;
+        let message =
+            format!("run {} is one of `perflab {verb}`, which no study describes", found.short_id());
+        let hint = format!("type `perflab {verb}` again; the run's title names its command");
+        return Err(UsageError::new(message, hint).into());
     }
     if args.again {
         return run_again(context, args, &found, &manifest);

@@ -37,6 +37,7 @@ use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_cons
 use crate::measure::failing_command::FailingCommandWatch;
 use crate::measure::progress::ProgressReporter;
 use crate::measure::varied_factor::VariedFactor;
+use crate::selection::parse_label;
 use crate::verb::Verb;
 use crate::{signals, study_source};
 
@@ -496,7 +497,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "KIND:KEY=LEVELS")]
     pub vary: Vec<VariedFactor>,
     /// A name for the run; runs that share a label are repetitions of one another
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     /// Keep only these levels of a factor: `--set pages=huge`, `--set cpus=1,cpus=4` (repeatable)
     #[arg(long, value_name = "FACTOR=LEVEL", value_delimiter = ',')]

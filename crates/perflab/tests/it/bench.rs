@@ -78,6 +78,18 @@ fn one_command_has_its_times_and_a_failing_one_its_exit_code() {
 }
 
 /// Every iteration from the first on fails: nothing comes of more of them. Those that have begun when that is seen end, too.
+/// A block is begun before the time is over, or not at all.
+#[test]
+fn no_run_begins_after_the_time_cap() {
+    let sandbox = Sandbox::new();
+    let bench =
+        ["bench", "sleep 0.6", "--warmup", "0", "--time-cap", "500ms", "--quiet", "--label", "capped"];
+    sandbox.run_successfully(&bench);
+    let shown = sandbox.run_json(&["show", "capped"]);
+    let time = shown.as_array().unwrap().iter().find(|row| row["metric"] == "time").unwrap();
+    assert_eq!(time["n"], 1, "{time}");
+}
+
 #[test]
 fn a_command_that_always_fails_ends_the_run() {
     let sandbox = Sandbox::new();
@@ -274,6 +286,16 @@ fn the_machine_is_watched_while_a_command_runs_and_at_rest() {
     assert!(user["during"].as_f64().unwrap() > 0.0 && user["at_rest"].is_number(), "{user}");
     assert!(activity.iter().any(|one| one["source"] == "meminfo.MemAvailable"));
     assert_eq!(sandbox.run(&["watch", "--quiet-time", "0s", "--", "sh", "-c", "exit 3"]).code, Some(4));
+    // What is over before the first tick is known by what was read at its edges.
+    let typed = ["--format", "json", "watch", "--quiet-time", "0s", "--every", "5s", "--"];
+    let said =
+        sandbox.run_successfully(&[&typed[..], &["sh", "-c", "seq 300000 | sort > /dev/null"]].concat());
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    let activity = found["activity"].as_array().unwrap();
+    let rate = |source: &str| activity.iter().find(|one| one["source"] == source)?["during"].as_f64();
+    assert!(rate("stat.user").is_some_and(|user| user > 0.0), "{found}");
+    assert!(rate("stat.processes").is_some_and(|forks| forks > 0.0), "{found}");
+    assert_eq!(sandbox.run(&["reproduce"]).code, Some(2), "no study describes it");
 }
 
 #[test]

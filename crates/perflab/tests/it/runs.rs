@@ -253,3 +253,15 @@ fn the_lines_of_the_kernels_log_are_shown_with_their_iterations_root() {
         |row: &serde_json::Value| row["slot"] == "0" && row["line"].as_str().unwrap().contains("drop_caches");
     assert!(shown.as_array().unwrap().iter().any(is_ours), "{shown}");
 }
+
+/// `@latest` is another run; without a letter nobody can name it.
+#[test]
+fn labels_can_be_used() {
+    let laboratory = Sandbox::new();
+    for label in ["@latest", "@mine", ""] {
+        let bench = ["bench", "true", "-r", "1", "--quiet", "--label", label];
+        assert_eq!(laboratory.run(&bench).code, Some(2), "{label}");
+    }
+    laboratory.run_successfully(&["bench", "true", "-r", "1", "--quiet", "--label", "mine"]);
+    assert_eq!(laboratory.run(&["label", "mine", "@latest"]).code, Some(2));
+}

@@ -84,9 +84,13 @@ fn comparison_answer(comparison: &Comparison) -> String {
     // Failures too few to be a change are no quiet, either.
     let failed = rows.iter().find_map(|row| failures_text(row, comparison));
     let but = failed.map_or(String::new(), |failed| format!(", but {failed}"));
+    // Without a value on a side, or a verdict, nobody has looked for a change.
+    let was_judged =
+        |row: &&VerdictRow| row.change.is_some() && !["withheld", "missing"].contains(&row.verdict_word());
+    let found = if rows.iter().any(was_judged) { "no change found" } else { "nothing decided" };
     match total {
-        1 => format!("no change found{but}: {}", rest.join(", ").trim_start_matches("1 ")),
-        _ => format!("no change found in {total} rows{but}: {}", rest.join(", ")),
+        1 => format!("{found}{but}: {}", rest.join(", ").trim_start_matches("1 ")),
+        _ => format!("{found} in {total} rows{but}: {}", rest.join(", ")),
     }
 }
 

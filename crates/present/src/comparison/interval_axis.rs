@@ -81,6 +81,15 @@ impl IntervalAxis {
         IntervalAxis { from, to, knee: None }
     }
 
+    /// What must be known of an axis that is not linear, as the rest of a sentence.
+    pub(crate) fn scale_note(&self) -> &'static str {
+        if self.knee.is_some() {
+            "; the axis is linear within the margin, and logarithmic beyond"
+        } else {
+            ""
+        }
+    }
+
     fn transform(&self, change: f64) -> f64 {
         self.knee.map_or(change, |knee| (change / knee).asinh())
     }

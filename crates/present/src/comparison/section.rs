@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use perflab_analyze::{Comparison, IntervalMeaning, RowFlag, VerdictRow};
 
 use crate::comparison::answer::comparison_answers;
+use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::kernel_log_table::KernelLogTable;
 use crate::comparison::row_text::suspect_text;
 use crate::comparison::shift_chart::{MOST_SHIFT_CHARTS, shift_charts};
@@ -128,8 +129,10 @@ fn comparison_explanation(comparison: &Comparison) -> String {
     } else {
         ""
     };
+    let spans: Vec<ChangeSpan> = comparison.rows.iter().filter_map(ChangeSpan::from_row).collect();
+    let scale = IntervalAxis::spanning(&spans).scale_note();
     format!(
-        "Dot: the change from {} to {}. Bar: its {} % interval{range}{unbounded}. Shaded: the margin within which a change does not matter.",
+        "Dot: the change from {} to {}. Bar: its {} % interval{range}{unbounded}. Shaded: the margin within which a change does not matter{scale}.",
         comparison.baseline,
         comparison.candidates.join(", "),
         percent_of_level(comparison.confidence)

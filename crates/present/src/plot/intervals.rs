@@ -37,8 +37,9 @@ pub fn intervals_scene(comparison: &Comparison, look: &PlotLook) -> Scene {
     IntervalChart {
         title: look.title.clone().unwrap_or_else(|| comparison_headline(comparison)),
         note: format!(
-            "change of the metric with its {} interval; grey: the margin, in which a change does not matter; blue is better, orange worse{left_out}",
-            look.confidence_text()
+            "change of the metric with its {} interval; grey: the margin, in which a change does not matter; blue is better, orange worse{}{left_out}",
+            look.confidence_text(),
+            axis.scale_note()
         ),
         x_title: format!("change against {}", comparison.baseline),
         ticks: axis.ticks().into_iter().map(|tick| (tick.share, tick.text)).collect(),
