@@ -611,12 +611,20 @@ mod tests {
         assert_eq!(step.facts, ["kernel.release: 6.0 -> 6.1"]);
     }
 
+    /// The histories of these runs, and what the guard says of the last.
+    fn judge_newest(
+        runs: &[perflab_model::RunRecord],
+    ) -> (crate::history::MetricHistories, crate::guard::GuardReport) {
+        let found = metric_histories(runs, &AnalysisOptions::default()).unwrap();
+        let judged = check_newest_run(&found, &AnalysisOptions::default()).unwrap();
+        (found, judged)
+    }
+
     /// Fifteen runs around 1, then these.
     fn judge_after_fifteen(newest: &[f64]) -> crate::guard::GuardReport {
         let mut values = noisy_values(3, 15, |_| 1.0);
         values.extend(newest);
-        let found = metric_histories(&runs_of_values(&values, 2), &AnalysisOptions::default()).unwrap();
-        check_newest_run(&found, &AnalysisOptions::default()).unwrap()
+        judge_newest(&runs_of_values(&values, 2)).1
     }
 
     #[test]
@@ -652,8 +660,7 @@ mod tests {
     fn a_level_that_began_lately_is_the_reason_why_nothing_is_judged() {
         let mut values = noisy_values(3, 15, |_| 1.0);
         let judge = |values: &[f64]| {
-            let found = metric_histories(&runs_of_values(values, 2), &AnalysisOptions::default()).unwrap();
-            let judged = check_newest_run(&found, &AnalysisOptions::default()).unwrap();
+            let (found, judged) = judge_newest(&runs_of_values(values, 2));
             (judged.rows[0].expected.is_some(), judged.runs_since_step(&found))
         };
         assert_eq!(judge(&values), (true, None));
@@ -664,8 +671,7 @@ mod tests {
             let microcode = if at < 12 { "0x2f" } else { "0x30" };
             run.manifest.facts.add(fact_table::CPU_MICROCODE, microcode, "test");
         }
-        let found = metric_histories(&runs, &AnalysisOptions::default()).unwrap();
-        let judged = check_newest_run(&found, &AnalysisOptions::default()).unwrap();
+        let (found, judged) = judge_newest(&runs);
         assert_eq!((found.series.len(), judged.runs_since_step(&found)), (2, None));
         values.extend([1.1, 1.11, 1.09, 1.1, 1.1]);
         assert_eq!(judge(&values), (false, Some(4)));
@@ -748,13 +754,10 @@ mod tests {
 
     #[test]
     fn short_histories_lost_metrics_and_unknown_names_are_told() {
-        let few =
-            metric_histories(&runs_of_values(&[1.0, 1.0, 5.0], 4), &AnalysisOptions::default()).unwrap();
+        let (few, judged) = judge_newest(&runs_of_values(&[1.0, 1.0, 5.0], 4));
         assert!(matches!(few.notes[1], crate::MethodDescription::ShortSeries { fewest_runs: 6, .. }));
-        let judged = check_newest_run(&few, &AnalysisOptions::default()).unwrap();
         assert!(judged.rows[0].expected.is_none() && judged.alarms().is_empty());
-        let one = metric_histories(&runs_of_values(&[1.0], 4), &AnalysisOptions::default()).unwrap();
-        let judged = check_newest_run(&one, &AnalysisOptions::default()).unwrap();
+        let (_, judged) = judge_newest(&runs_of_values(&[1.0], 4));
         assert_eq!(
             (judged.rows.len(), judged.rows[0].verdict, judged.is_empty()),
             (1, Verdict::Unclear, true)
@@ -770,8 +773,7 @@ mod tests {
         let extra = RunBuilder::new("01JD0007")
             .with(|lab| lab.metrics = vec![primary_metric("other", "s", Direction::Lower)]);
         lost[7].samples = extra.build_run(|_| Some(1.0)).samples;
-        let found = metric_histories(&lost, &AnalysisOptions::default()).unwrap();
-        assert_eq!(check_newest_run(&found, &AnalysisOptions::default()).unwrap().lost, ["sweep, time"]);
+        assert_eq!(judge_newest(&lost).1.lost, ["sweep, time"]);
     }
 
     #[test]
@@ -923,8 +925,7 @@ mod tests {
                 .collect();
             newest.samples.extend(more);
             all.push(newest);
-            let found = metric_histories(&all, &AnalysisOptions::default()).unwrap();
-            check_newest_run(&found, &AnalysisOptions::default()).unwrap()
+            judge_newest(&all).1
         };
         let (wide, narrow) = (judged(0.2), judged(0.001));
         assert!(wide.rows[0].own.unwrap().low < 1.0, "{wide:?}");

@@ -457,7 +457,6 @@ fn is_goal_reached(
     if slot.block == before.block || slot.warmup {
         return Ok(false);
     }
-    // Whoever judges the blocks hears of the last one later than this.
     let within = manifest.study.run.until.and_then(|until| until.within);
     if stop.end_reason().is_none() && since.zip(within).is_some_and(|(since, within)| since >= within) {
         stop.request_end(EndReason::TimeOver);

@@ -35,6 +35,7 @@ use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
 use crate::see::report::{default_page_path, note_written_file};
+use crate::selection::parse_label;
 use crate::verb::Verb;
 use perflab_model::quantity::format_quantity;
 
@@ -96,7 +97,7 @@ pub struct FlameRecordArgs {
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Option<Nanos>,
     /// A name for the run; runs that share a label are repetitions of one another
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     /// The command to record; without one, record until ^C or for the time given by --for
     #[arg(last = true, value_name = "COMMAND")]
@@ -127,7 +128,7 @@ pub struct FlameImportArgs {
     #[arg(long, value_name = "FILE")]
     pub vmlinux: Option<PathBuf>,
     /// A name for the run; runs that share a label are repetitions of one another
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
 }
 

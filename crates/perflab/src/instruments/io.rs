@@ -35,6 +35,7 @@ use crate::keep::exchange::refuse_endless;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
 use crate::quantities::parse_block_size;
+use crate::selection::parse_label;
 use crate::verb::Verb;
 use perflab_model::quantity::format_share;
 
@@ -85,7 +86,7 @@ pub struct IoRecordArgs {
     #[arg(long)]
     pub system: bool,
     /// A name for the run
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     /// The command
     #[arg(last = true, value_name = "COMMAND")]
@@ -212,7 +213,7 @@ pub struct IoImportArgs {
     #[arg(long, value_name = "SIZE", requires = "map", value_parser = parse_block_size)]
     pub block_size: Option<Bytes>,
     /// A name for the run
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
 }
 

@@ -27,6 +27,7 @@ use crate::instruments::slab_notebook;
 use crate::instruments::stored_slab_run::{StoredSlabRun, read_stored_slab_run};
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
+use crate::selection::parse_label;
 use crate::verb::Verb;
 
 /// See where the kernel's object memory goes: live, over a run
@@ -74,7 +75,7 @@ pub struct SlabRecordArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", requires = "command")]
     pub quiet_time: Nanos,
     /// A name for the run; runs that share a label are repetitions of one another
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     /// Draw the bytes of the largest caches over time into FILE.svg or FILE.png, or as SVG on standard output (-)
     #[arg(short, long, alias = "plot", value_name = "FILE", value_parser = OutputPath::parser())]

@@ -14,6 +14,7 @@ use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::startup_once::{CacheState, PrefetchMode, StartupCommand};
 use crate::measure::command_study::CommandStudy;
 use crate::measure::command_words::{command_words, escape_template, quote_toml};
+use crate::selection::parse_label;
 use crate::verb::Verb;
 use perflab_model::quantity::{format_digits, format_percent_change};
 use perflab_startup::ReadinessCondition;
@@ -247,7 +248,7 @@ pub struct StartupArgs {
     #[arg(long, value_name = "TIME", default_value = "120s")]
     pub limit: Nanos,
     /// A name for the run
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]

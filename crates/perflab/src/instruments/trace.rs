@@ -32,6 +32,7 @@ use crate::measure::command_study::{self, CommandStudy};
 use crate::measure::command_words;
 use crate::output_path::OutputPath;
 use crate::quantities::parse_quantile_share;
+use crate::selection::parse_label;
 use crate::verb::Verb;
 
 /// Find what makes single operations of a program slow
@@ -75,7 +76,7 @@ The variable OPTRACE_FILE names the file to write. A program linked with optrace
 optrace.h) begins its trace with Trace::from_environment or optrace_open(NULL, …).")]
 pub struct TraceRecordArgs {
     /// A name for the run; runs that share a label are repetitions of one another
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]

@@ -15,6 +15,7 @@ use perflab_formats::kernel::process::ProcessStat;
 use crate::failure::{Failure, FailureContext as _, UnexpectedError};
 use crate::measure::command_words;
 use crate::quantities::parse_slowdown;
+use crate::selection::parse_label;
 use perflab_model::quantity::format_quantity;
 use perflab_model::{Nanos, Ratio};
 
@@ -179,7 +180,7 @@ pub struct AttachArgs {
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Option<Nanos>,
     /// A name for the run; runs that share a label are repetitions of one another
-    #[arg(long)]
+    #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]

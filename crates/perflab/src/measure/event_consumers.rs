@@ -13,7 +13,7 @@ use perflab_archive::{Archive, RunDir, RunRecorder};
 use perflab_model::StopRequest;
 use perflab_model::study::{StoppingGoal, StoppingRule};
 use perflab_model::{
-    EndReason, IterationRecord, Manifest, Nanos, Outcome, Overhead, Ratio, RunEvent, RunEventKind, RunRecord,
+    EndReason, IterationRecord, Manifest, Outcome, Overhead, Ratio, RunEvent, RunEventKind, RunRecord,
 };
 
 use crate::failure::Failure;
@@ -122,8 +122,6 @@ pub struct StoppingWatch {
     ended: HashMap<u32, HashSet<u32>>,
     /// Blocks that are complete.
     blocks: u32,
-    /// When the first iteration that counts began.
-    begun: Option<Nanos>,
     /// What was measured so far; nothing without a rule.
     run: RunRecord,
 }
@@ -141,7 +139,6 @@ impl StoppingWatch {
             any_primary: metrics.clone().any(|metric| metric.primary),
             ended: HashMap::new(),
             blocks: 0,
-            begun: None,
             run: RunRecord {
                 manifest: manifest.clone(),
                 samples: Vec::new(),
@@ -162,7 +159,6 @@ impl StoppingWatch {
         if slot.warmup {
             return;
         }
-        self.begun.get_or_insert(iteration.start);
         if iteration.outcome != Outcome::Interrupted {
             self.ended.entry(slot.block).or_default().insert(iteration.slot);
         }
@@ -179,16 +175,8 @@ impl StoppingWatch {
             self.blocks += 1;
             if block + 1 >= until.at_least && Self::is_look_due(block) && self.is_goal_reached(until.goal) {
                 self.stop.request_end(EndReason::GoalReached);
-            } else if self.is_time_over(until) {
-                self.stop.request_end(EndReason::TimeOver);
             }
         }
-    }
-
-    /// Whether the rule's time has passed with the last iteration.
-    fn is_time_over(&self, until: StoppingRule) -> bool {
-        let span = self.run.iterations.last().zip(self.begun).map(|(last, begun)| last.end.since(begun));
-        span.zip(until.within).is_some_and(|(span, within)| span >= within)
     }
 
     /// Comparing takes the longer the more blocks there are, on the machine that is being measured.

@@ -77,7 +77,6 @@ fn one_command_has_its_times_and_a_failing_one_its_exit_code() {
     }
 }
 
-/// Every iteration from the first on fails: nothing comes of more of them. Those that have begun when that is seen end, too.
 /// A block is begun before the time is over, or not at all.
 #[test]
 fn no_run_begins_after_the_time_cap() {
@@ -90,6 +89,7 @@ fn no_run_begins_after_the_time_cap() {
     assert_eq!(time["n"], 1, "{time}");
 }
 
+/// Every iteration from the first on fails: nothing comes of more of them. Those that have begun when that is seen end, too.
 #[test]
 fn a_command_that_always_fails_ends_the_run() {
     let sandbox = Sandbox::new();

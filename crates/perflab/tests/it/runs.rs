@@ -264,4 +264,5 @@ fn labels_can_be_used() {
     }
     laboratory.run_successfully(&["bench", "true", "-r", "1", "--quiet", "--label", "mine"]);
     assert_eq!(laboratory.run(&["label", "mine", "@latest"]).code, Some(2));
+    assert_eq!(laboratory.run(&["slab", "record", "--label", "@mine", "--", "true"]).code, Some(2));
 }
