@@ -25,6 +25,10 @@ const LEAST_SHARE: f64 = 0.1;
 /// A quantity whose spread within the sides is smaller, in parts of its difference, has no slope that could be trusted.
 const LEAST_SPREAD: f64 = 0.02;
 
+/// A slope rules a quantity out only where it spreads this much within the sides, in parts of its difference: a line through less is no
+/// witness of what the difference did.
+const LEAST_SPREAD_AGAINST: f64 = 0.2;
+
 /// An excess over what comes with time is one where it is at least this part of the difference.
 const LEAST_EXCESS: f64 = 0.01;
 
@@ -413,19 +417,21 @@ struct Adjusted {
     remains: IntervalValue,
 }
 
-/// How suspects are ordered: those that can carry more first, in rough steps, then those whose dose agrees, then by the table.
+/// How suspects are ordered: those that can carry more first, in rough steps, then those whose dose agrees, then those of which it is known
+/// how much they can carry, then by the table.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 struct SuspectRank {
     carries_less: bool,
     unknown: bool,
     dose: u8,
+    unlimited: bool,
     place: usize,
     weakness: f64,
 }
 
 impl SuspectRank {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let key = |one: &Self| (one.carries_less, one.unknown, one.dose, one.place);
+        let key = |one: &Self| (one.carries_less, one.unknown, one.dose, one.unlimited, one.place);
         key(self).cmp(&key(other)).then(self.weakness.total_cmp(&other.weakness))
     }
 }
@@ -533,6 +539,7 @@ impl Weighing<'_> {
                 DoseWord::Agrees => 0,
                 _ => 1,
             },
+            unlimited: carries.is_none() && at_most.is_none(),
             place: family.cause.unwrap_or(usize::MAX),
             weakness: -shift.t.abs(),
         };
@@ -567,7 +574,8 @@ impl Weighing<'_> {
         direction: f64,
     ) -> (DoseEvidence, Option<Adjusted>) {
         let unvarying = DoseEvidence { word: DoseWord::Unvarying, slope: None };
-        if self.table.spread_within(values) < LEAST_SPREAD * change.value.abs() {
+        let spread = self.table.spread_within(values);
+        if spread < LEAST_SPREAD * change.value.abs() {
             return (unvarying, None);
         }
         let Some(found) = self.table.adjust(values, self.confidence) else { return (unvarying, None) };
@@ -575,8 +583,8 @@ impl Weighing<'_> {
         let way = found.slope.value * change.value * direction;
         let word = match (found.slope.excludes_zero(), way > 0.0) {
             (true, true) => DoseWord::Agrees,
-            (true, false) => DoseWord::Contradicts,
-            (false, _) => DoseWord::Undecided,
+            (true, false) if spread >= LEAST_SPREAD_AGAINST * change.value.abs() => DoseWord::Contradicts,
+            (_, _) => DoseWord::Undecided,
         };
         (DoseEvidence { word, slope: Some(found.slope) }, Some(found))
     }

@@ -215,7 +215,7 @@ pub struct DoseEvidence {
 pub enum DoseWord {
     /// yes: the interval of the slope lies on the side of the change
     Agrees,
-    /// the interval of the slope holds zero
+    /// the interval of the slope holds zero, or goes the other way over too small a part of the difference
     Undecided,
     /// it hardly varies within the sides
     Unvarying,

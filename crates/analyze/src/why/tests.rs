@@ -277,6 +277,33 @@ fn what_goes_the_other_way_within_the_sides_is_ruled_out() {
     assert_eq!(found.ruled_out[0].reason, RuledOutReason::OtherWay);
 }
 
+/// A slope over a fortieth of the difference says nothing of the difference: sixteen thousand faults that were never there before stay
+/// suspects, though the few more or less within the sides go with less time.
+#[test]
+fn a_slope_over_a_small_part_of_the_difference_rules_nothing_out() {
+    let mut noise = SplitMixNoise(5);
+    let mut faults = 0.0;
+    let names = [PARTS, &["minor-faults"]].concat();
+    let found = explain(20, &names, &mut |metric, is_b| match metric {
+        "time" => {
+            let more = noise.normal();
+            faults = (if is_b { 16_000.0 } else { 280.0 }) + 400.0 * more;
+            (if is_b { 0.11 } else { 0.01 }) - 1e-3 * more + 1e-4 * noise.normal()
+        }
+        "user" => 0.005,
+        "system" => {
+            if is_b {
+                0.1
+            } else {
+                0.001
+            }
+        }
+        _ => faults,
+    });
+    assert_eq!(found.suspects[0].series, "minor-faults", "{:#?}", found.ruled_out);
+    assert_eq!(found.suspects[0].dose.word, DoseWord::Undecided);
+}
+
 /// A workload that may not run leaves its CPU to others: they use more, and it is not preempted more often.
 #[test]
 fn what_a_workload_leaves_to_others_is_no_competition() {

@@ -42,14 +42,19 @@ fn a_change_is_explained_by_what_its_runs_recorded() {
         let test = suspect["test"].as_str().unwrap();
         assert!(test.contains("hold.toml"), "{test}");
     }
-    // Beneath the row of a comparison stands the first of them.
+    // Beneath the row of a comparison stands the first of them, where chance would seldom make it.
     let compared = laboratory.run_json(&["compare", "held", "--by", "held"]);
     let row = compared["rows"].as_array().unwrap().iter().find(|row| row["primary"] == true).unwrap();
-    assert_eq!(row["suspect"]["cause"], explanation["suspects"][0]["cause"], "{row:#}");
-    let account = &explanation["suspects"][0]["account"];
-    assert_eq!(row["suspect"]["carries"].is_null(), account["carries"].is_null(), "{row:#}");
-    let carried = row["suspect"]["carries"].as_f64().or(row["suspect"]["at_most"].as_f64());
-    assert!(carried.is_none_or(|carried| carried <= row["suspect"]["change"].as_f64().unwrap()), "{row:#}");
+    let first = &explanation["suspects"][0];
+    if first["difference"]["adjusted_p"].as_f64().unwrap() > 0.01 {
+        assert!(row["suspect"].is_null(), "{row:#}");
+    } else {
+        assert_eq!(row["suspect"]["cause"], first["cause"], "{row:#}");
+        assert_eq!(row["suspect"]["carries"].is_null(), first["account"]["carries"].is_null(), "{row:#}");
+        let carried = row["suspect"]["carries"].as_f64().or(row["suspect"]["at_most"].as_f64());
+        let change = row["suspect"]["change"].as_f64().unwrap();
+        assert!(carried.is_none_or(|carried| carried <= change), "{row:#}");
+    }
     // The same in the other formats, with another confidence.
     let csv = laboratory.run_successfully(&["why", "held", "--format", "csv"]).out;
     assert_eq!(csv.lines().count(), suspects.len() + 1);
@@ -138,7 +143,7 @@ fn commands_of_what_was_varied_can_be_run() {
 #[test]
 fn a_quota_is_named_as_what_was_varied() {
     let laboratory = Sandbox::new();
-    let study = "run = { iterations = 6, warmup = 0 }\n[workload.spin]\nshell = \"sh\"\n\
+    let study = "run = { iterations = 10, warmup = 0 }\n[workload.spin]\nshell = \"sh\"\n\
          command = \"i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done\"\n\
          [factor.quota]\nkind = \"setting\"\nkey = \"cpu-max\"\nlevels = [\"none\", \"10%\"]\n\
          [monitors]\ncgroup = \"edges\"\n";
