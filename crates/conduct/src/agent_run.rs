@@ -137,7 +137,7 @@ impl AgentRuns<'_> {
                     self.stop.withdraw();
                     return Some(WorkerOrder::Prepare { index, slot });
                 }
-                AgentOrder::Start { index, at } => return Some(WorkerOrder::Start { index, at: Some(at) }),
+                AgentOrder::Start { index, at } => return Some(WorkerOrder::Start { index, at }),
                 AgentOrder::Undo => return Some(WorkerOrder::Undo),
                 _ => {}
             }

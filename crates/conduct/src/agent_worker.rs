@@ -36,8 +36,16 @@ pub(crate) enum WorkerOrder {
     Start {
         /// index into the plan's slots
         index: u32,
-        /// when to start, on this machine's clock; none for at once
-        at: Option<Nanos>,
+        /// when to start, on this machine's clock
+        at: Nanos,
+    },
+    /// Make everything ready for this slot and carry out its iteration at once, as nobody else takes part in it: it is between
+    /// [`BarrierPoint::Before`] and [`BarrierPoint::After`] all along, and comes to the latter.
+    Iterate {
+        /// index into the plan's slots
+        index: u32,
+        /// the slot
+        slot: Slot,
     },
     /// Undo every setting: no further slot comes.
     Undo,
@@ -54,6 +62,11 @@ pub(crate) enum WorkerReport {
         point: BarrierPoint,
         /// whether the iteration before it went well
         good: bool,
+    },
+    /// The iteration was not begun, as a stop was asked for before.
+    Unbegun {
+        /// index into the plan's slots
+        index: u32,
     },
     /// An order could not be carried out.
     Failed(ConductError),
@@ -90,19 +103,20 @@ impl<S: ReportSink> AgentWorker<'_, S> {
                 WorkerOrder::Undo => return Ok(true),
                 WorkerOrder::Settle { case } => self.settle(case)?,
                 WorkerOrder::Prepare { index, slot } => {
-                    if let Some(duet) = &mut self.duet {
-                        self.executor.prepare_duet(duet, index)?;
-                    } else if let Some(case) = self.executor.manifest.plan.case(slot.case) {
-                        self.executor.prepare_slot(index, &slot, case)?;
-                    }
+                    self.prepare(index, slot)?;
                     ready = Some((index, slot));
                     self.report_reached(BarrierPoint::Before(index));
                 }
                 WorkerOrder::Start { index, at } => {
                     if let Some((_, slot)) = ready.take().filter(|(ready, _)| *ready == index) {
-                        let good = self.run_iteration(index, slot, at)?;
-                        self.reports
-                            .report(WorkerReport::Reached { point: BarrierPoint::After(index), good });
+                        self.run_iteration(index, slot, Some(at))?;
+                    }
+                }
+                WorkerOrder::Iterate { index, slot } => {
+                    self.prepare(index, slot)?;
+                    match self.executor.stop.is_requested() {
+                        true => self.reports.report(WorkerReport::Unbegun { index }),
+                        false => self.run_iteration(index, slot, None)?,
                     }
                 }
             }
@@ -117,15 +131,25 @@ impl<S: ReportSink> AgentWorker<'_, S> {
         Ok(())
     }
 
-    /// `false` where the iteration failed.
-    fn run_iteration(&mut self, index: u32, slot: Slot, at: Option<Nanos>) -> Result<bool, ConductError> {
-        let Some(case) = self.executor.manifest.plan.case(slot.case) else { return Ok(false) };
+    fn prepare(&mut self, index: u32, slot: Slot) -> Result<(), ConductError> {
+        if let Some(duet) = &mut self.duet {
+            return self.executor.prepare_duet(duet, index);
+        }
+        let Some(case) = self.executor.manifest.plan.case(slot.case) else { return Ok(()) };
+        self.executor.prepare_slot(index, &slot, case)
+    }
+
+    /// Carries out an iteration that is prepared, at an instant or at once, and reports that it is over.
+    fn run_iteration(&mut self, index: u32, slot: Slot, at: Option<Nanos>) -> Result<(), ConductError> {
         let flag = self.executor.stop.flag();
         let begin = || at.and_then(|at| wait_until_instant(at, &flag)).map(|woken| woken.urgent);
-        if let Some(duet) = &mut self.duet {
-            return self.executor.carry_out_duet(duet, index, &begin);
-        }
-        self.executor.carry_out(index, &slot, case, &begin)
+        let good = match (&mut self.duet, self.executor.manifest.plan.case(slot.case)) {
+            (Some(duet), _) => self.executor.carry_out_duet(duet, index, &begin)?,
+            (None, Some(case)) => self.executor.carry_out(index, &slot, case, &begin)?,
+            (None, None) => false,
+        };
+        self.reports.report(WorkerReport::Reached { point: BarrierPoint::After(index), good });
+        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@ use perflab_model::{
 };
 use perflab_observe::monotonic_now;
 
-use crate::agent_worker::{WorkerOrder, WorkerReport};
+use crate::agent_worker::WorkerReport;
 use crate::barrier::{
     Barrier, BarrierAction, BarrierInput, BarrierPoint, StageLimits, TargetLoss, UNLIMITED, round_stages,
     with_host_stages,
@@ -249,6 +249,10 @@ impl<'c, 'a> BootRound<'c, 'a> {
                 if matches!(point, BarrierPoint::After(_)) {
                     self.run_state.count_slot(good)?;
                 }
+                self.advance(BarrierInput::Reached { target: self.host_member(), point })
+            }
+            WorkerReport::Unbegun { index } => {
+                let point = BarrierPoint::After(index);
                 self.advance(BarrierInput::Reached { target: self.host_member(), point })
             }
             WorkerReport::Failed(error) => self.end_for_host(error),
@@ -494,9 +498,8 @@ impl<'c, 'a> BootRound<'c, 'a> {
             BarrierPoint::First => self.configure(who),
             BarrierPoint::Before(index) if who == [self.host_member()] => return self.prepare_host(index),
             BarrierPoint::Before(index) => return self.prepare_slot(who, index),
-            BarrierPoint::After(index) if who == [self.host_member()] => {
-                self.run_state.host.send(WorkerOrder::Start { index, at: None });
-            }
+            // It is on its way already.
+            BarrierPoint::After(_) if who == [self.host_member()] => {}
             BarrierPoint::After(_) if self.open.as_ref().is_some_and(OpenSlot::is_lacking) => {
                 let now = monotonic_now();
                 self.open.iter_mut().for_each(|open| open.set_released(now));
@@ -552,7 +555,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
             return Ok(there);
         }
         self.run_state.enter_slot(index, slot)?;
-        Ok(Vec::new())
+        Ok(if self.run_state.role == TargetRole::Everything { there } else { Vec::new() })
     }
 
     /// Those who take part in a slot and are not lost.

@@ -131,6 +131,8 @@ pub(crate) struct SlotExecutor<'a> {
     reported_roundings: BTreeSet<String>,
     /// Settings of which it was reported that somebody else changes them.
     reported_overwriting: BTreeSet<String>,
+    /// Cases of which it was reported that their workload leaves processes behind.
+    reported_left_behind: BTreeSet<u32>,
     /// The slot that was prepared last.
     last_slot: Option<u32>,
     /// What was done for the slot that is next, where its workload has something to do before.
@@ -191,6 +193,7 @@ impl<'a> SlotExecutor<'a> {
             settings: applied,
             reported_roundings: BTreeSet::new(),
             reported_overwriting: BTreeSet::new(),
+            reported_left_behind: BTreeSet::new(),
             last_slot: None,
             ready: None,
             begun_cases: BTreeMap::new(),
@@ -398,6 +401,21 @@ impl<'a> SlotExecutor<'a> {
             self.stream.send(RunEventKind::SettingOverwritten { slot, setting, file, set, found, by })?;
         }
         Ok(())
+    }
+
+    /// Reports the processes that an iteration left behind, once for each case: they were ended.
+    fn report_left_behind(&mut self, (number, case): (u32, &Case), count: usize) -> Result<(), ConductError> {
+        if count == 0 || !self.reported_left_behind.insert(number) {
+            return Ok(());
+        }
+        let what = match count {
+            1 => "a process that still ran: it was ended".to_owned(),
+            _ => format!("{count} processes that still ran: they were ended"),
+        };
+        self.stream.send_warning(
+            format!("an iteration of {} left {what}", case.label()),
+            "let the command wait for what it starts (`wait` in a shell); a program that is to run meanwhile is a `server`, or `beside`",
+        )
     }
 
     /// Carries out what comes before an iteration, and before its case where it is the first, and promises what comes after.
@@ -1001,6 +1019,7 @@ impl<'a> OpenIteration<'a> {
                     let file = executor.tracer_path(index, OPERATION_TRACER)?;
                     iteration_trace::report_program_trace(file, (index, slot.warmup), &executor.stream)?;
                 }
+                executor.report_left_behind((slot.case, case), finished.left_behind)?;
                 let outcome = match (absence, concluded) {
                     (_, Some(reason)) => Outcome::Failed { reason },
                     (Some(reason), _) if is_end_uncertain(&finished) => Outcome::Failed { reason },

@@ -34,6 +34,8 @@ impl ReportSink for FramedReports {
         match report {
             WorkerReport::Changed(changes) => changes.into_iter().for_each(|what| self.send_stamped(what)),
             WorkerReport::Reached { point, .. } => self.send_report(&AgentReport::Reached(point)),
+            // Its host ends all the same: nobody waits for an iteration that it stopped.
+            WorkerReport::Unbegun { .. } => {}
             WorkerReport::Failed(error) => self.send_report(&AgentReport::Refused(error_reasons(&error))),
         }
     }

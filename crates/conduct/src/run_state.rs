@@ -281,7 +281,7 @@ impl<'a> RunState<'a> {
         is_goal_reached(self.manifest, (next, since), self.stop, &self.stream)
     }
 
-    /// A slot is about to be made ready on this host: its phase is reported where it is another.
+    /// A slot is about to be made ready on this host, and carried out where this host is alone: its phase is reported where it is another.
     pub(crate) fn enter_slot(&mut self, index: u32, slot: Slot) -> Result<(), ConductError> {
         if !slot.warmup {
             self.tally.measures_since.get_or_insert_with(perflab_observe::monotonic_now);
@@ -290,7 +290,10 @@ impl<'a> RunState<'a> {
         if self.begun.as_mut().is_some_and(|begun| begun.phase.replace(wanted) != Some(wanted)) {
             self.report_phase(wanted)?;
         }
-        self.host.send(WorkerOrder::Prepare { index, slot });
+        self.host.send(match self.role {
+            TargetRole::Everything => WorkerOrder::Iterate { index, slot },
+            _ => WorkerOrder::Prepare { index, slot },
+        });
         Ok(())
     }
 

@@ -18,6 +18,25 @@ fn a_label_that_no_run_has_is_no_empty_answer_alone() {
     assert_eq!(laboratory.run(&["history", "--label", "befor"]).code, said.code);
 }
 
+/// What a workload leaves running is ended, and whoever meant to measure it learns of that once.
+#[test]
+fn processes_that_a_workload_leaves_behind_are_told_once() {
+    let laboratory = Sandbox::new();
+    let study = "run = { iterations = 3, warmup = 0 }\n[workload.leave]\nshell = \"sh\"\n\
+         command = \"sleep 3571 & sleep 3571 & true\"\n[workload.wait]\nshell = \"sh\"\ncommand = \"true & wait\"\n";
+    let study = laboratory.write_study("leave.toml", study);
+    let said = laboratory.run_successfully(&["run", &study, "--label", "l", "--no-report"]);
+    // As it happens, and in the summary.
+    let warnings: Vec<&str> = said.err.lines().filter(|line| line.starts_with("warning: ")).collect();
+    assert!(
+        warnings.len() == 2 && warnings.iter().all(|one| one.contains("leave left 2 processes")),
+        "{}",
+        said.err
+    );
+    let processes = std::process::Command::new("ps").args(["-eo", "args"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&processes.stdout).contains("sleep 3571"));
+}
+
 #[test]
 fn a_run_travels_as_one_file() {
     let (home, away) = (Sandbox::new(), Sandbox::new());
