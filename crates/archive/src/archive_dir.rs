@@ -2,6 +2,7 @@
 //!
 //! Nothing is hidden: what cannot be read is listed with the reason.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -171,15 +172,17 @@ impl Archive {
     /// The names under `runs/` with their shortest prefixes, sorted; nothing of the runs is read.
     pub(crate) fn list_run_names(&self) -> Result<Vec<(String, String)>, ArchiveError> {
         let runs = self.runs_directory();
-        let mut names = match fs::read_dir(&runs) {
+        let names: Vec<OsString> = match fs::read_dir(&runs) {
             Ok(entries) => entries.map(|entry| entry.map(|entry| entry.file_name())).collect(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
         }
         .map_err(ArchiveError::io("read", &runs))?;
-        names.retain(|name| !name.to_string_lossy().starts_with(HALF));
-        let mut names: Vec<String> = names.into_iter().map(|name| name.to_string_lossy().into()).collect();
-        names.sort();
+        let to_text =
+            |name: OsString| name.into_string().unwrap_or_else(|name| name.to_string_lossy().into());
+        let mut names: Vec<String> =
+            names.into_iter().map(to_text).filter(|name| !name.starts_with(HALF)).collect();
+        names.sort_unstable();
         let shorts = run_id::shortest_prefixes(&names);
         Ok(names.into_iter().zip(shorts).collect())
     }

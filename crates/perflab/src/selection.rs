@@ -2,8 +2,6 @@
 //! of a run's metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::resume_unwind;
-use std::thread;
 
 use perflab_analyze::monitor_metric::{kernel_averages, monitor_readings, summarise_monitor};
 use perflab_analyze::{
@@ -13,6 +11,7 @@ use perflab_analyze::{
 use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{Archive, ArchiveError, RunDir, StoredOutput, TARGET_OUTPUT};
 use perflab_model::{RunEventKind, RunRecord, RunStatus, fact_table};
+use rayon::prelude::*;
 
 use crate::failure::{Failure, UsageError};
 
@@ -65,14 +64,8 @@ pub fn select_sides(
     selectors: &[String],
     side: impl Fn(&str) -> Result<ComparisonSide, Failure> + Sync,
 ) -> Result<Vec<ComparisonSide>, Failure> {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let part = selectors.len().div_ceil(threads).max(1);
-    let read = |part: &[String]| part.iter().map(|selector| side(selector)).collect::<Vec<_>>();
-    thread::scope(|scope| {
-        let parts: Vec<_> = selectors.chunks(part).map(|part| scope.spawn(|| read(part))).collect();
-        let read = parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        read.flatten().collect::<Result<Vec<_>, Failure>>().map(disambiguate_names)
-    })
+    let read: Vec<_> = selectors.par_iter().map(|selector| side(selector)).collect();
+    read.into_iter().collect::<Result<Vec<_>, Failure>>().map(disambiguate_names)
 }
 
 /// Runs that share a label are sides of one name: their ids, as short as they can be, tell them apart.

@@ -3,8 +3,6 @@
 //! A cell is a text for people and a value for programs. Markdown escapes what would break a table; CSV rounds nothing
 //! and quotes where needed.
 
-use std::borrow::Cow;
-
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 use indexmap::IndexMap;
 use perflab_model::error_class::{Classify, ErrorClass};
@@ -53,13 +51,14 @@ impl GridColumn {
 #[derive(Debug, Clone, PartialEq)]
 pub struct GridCell {
     text: String,
-    value: Value,
+    /// Absent where it is the text.
+    value: Option<Value>,
 }
 
 impl GridCell {
     /// A cell that people read in another form than programs: `1.2 GiB` and 1288490188.
     pub fn with_text(text: impl Into<String>, value: impl Into<Value>) -> Self {
-        GridCell { text: text.into(), value: value.into() }
+        GridCell { text: text.into(), value: Some(value.into()) }
     }
 
     /// A quantity: scaled for people with its unit, exact for programs.
@@ -74,7 +73,7 @@ impl GridCell {
     /// Nothing: empty for people, null for programs.
     #[must_use]
     pub fn missing() -> Self {
-        GridCell { text: String::new(), value: Value::Null }
+        GridCell { text: String::new(), value: Some(Value::Null) }
     }
 
     /// The text for people.
@@ -91,10 +90,16 @@ impl GridCell {
     /// The value as CSV holds it.
     fn csv_text(&self) -> String {
         match &self.value {
-            Value::Null => String::new(),
-            Value::String(text) => escape_controls(text).into_owned(),
-            other => other.to_string(),
+            None => escape_controls(&self.text).into_owned(),
+            Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => escape_controls(text).into_owned(),
+            Some(other) => other.to_string(),
         }
+    }
+
+    /// The value as JSON holds it.
+    fn json_value(&self) -> Value {
+        self.value.clone().unwrap_or_else(|| Value::String(self.text.clone()))
     }
 }
 
@@ -102,13 +107,25 @@ macro_rules! cell_from {
     ($($kind:ty),*) => {$(
         impl From<$kind> for GridCell {
             fn from(value: $kind) -> Self {
-                GridCell { text: value.to_string(), value: Value::from(value) }
+                GridCell { text: value.to_string(), value: Some(Value::from(value)) }
             }
         }
     )*};
 }
 
-cell_from!(&str, String, u32, u64, usize, i64, f64, bool);
+cell_from!(u32, u64, usize, i64, f64, bool);
+
+impl From<&str> for GridCell {
+    fn from(text: &str) -> Self {
+        GridCell { text: text.to_owned(), value: None }
+    }
+}
+
+impl From<String> for GridCell {
+    fn from(text: String) -> Self {
+        GridCell { text, value: None }
+    }
+}
 
 impl<T: Into<GridCell>> From<Option<T>> for GridCell {
     fn from(value: Option<T>) -> Self {
@@ -209,41 +226,52 @@ impl Grid {
         if sum > width { self.stacked_lines(width) } else { self.layout_lines(Some((width, &least))) }
     }
 
-    /// The rows under their titles, nothing broken, where every character is as wide as the next: what thousands of rows of
-    /// a list are.
-    fn ascii_lines(&self) -> Option<Vec<String>> {
-        let titles = self.columns.iter().map(|column| Cow::from(column.title.as_str())).collect();
-        let rows: Vec<Vec<Cow<'_, str>>> =
-            std::iter::once(titles).chain(self.rows.iter().map(|row| escape_cells(row))).collect();
-        if !rows.iter().flatten().all(|text| text.is_ascii()) {
+    /// The rows under their titles, nothing broken, where every character is as wide as the next and means nothing to a terminal:
+    /// what thousands of rows of a list are.
+    fn plain_table(&self) -> Option<String> {
+        let titles = self.columns.iter().map(|column| column.title.as_str());
+        let mut widths: Vec<usize> = titles.clone().map(str::len).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                if !cell.text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+                    return None;
+                }
+                *width = cell.text.len().max(*width);
+            }
+        }
+        if !titles.clone().all(str::is_ascii) {
             return None;
         }
-        let mut widths = vec![0; self.columns.len()];
-        for row in &rows {
-            widths.iter_mut().zip(row).for_each(|(width, text)| *width = text.len().max(*width));
+        let line = widths.iter().sum::<usize>() + GAP * widths.len();
+        let mut table = String::with_capacity((line + 1) * (self.rows.len() + 1));
+        self.push_line(&mut table, &widths, titles);
+        for row in &self.rows {
+            self.push_line(&mut table, &widths, row.iter().map(GridCell::text));
         }
-        let line = |row: &Vec<Cow<'_, str>>| {
-            let mut line = String::with_capacity(widths.iter().sum::<usize>() + GAP * widths.len());
-            for ((text, width), column) in row.iter().zip(&widths).zip(&self.columns) {
-                let spaces = width - text.len();
-                let (before, behind) = match column.align {
-                    ColumnAlign::Left => (0, spaces),
-                    ColumnAlign::Right => (spaces, 0),
-                };
-                line.extend(std::iter::repeat_n(' ', before));
-                line.push_str(text);
-                line.extend(std::iter::repeat_n(' ', behind + GAP));
-            }
-            line.truncate(line.trim_end().len());
-            line
-        };
-        Some(rows.iter().map(line).collect())
+        Some(table)
+    }
+
+    /// Adds a line of a table whose columns have these widths.
+    fn push_line<'t>(&self, table: &mut String, widths: &[usize], texts: impl Iterator<Item = &'t str>) {
+        let push_spaces = |table: &mut String, count: usize| table.extend(std::iter::repeat_n(' ', count));
+        for ((text, width), column) in texts.zip(widths).zip(&self.columns) {
+            let spaces = width - text.len();
+            let (before, behind) = match column.align {
+                ColumnAlign::Left => (0, spaces),
+                ColumnAlign::Right => (spaces, 0),
+            };
+            push_spaces(table, before);
+            table.push_str(text);
+            push_spaces(table, behind + GAP);
+        }
+        table.truncate(table.trim_end_matches(' ').len());
+        table.push('\n');
     }
 
     /// The rows under their titles; of a width, with what each column needs of it at least.
     fn layout_lines(&self, room: Option<(usize, &[usize])>) -> Vec<String> {
-        if let Some(lines) = room.is_none().then(|| self.ascii_lines()).flatten() {
-            return lines;
+        if let Some(table) = room.is_none().then(|| self.plain_table()).flatten() {
+            return table.lines().map(String::from).collect();
         }
         let mut table = Table::new();
         table.load_style(comfy_table::presets::NOTHING);
@@ -306,11 +334,19 @@ impl Grid {
     }
 
     fn terminal_table(&self, width: Option<usize>, colour: bool) -> String {
+        if let Some(table) = (width.is_none() && !colour).then(|| self.plain_table()).flatten() {
+            return table;
+        }
         let mut lines = self.lines(width);
         if let Some(first) = lines.first_mut() {
             *first = bold_text(first, colour);
         }
-        lines.into_iter().map(|line| line + "\n").collect()
+        let mut text = String::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+        for line in &lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
     }
 
     /// The rows for programs: each title with its cell's value.
@@ -318,7 +354,7 @@ impl Grid {
     pub fn records(&self) -> Vec<IndexMap<String, Value>> {
         let keys = || self.columns.iter().map(|column| column.title.clone());
         let values = |row: &Vec<GridCell>| {
-            let cells = row.iter().map(|cell| cell.value.clone()).chain(std::iter::repeat(Value::Null));
+            let cells = row.iter().map(GridCell::json_value).chain(std::iter::repeat(Value::Null));
             keys().zip(cells).collect::<IndexMap<String, Value>>()
         };
         self.rows.iter().map(values).collect()
@@ -337,11 +373,6 @@ impl Grid {
         let texts = row.iter().map(text).chain(std::iter::repeat(String::new()));
         texts.take(self.columns.len()).collect()
     }
-}
-
-/// The texts of a row, each in one line.
-fn escape_cells(row: &[GridCell]) -> Vec<Cow<'_, str>> {
-    row.iter().map(|cell| escape_controls_in_line(&cell.text)).collect()
 }
 
 /// `--format`
@@ -452,9 +483,10 @@ mod tests {
         grid.add_row(["01ABCDEFG".into(), GridCell::missing(), GridCell::missing()]);
         grid.add_row(["".into(), 123_456_u64.into()]);
         let by_comfy_table = grid.layout_lines(Some((1_000, &[0, 0, 0])));
-        assert_eq!(grid.ascii_lines().unwrap(), by_comfy_table);
+        assert_eq!(grid.layout_lines(None), by_comfy_table);
+        assert_eq!(grid.plain_table().unwrap().lines().collect::<Vec<_>>(), by_comfy_table);
         grid.add_row(["\u{b5}".into()]);
-        assert_eq!(grid.ascii_lines(), None);
+        assert_eq!(grid.plain_table(), None);
         assert_eq!(grid.layout_lines(None).len(), 5);
     }
 }

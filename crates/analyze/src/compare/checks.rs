@@ -6,18 +6,18 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::thread;
 
 use indexmap::IndexMap;
 use perflab_model::{RunRecord, RunStatus, describe_overwritten_settings, fact_table};
 use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes, median, value_resolution};
+use rayon::prelude::*;
 
 use crate::compare::alignment::{AlignedSide, CaseIterations, MetricSamples, SampleIndex};
 use crate::compare::comparison::{ComparedRun, SamplePoint, SideSummary, Verdict, VerdictRow};
 use crate::compare::diagnostic::{ComparisonDiagnostic, DiagnosticLocation, RowFlag};
 use crate::compare::exact_values::differing_range;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
-use crate::compare::row_estimate::{self, RowEstimate};
+use crate::compare::row_estimate::{FEWEST_PER_THREAD, RowEstimate};
 use crate::compare::run_differences::{FactDifference, PlanDifference};
 use crate::compare::tails::REACH;
 use crate::compare::warm_up_values::side_warm_ups;
@@ -29,20 +29,9 @@ const FALSE_ALARM: f64 = 0.005;
 pub(crate) fn check_samples(table: &mut AlignedSide, index: &SampleIndex, default_margin: f64) {
     let name = table.name.as_str();
     let mut cells: Vec<_> = table.cells.iter_mut().collect();
-    let look = |cells: &mut [(&(usize, usize), &mut MetricSamples)]| {
-        for (key, cell) in cells {
-            let place = || diagnostic_location(name, **key, index);
-            cell.warnings = check_sample(cell, &place, &index.runs, cell.margin.unwrap_or(default_margin));
-        }
-    };
-    let part = row_estimate::chunk_length(cells.len());
-    if part >= cells.len() {
-        return look(&mut cells);
-    }
-    thread::scope(|scope| {
-        for part in cells.chunks_mut(part) {
-            scope.spawn(|| look(part));
-        }
+    cells.par_iter_mut().with_min_len(FEWEST_PER_THREAD).for_each(|(key, cell)| {
+        let place = || diagnostic_location(name, **key, index);
+        cell.warnings = check_sample(cell, &place, &index.runs, cell.margin.unwrap_or(default_margin));
     });
 }
 

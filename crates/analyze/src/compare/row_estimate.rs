@@ -3,12 +3,11 @@
 //! Nothing is dropped: what one side lacks becomes a row that says so.
 
 use std::collections::{BTreeSet, HashMap};
-use std::panic::resume_unwind;
-use std::thread;
 
 use perflab_model::Direction;
 use perflab_model::study::StoppingRule;
 use perflab_stats::{StatsError, SuccessiveDifferences, median};
+use rayon::prelude::*;
 
 use crate::compare::alignment::{AlignedSide, CaseIdentity, MetricKey, MetricSamples, SampleIndex};
 use crate::compare::between_runs::{EarlierRuns, RunPair, UnitNoiseQuery, leave_out_boundless_interval};
@@ -90,21 +89,13 @@ pub(crate) fn estimate_rows(
         })?;
         Ok(found)
     };
-    let part = chunk_length(keys.len());
-    if part >= keys.len() {
-        return of(&keys);
-    }
+    let parts: Vec<_> = keys.par_chunks(FEWEST_PER_THREAD).map(of).collect();
     let mut all = RowEstimates::default();
-    thread::scope(|scope| {
-        let parts = keys.chunks(part);
-        let parts: Vec<_> = parts.map(|part| scope.spawn(|| of(part))).collect();
-        parts.into_iter().try_for_each(|part| {
-            let (found, warnings) = part.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            all.0.extend(found);
-            all.1.extend(warnings);
-            Ok(())
-        })
-    })?;
+    for part in parts {
+        let (found, warnings) = part?;
+        all.0.extend(found);
+        all.1.extend(warnings);
+    }
     Ok(all)
 }
 
@@ -545,13 +536,5 @@ fn is_constant(baseline: &MetricSamples, candidate: &MetricSamples) -> bool {
     enough && values().zip(values().skip(1)).all(|(one, next)| one == next)
 }
 
-/// Fewest cells or rows that are worth a thread of their own.
-const FEWEST_PER_THREAD: usize = 4;
-
-/// The length of the parts of a list, one for each processor; the whole list where that is shorter than two threads are worth.
-pub(crate) fn chunk_length(length: usize) -> usize {
-    if length < 2 * FEWEST_PER_THREAD {
-        return length.max(1);
-    }
-    length.div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(FEWEST_PER_THREAD)
-}
+/// Fewest cells or rows that are worth another thread.
+pub(crate) const FEWEST_PER_THREAD: usize = 4;

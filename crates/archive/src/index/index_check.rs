@@ -5,13 +5,14 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use perflab_model::RunRecord;
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::index_changes::IndexChanges;
 use super::index_file::{IndexError, IndexFile};
 use super::index_lock::IndexLock;
 use super::index_refresh::read_row;
-use super::record_refresh::{RUNS_AT_ONCE, map_in_threads, read_small_record};
+use super::record_refresh::{RUNS_AT_ONCE, read_small_record};
 use super::run_heads::{StoredHead, read_heads};
 use super::run_records::{RecordReader, condense_record};
 use super::run_stamp::{RunStamp, RunsFolder};
@@ -123,10 +124,10 @@ impl Archive {
         let mut index = IndexFile::replace(self.path(), &lock).map_err(failed)?;
         let mut count = 0;
         for part in names.chunks(RUNS_AT_ONCE) {
-            let read = map_in_threads(part, |(name, _)| {
+            let read = |(name, _): &(String, String)| {
                 read_row(self.path(), name).map(|head| (head, read_small_record(self.path(), name)))
-            });
-            let (heads, records): (Vec<_>, Vec<_>) = read.into_iter().flatten().unzip();
+            };
+            let (heads, records): (Vec<_>, Vec<_>) = part.par_iter().filter_map(read).unzip();
             count += heads.len() as u64;
             let records = records.into_iter().flatten().collect();
             let changes = IndexChanges { heads, records, ..IndexChanges::default() };

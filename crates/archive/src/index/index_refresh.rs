@@ -3,13 +3,14 @@
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
+
+use rayon::prelude::*;
 
 use super::index_changes::{IndexChanges, write_changes};
 use super::index_file::{IndexError, IndexFile};
 use super::index_lock::IndexLock;
-use super::record_refresh::{map_in_threads, read_small_record};
+use super::record_refresh::read_small_record;
 use super::run_heads::{RunHead, StoredHead, read_heads};
 use super::run_stamp::{RunStamp, RunsFolder, nanos_since_1970};
 use crate::run_layout::RUNS;
@@ -26,11 +27,7 @@ pub(crate) type ListedRun = (Result<RunSummary, String>, u64);
 
 /// What a list shows of `names`, the sorted names in the folder of runs of `archive`: all of them, or those `from` one on.
 pub(crate) fn list_heads(archive: &Path, names: &[&str], from: Option<&str>) -> Vec<ListedRun> {
-    let (stamps, stored) = thread::scope(|scope| {
-        let stamps = scope.spawn(|| read_stamps(archive, names));
-        let stored = read_rows(archive, from);
-        (stamps.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), stored)
-    });
+    let (stored, stamps) = rayon::join(|| read_rows(archive, from), || read_stamps(archive, names));
     let has_index = stored.is_ok();
     let mut stored = stored.unwrap_or_default().into_iter().peekable();
     let (mut listed, mut read, mut gone) = (Vec::with_capacity(names.len()), Vec::new(), Vec::new());
@@ -53,7 +50,8 @@ pub(crate) fn list_heads(archive: &Path, names: &[&str], from: Option<&str>) -> 
         if let (Ok((head, true)), Some(stamp)) = (&found, stamp) {
             let fresh = StoredHead { head: head.clone(), stamp: stamp.as_bytes().to_vec(), read_at };
             // One that is too young to be trusted is written once only.
-            if known.is_none_or(|known| known.stamp != fresh.stamp || stamp.matches(&fresh.stamp, read_at)) {
+            let says_else = |known: StoredHead| known.stamp != fresh.stamp || known.head != fresh.head;
+            if stamp.matches(&fresh.stamp, read_at) || known.is_none_or(says_else) {
                 read.push(fresh);
             }
         }
@@ -75,9 +73,10 @@ pub(crate) fn list_heads(archive: &Path, names: &[&str], from: Option<&str>) -> 
 /// The stamps of the heads of `names` as they are now, each with the time at which it was taken.
 fn read_stamps(archive: &Path, names: &[&str]) -> Vec<(i64, Option<RunStamp>)> {
     let folder = RunsFolder::open(&archive.join(RUNS));
-    map_in_threads(names, |name| {
+    let read = |name: &&str| {
         (nanos_since_1970(), folder.as_ref().and_then(|folder| RunStamp::of_head(folder.as_fd(), name)))
-    })
+    };
+    names.par_iter().map(read).collect()
 }
 
 /// All rows, or those from an id on, by id. What a killed writer began is taken back first, which needs the right to write.

@@ -2,10 +2,10 @@
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use perflab_model::{RunRecord, RunStatus};
+use rayon::prelude::*;
 
 use super::index_changes::{IndexChanges, write_changes};
 use super::index_file::{IndexError, IndexFile};
@@ -74,24 +74,7 @@ fn read_stored_records(archive: &Path, runs: &[(&str, &str)]) -> Result<Vec<Opti
 
 /// Reads runs, in their order.
 fn read_records(archive: &Path, runs: &[(&str, &str)]) -> Vec<ReadRecord> {
-    map_in_threads(runs, |(id, short)| read_record(archive, id, short))
-}
-
-/// Maps values by as many threads as there are processors, in their order.
-pub(super) fn map_in_threads<T: Sync, R: Send>(values: &[T], map: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let share = values.len().div_ceil(threads).max(1);
-    thread::scope(|scope| {
-        let map = &map;
-        let parts: Vec<_> = values
-            .chunks(share)
-            .map(|part| scope.spawn(move || part.iter().map(map).collect::<Vec<R>>()))
-            .collect();
-        let join = |part: thread::ScopedJoinHandle<'_, Vec<R>>| {
-            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        parts.into_iter().flat_map(join).collect()
-    })
+    runs.par_iter().map(|(id, short)| read_record(archive, id, short)).collect()
 }
 
 /// Reads one run of `archive`.

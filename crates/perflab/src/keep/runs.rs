@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use perflab_archive::{Archive, ArchiveEntry, RetentionPolicy, RunSummary};
 use perflab_model::{Bytes, Nanos};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
+use rayon::prelude::*;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
@@ -18,7 +19,7 @@ use crate::verb::Verb;
 /// `perflab list`
 pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
-    let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(GridColumn::right)));
+    let grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(GridColumn::right)));
     let archive = context.archive()?;
     // Whoever wants the latest of a label looks at all.
     let most = if args.label.is_none() { args.last } else { None };
@@ -31,12 +32,15 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
         entries.retain(|entry| label_of(entry).as_ref() == Some(label));
     }
     let skipped = args.last.map_or(0, |last| entries.len().saturating_sub(last));
-    let entries = entries.get(skipped..).unwrap_or_default();
+    // The process ends with its list: to free ten thousand rows takes as long as to make them.
+    let (entries, grid): (&[ArchiveEntry], &mut Grid) = (entries.leak(), Box::leak(Box::new(grid)));
     let zone = TimeZone::system();
-    for entry in entries {
-        grid.add_row(list_cells(entry, &zone));
+    let entries = entries.get(skipped..).unwrap_or_default();
+    let rows: Vec<_> = entries.par_iter().map(|entry| list_cells(entry, &zone)).collect();
+    for cells in rows {
+        grid.add_row(cells);
     }
-    context.print_grid(&grid)?;
+    context.print_grid(grid)?;
     if !archive.exists() {
         let path = context.archive_path().display();
         context.note(format!(
@@ -56,7 +60,7 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     }
 }
 
-fn list_cells(entry: &ArchiveEntry, zone: &TimeZone) -> [GridCell; 7] {
+fn list_cells(entry: &ArchiveEntry, zone: &TimeZone) -> Vec<GridCell> {
     let [label, title, begun, status, iterations] = match &entry.summary {
         Ok(summary) => summary_cells(summary, zone),
         Err(problem) => [
@@ -69,14 +73,17 @@ fn list_cells(entry: &ArchiveEntry, zone: &TimeZone) -> [GridCell; 7] {
     };
     let size = GridCell::with_text(Bytes(entry.bytes).to_string(), entry.bytes);
     let run = GridCell::with_text(entry.short.as_str(), entry.id.as_str());
-    [run, label, title, begun, status, iterations, size]
+    vec![run, label, title, begun, status, iterations, size]
 }
 
 fn summary_cells(summary: &RunSummary, zone: &TimeZone) -> [GridCell; 5] {
     let done = format!("{}/{}", summary.iterations, summary.planned);
     [
         summary.label.as_deref().map_or_else(GridCell::missing, GridCell::from),
-        GridCell::with_text(shorten_title(&summary.title), summary.title.as_str()),
+        match shorten_title(&summary.title) {
+            Some(short) => GridCell::with_text(short, summary.title.as_str()),
+            None => summary.title.as_str().into(),
+        },
         GridCell::with_text(format_time_in(summary.begun, zone), summary.begun.to_string()),
         summary.status.as_str().into(),
         GridCell::with_text(done, summary.iterations),
@@ -87,12 +94,12 @@ fn summary_cells(summary: &RunSummary, zone: &TimeZone) -> [GridCell; 5] {
 const TITLE_WIDTH: usize = 60;
 
 /// A title that leaves room for the other columns: that of a command is as long as the command.
-fn shorten_title(title: &str) -> String {
-    if title.chars().count() <= TITLE_WIDTH {
-        return title.to_owned();
+fn shorten_title(title: &str) -> Option<String> {
+    if title.len() <= TITLE_WIDTH || title.chars().count() <= TITLE_WIDTH {
+        return None;
     }
     let kept: String = title.chars().take(TITLE_WIDTH - 1).collect();
-    format!("{}…", kept.trim_end())
+    Some(format!("{}…", kept.trim_end()))
 }
 
 /// A wall-clock time as people read it, in this machine's time zone.
@@ -101,7 +108,9 @@ pub fn format_local_time(time: Timestamp) -> String {
 }
 
 fn format_time_in(time: Timestamp, zone: &TimeZone) -> String {
-    time.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+    let time = zone.to_datetime(time);
+    let (year, month, day) = (time.year(), time.month(), time.day());
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", time.hour(), time.minute())
 }
 
 /// `perflab label RUN NAME`
