@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use indexmap::IndexMap;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{
-    BesideSpec, CountersSpec, EVENTS_MONITOR, Factor, FactorKind, SlotOrder, Study, stopping_rule_problems,
+    BesideSpec, CountersSpec, EVENTS_MONITOR, Factor, FactorKind, SlotOrder, Study, WorkloadSpec,
+    stopping_rule_problems,
 };
 use perflab_model::{Metric, Problem};
 use perflab_observe::CounterEvent;
@@ -33,7 +35,7 @@ pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &Expressi
     found
 }
 
-/// What is not a mistake, and yet hardly meant: a factor that varies nothing, a value that is not used.
+/// What is not a mistake, and yet hardly meant: a factor that varies nothing, a value or a command's parameter that is not used.
 pub fn study_warnings(study: &Study) -> Vec<Problem> {
     let single = study.factor.iter().filter(|(_, factor)| {
         factor.levels.len() == 1 && !matches!(factor.kind, FactorKind::Label | FactorKind::Targets)
@@ -49,14 +51,40 @@ pub fn study_warnings(study: &Study) -> Vec<Problem> {
         problem.with_hint(format!("add a second level, or set it for all in {place}"))
     });
     let texts = collect_texts(&serde_json::to_value(study).unwrap_or_default());
-    let is_name = |character: char| character.is_alphanumeric() || character == '_';
-    let used: BTreeSet<&str> = texts.iter().flat_map(|text| text.split(|part| !is_name(part))).collect();
+    let used = names_in(&texts);
     let unused = study.values.keys().filter(|name| !used.contains(name.as_str()));
     let unused = unused.map(|name| {
         Problem::new(format!("values.{name}"), "nobody uses this value")
             .with_hint(format!("write `{name}` in an expression, or remove it"))
     });
-    single.chain(unused).collect()
+    single.chain(unused).chain(study.workload.iter().flat_map(unused_parameters)).collect()
+}
+
+/// Parameters that none of the commands of a workload of the study's own uses.
+fn unused_parameters((name, workload): (&String, &WorkloadSpec)) -> Vec<Problem> {
+    if workload.command.is_none() {
+        return Vec::new();
+    }
+    let rest = WorkloadSpec { parameters: IndexMap::new(), matrix: IndexMap::new(), ..workload.clone() };
+    let texts = collect_texts(&serde_json::to_value(rest).unwrap_or_default());
+    let used = names_in(&texts);
+    let unused = |key: &&String| !used.contains(key.as_str());
+    let problem = |(table, key): (&str, &String), so: &str| {
+        // A template reads `a-b` as a difference.
+        let (spelt, first) = (key.replace('-', "_"), if key.contains('-') { "rename it, and " } else { "" });
+        let hint = format!("{first}write `{{{{ {spelt} }}}}` in the command, or remove it");
+        Problem::new(format!("workload.{name}.{table}.{key}"), format!("no command uses this parameter{so}"))
+            .with_hint(hint)
+    };
+    let single = workload.parameters.keys().filter(unused).map(|key| problem(("parameters", key), ""));
+    let several = workload.matrix.keys().filter(unused);
+    single.chain(several.map(|key| problem(("matrix", key), ", so its values make equal cases"))).collect()
+}
+
+/// All that could be the name of a value in these texts.
+fn names_in(texts: &[String]) -> BTreeSet<&str> {
+    let is_name = |character: char| character.is_alphanumeric() || character == '_';
+    texts.iter().flat_map(|text| text.split(move |part| !is_name(part))).collect()
 }
 
 /// Every text of a document that is not a key.

@@ -25,6 +25,8 @@ pub struct TomlSource {
 struct StudyExtension {
     written: TomlSource,
     base: TomlSource,
+    /// Whether it is the brief form of what was written: a key of it may stand there in `[brief]`.
+    is_brief: bool,
 }
 
 /// The key of a study that names the one that it extends.
@@ -63,7 +65,7 @@ impl TomlSource {
         // Keys and values are TOML's own: there is nothing that cannot be written.
         let text = toml::to_string(&all).unwrap_or_default();
         let file = self.file.clone();
-        let extension = StudyExtension { written: self, base: base.clone() };
+        let extension = StudyExtension { written: self, base: base.clone(), is_brief: false };
         Ok(TomlSource { file, text, extension: Some(Box::new(extension)) })
     }
 
@@ -84,8 +86,18 @@ impl TomlSource {
         join_tables(&mut all, brief);
         let text = toml::to_string(&all).unwrap_or_default();
         let file = self.file.clone();
-        let extension = StudyExtension { base: self.clone(), written: self };
+        let extension = StudyExtension { base: self.clone(), written: self, is_brief: true };
         Ok(TomlSource { file, text, extension: Some(Box::new(extension)) })
+    }
+
+    /// Whether this is the brief form of a study.
+    pub fn is_brief(&self) -> bool {
+        self.extension.as_ref().is_some_and(|extension| extension.is_brief)
+    }
+
+    /// Whether the study has a brief form.
+    pub fn has_brief(&self) -> bool {
+        self.has_key(BRIEF)
     }
 
     /// Reads and checks the study, as far as the text alone allows.
@@ -130,10 +142,14 @@ impl TomlSource {
     /// Adds positions to problems that know their key.
     pub fn place_problems(&self, list: Vec<Problem>) -> Problems {
         if let Some(extension) = &self.extension {
-            let StudyExtension { written, base } = extension.as_ref();
+            let StudyExtension { written, base, is_brief } = extension.as_ref();
             // Positions in the joined text mean nothing to who wrote one of the two.
-            let list: Vec<Problem> =
-                list.into_iter().map(|problem| Problem { span: None, ..problem }).collect();
+            let place = |problem: Problem| {
+                let brief = format!("{BRIEF}.{}", problem.key);
+                let key = if *is_brief && written.has_key(&brief) { brief } else { problem.key };
+                Problem { span: None, key, ..problem }
+            };
+            let list: Vec<Problem> = list.into_iter().map(place).collect();
             let is_of_base = |problem: &Problem| !written.has_key(&problem.key) && base.has_key(&problem.key);
             let source = if list.iter().all(is_of_base) { base } else { written };
             return source.place_problems(list);
@@ -375,6 +391,6 @@ mod tests {
         let refused = brief.shorten().unwrap_err().to_string();
         insta::assert_snapshot!(refused, @"s.toml: this study has no brief form; add a table `[brief]` with what is less in it, such as `run.iterations = 2`, or leave out --brief");
         let slip = TomlSource::new("s.toml", text.replace("[brief.run]\niterations", "[brief.run]\nboot"));
-        insta::assert_snapshot!(slip.shorten().unwrap().parse_study().unwrap_err().to_string(), @"s.toml:2:1: `run.boot`: the key `boot` is not known here; did you mean `boots`?");
+        insta::assert_snapshot!(slip.shorten().unwrap().parse_study().unwrap_err().to_string(), @"s.toml:5:1: `brief.run.boot`: the key `boot` is not known here; did you mean `boots`?");
     }
 }

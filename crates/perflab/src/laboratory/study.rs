@@ -38,9 +38,14 @@ pub fn run_study_verb(context: &App, args: &StudyArgs) -> Result<Exit, Failure> 
 
 fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
     // A label's level is asked for at the run, so any one will do here.
-    let (study, plan) = plan_named_study(context, name, &[], None, true)?;
     let source = study_source::find_study(name)?;
+    let (study, plan) = plan_study_source(context, &source, &[], None, true)?;
     run::check_settings(context, &source, &study, &plan)?;
+    if source.has_brief() {
+        let brief = source.clone().shorten()?;
+        let (study, plan) = plan_study_source(context, &brief, &[], None, true)?;
+        run::check_settings(context, &brief, &study, &plan)?;
+    }
     let unchecked = check_events(context, &source, &study)?;
     check_answers(context, &source, &study)?;
     run::note_study_warnings(&source, &study);
@@ -122,14 +127,13 @@ fn note_refusals(
     Ok(refusals)
 }
 
-fn plan_named_study(
+fn plan_study_source(
     context: &App,
-    name: &str,
+    source: &TomlSource,
     set: &[String],
     seed: Option<u64>,
     any_label: bool,
 ) -> Result<(Study, RunPlan), Failure> {
-    let source = study_source::find_study(name)?;
     let study = source.parse_study()?;
     let facts = perflab_observe::collect_facts(&context.root, None)?;
     let mut set = run::parse_level_choices(set)?;
@@ -137,7 +141,7 @@ fn plan_named_study(
         set.extend(first_levels(&study));
     }
     let choices = PlanChoices { set, seed: seed.unwrap_or_else(rand::random), ..PlanChoices::default() };
-    let plan = plan_study(&study, &context.catalogue_of(&source, &study)?, &facts, &choices)
+    let plan = plan_study(&study, &context.catalogue_of(source, &study)?, &facts, &choices)
         .map_err(|found| source.place_problems(found))?;
     Ok((study, plan))
 }
@@ -149,7 +153,7 @@ fn first_levels(study: &Study) -> Vec<(String, String)> {
 }
 
 fn expand_study(context: &App, name: &str, set: &[String], seed: Option<u64>) -> Result<(), Failure> {
-    let (study, plan) = plan_named_study(context, name, set, seed, false)?;
+    let (study, plan) = plan_study_source(context, &study_source::find_study(name)?, set, seed, false)?;
     let mut grid = Grid::new(
         ["slot", "block", "case", "parameters", "environment", "settings", "disk"].map(GridColumn::left),
     );

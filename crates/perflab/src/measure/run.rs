@@ -293,6 +293,10 @@ fn command_run_study(args: &RunArgs) -> Result<TomlSource, Failure> {
 
 /// Says what is hardly meant, in its place.
 pub fn note_study_warnings(source: &TomlSource, study: &Study) {
+    // What a brief form leaves out, such as levels, it is meant to.
+    if source.is_brief() {
+        return;
+    }
     let warnings = source.place_problems(study_warnings(study));
     warnings.to_string().lines().for_each(|line| stderr_line!("warning: {line}"));
 }

@@ -211,6 +211,46 @@ fn what_is_hardly_meant_is_said_with_its_place() {
     assert!(check.lines().filter(|line| line.starts_with("warning")).all(|line| run.contains(line)), "{run}");
 }
 
+/// A case is named after a parameter that changes nothing, unless somebody says so.
+#[test]
+fn a_parameter_that_no_command_uses_is_told() {
+    let laboratory = Sandbox::new();
+    let study = "[workload.a]\ncommand = \"true {{ n }}\"\nparameters = { block-size = \"4k\", deep = \"1\" }\n\
+         matrix = { n = [1, 2], size = [1, 2] }\n";
+    let study = laboratory.write_study("s.toml", study);
+    let check = laboratory.run_successfully(&["study", "check", &study]).err;
+    insta::assert_snapshot!(check.replace(&study, "s.toml"), @r#"
+    warning: s.toml:4:16: `workload.a.parameters.block-size`: no command uses this parameter; rename it, and write `{{ block_size }}` in the command, or remove it
+    warning: s.toml:4:35: `workload.a.parameters.deep`: no command uses this parameter; write `{{ deep }}` in the command, or remove it
+    warning: s.toml:5:24: `workload.a.matrix.size`: no command uses this parameter, so its values make equal cases; write `{{ size }}` in the command, or remove it
+    s.toml is good: "s.toml", 4 cases, 44 iterations with warm-ups
+    "#);
+}
+
+/// What is wrong with a brief form is found by `study check`, at its place; what it leaves out is not missed.
+#[test]
+fn a_brief_form_is_checked_with_its_study() {
+    let laboratory = Sandbox::new();
+    let study = |more: &str| {
+        let text = format!(
+            "values = {{ some = \"cpus\" }}\nrun = {{ iterations = 10 }}\n[workload.a]\ncommand = \"true {{{{ n }}}}\"\n\
+             matrix.n = [\"some\", 2]\n[brief]\nrun.iterations = 1\nrun.warmup = 0\nworkload.a.matrix.n = [1]\n{more}"
+        );
+        laboratory.write_study("s.toml", &text)
+    };
+    let good = study("");
+    laboratory.run_successfully(&["study", "check", &good]);
+    let run = laboratory.run_successfully(&["run", &good, "--brief", "--no-report"]).err;
+    assert!(!run.contains("warning"), "{run}");
+    let slip = study("run.boot = 1\n");
+    let said = laboratory.run(&["study", "check", &slip]);
+    assert_eq!(said.code, Some(2));
+    insta::assert_snapshot!(said.err.replace(&slip, "s.toml"), @"error: s.toml:11:5: `brief.run.boot`: the key `boot` is not known here; did you mean `boots`?");
+    let refused = laboratory.run(&["study", "check", &study("workload.b.use = \"nothing\"\n")]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("s.toml:11:12: `brief.workload.b.use`: "), "{}", refused.err);
+}
+
 /// The shipped study is found by its name, the other by its place beside the one that names it.
 #[test]
 fn a_study_may_be_put_on_top_of_another() {
