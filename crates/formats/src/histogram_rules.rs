@@ -1,4 +1,4 @@
-//! `[[histogram]]`: where the buckets of a histogram are in an output, and which metrics follow from it. `workloads/README.md` is its
+//! `[[histogram]]`: where the buckets of a histogram are in an output, and which metrics follow from it. `docs/workload-file.md` is its
 //! reference.
 
 use std::fmt;

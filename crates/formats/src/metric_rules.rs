@@ -1,5 +1,5 @@
 //! `[[metric]]`: which quantity, and the one rule that finds it in the output. Workloads and imported logs have the same
-//! table; `workloads/README.md` is its reference.
+//! table; `docs/workload-file.md` is its reference.
 
 use std::fmt;
 

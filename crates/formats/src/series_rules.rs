@@ -1,4 +1,4 @@
-//! `[[series]]`: what an output says of moments within an execution, as rows of a table like a monitor's. `workloads/README.md` is its
+//! `[[series]]`: what an output says of moments within an execution, as rows of a table like a monitor's. `docs/workload-file.md` is its
 //! reference.
 
 use indexmap::IndexMap;
