@@ -190,6 +190,27 @@ pub fn varied_factors(side: &ComparisonSide) -> Vec<String> {
     factors.map(|(name, _)| name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
+/// The factor of which a side that stands alone has several levels, if it is the only one.
+///
+/// # Errors
+/// It has none, or several.
+pub fn only_varied_factor(side: &ComparisonSide) -> Result<String, UsageError> {
+    let factors = varied_factors(side);
+    match &factors[..] {
+        [] => Err(alone_error("name a second run, or a factor with --by")),
+        [factor] => Ok(factor.clone()),
+        several => Err(alone_error(&format!(
+            "name a second run, or one of its factors with --by: {}",
+            several.join(", ")
+        ))),
+    }
+}
+
+/// One side, where there have to be two.
+pub fn alone_error(hint: &str) -> UsageError {
+    UsageError::new("one run alone cannot be compared", hint)
+}
+
 /// Leaves of each side the runs whose facts meet the conditions that are about facts; gives those that are about cases. A key that a
 /// case has as a factor or parameter is about cases.
 ///

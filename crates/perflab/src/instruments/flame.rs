@@ -12,7 +12,7 @@ use perflab_analyze::flame::{
     SharedCommands, build_call_tree, category_shares, compare_categories, function_differences,
     function_rows, join_profiles, profile_parts,
 };
-use perflab_archive::{RunDir, new_run_id};
+use perflab_archive::{Archive, RunDir, new_run_id};
 use perflab_import::{ImportOptions, profile_source};
 use perflab_model::expression::ExpressionScope;
 use perflab_model::{Case, Nanos, Profile, ProfileSummary};
@@ -35,7 +35,7 @@ use crate::keep::imported_runs::record_source;
 use crate::measure::command_study::RecordedCommand;
 use crate::output_path::OutputPath;
 use crate::see::report::{default_page_path, note_written_file};
-use crate::selection::parse_label;
+use crate::selection::{only_varied_factor, parse_label, select_side};
 use crate::verb::Verb;
 use perflab_model::quantity::format_quantity;
 
@@ -169,7 +169,7 @@ pub struct FlameSharesArgs {
 }
 
 /// `perflab flame diff`
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_long_help = "\
 Each function with its share on both sides, what it moved by, and whether that is more than chance:
 intervals are over boots, runs or iterations, and at most 5 % of what is said to have moved did not.
@@ -570,11 +570,10 @@ pub fn write_flame_html(context: &App, args: &FlameHtmlArgs) -> Result<Exit, Fai
 
 /// The functions, a picture or the viewer of what differs.
 pub fn compare_profiles(context: &App, args: &FlameDiffArgs) -> Result<Exit, Failure> {
-    if args.levels.by.is_none() && args.levels.runs.len() < 2 {
-        let hint = "name two runs, or the levels of a factor with --by FACTOR";
-        return Err(UsageError::new("one run by itself differs from nothing", hint).into());
-    }
-    let groups = read_profiled_levels(&context.archive()?, &args.levels)?;
+    let archive = context.archive()?;
+    let levels = with_only_factor(&archive, &args.levels)?;
+    let args = &FlameDiffArgs { levels, ..args.clone() };
+    let groups = read_profiled_levels(&archive, &args.levels)?;
     match args.output.as_ref().map(|path| (path, path.extension())) {
         None | Some((_, None)) => print_function_differences(context, args, groups),
         Some((path, Some("html"))) => {
@@ -586,6 +585,13 @@ pub fn compare_profiles(context: &App, args: &FlameDiffArgs) -> Result<Exit, Fai
             Err(UsageError::new(format!("{path} is neither of them"), hint).into())
         }
     }
+}
+
+/// A run by itself is compared by the factor that it varies, if that is the only one.
+fn with_only_factor(archive: &Archive, levels: &ProfiledLevelArgs) -> Result<ProfiledLevelArgs, Failure> {
+    let ([run], None) = (&levels.runs[..], &levels.by) else { return Ok(levels.clone()) };
+    let by = only_varied_factor(&select_side(archive, run)?)?;
+    Ok(ProfiledLevelArgs { by: Some(by), ..levels.clone() })
 }
 
 /// One group of cases, where only one can be shown.

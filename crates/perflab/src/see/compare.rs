@@ -425,13 +425,13 @@ pub(super) fn build_comparison(
                     Ok((found, sides))
                 }
                 Some((alone, _)) => {
-                    let factor = only_varied_factor(alone)?;
+                    let factor = selection::only_varied_factor(alone)?;
                     context.note_line(&format!(
                         "one run is named: the levels of its factor `{factor}` are compared (--by {factor})"
                     ));
                     Ok((compare_side_levels(&archive, &sides, &factor, (args, &options))?, sides))
                 }
-                None => Err(alone_error("name two runs").into()),
+                None => Err(selection::alone_error("name two runs").into()),
             }
         }
         _ => Err(UsageError::new(
@@ -469,28 +469,11 @@ fn compare_side_levels(
     factor: &str,
     (args, options): (&CompareArgs, &AnalysisOptions),
 ) -> Result<Comparison, Failure> {
-    let Some(side) = sides.first() else { return Err(alone_error("name a run").into()) };
+    let Some(side) = sides.first() else { return Err(selection::alone_error("name a run").into()) };
     if args.monitor.is_some() {
         return Ok(compare_levels(side, factor, options)?);
     }
     selection::compare_with_history(archive, sides, options, |options| compare_levels(side, factor, options))
-}
-
-/// The factor of which a side that stands alone has several levels, if it is the only one.
-fn only_varied_factor(side: &ComparisonSide) -> Result<String, UsageError> {
-    let factors = selection::varied_factors(side);
-    match &factors[..] {
-        [] => Err(alone_error("name a second run, or a factor with --by")),
-        [factor] => Ok(factor.clone()),
-        several => Err(alone_error(&format!(
-            "name a second run, or one of its factors with --by: {}",
-            several.join(", ")
-        ))),
-    }
-}
-
-fn alone_error(hint: &str) -> UsageError {
-    UsageError::new("one run alone cannot be compared", hint)
 }
 
 /// The runs with the requested baseline in front.

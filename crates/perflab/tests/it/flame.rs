@@ -388,6 +388,8 @@ fn shares_of_the_levels_of_a_factor_are_compared_within_a_run() {
     let whole = &found["rows"][0];
     let [socket, pipe] = [0, 1].map(|at| whole["levels"][at]["value"].as_f64().unwrap());
     assert!(socket > 3.0 * pipe, "messages over sockets are allocated: {socket} {pipe}");
+    let by_only_factor = laboratory.run_json(&["flame", "diff", "levels"]);
+    assert_eq!(by_only_factor, laboratory.run_json(&["flame", "diff", "levels", "--by", "how"]));
     let moved = laboratory.run_json(&["flame", "diff", "levels", "--by", "how", "--baseline", "pipe"]);
     let difference = &moved["differences"][0];
     assert_eq!((&difference["baseline"], &difference["candidate"]), (&"pipe".into(), &"socket".into()));
