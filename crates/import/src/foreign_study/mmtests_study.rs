@@ -988,6 +988,17 @@ export SCHBENCH_RUNTIEM=5
         let refusals =
             ["echo hello\n", "export MMTESTS=\"$(ls)\"\n", "export MMTESTS=ltp\n", "if then (", &deep, &many]
                 .map(refuse);
+        let boundless = [
+            "2222222222>f",
+            "cat 22\\\n22222222<f",
+            "echo {1..-1111111111111111111}",
+            "cd ~+1111111111111111111",
+        ];
+        for text in boundless {
+            let text = format!("export MMTESTS=stream\n{text}\n");
+            assert!(refuse(&text).ends_with(" is beyond what a shell can count"), "{text}");
+        }
+        convert("export MMTESTS=stream\nA=1111111111111111111111 2>/dev/null\ncd ~- ~+ ~1 {1..3}\n");
         insta::assert_snapshot!(refusals.join("\n"), @"
         it does not set MMTESTS, so it is no configuration of MMTests
         MMTESTS names no benchmark that can be known without running it

@@ -152,6 +152,10 @@ const MOST_STATEMENTS: usize = 20_000;
 /// Brackets, or conditions and loops, within one another: the parser calls itself for each.
 const MOST_NESTED: usize = 100;
 
+/// Digits of a number that fits into 32 bits, and into 64.
+const DIGITS_OF_A_FILE: usize = 9;
+const DIGITS: usize = 18;
+
 /// How long reading may take; a configuration takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -209,8 +213,30 @@ fn parse_program(text: &str) -> Result<Program, String> {
             return Err(format!("more than {MOST_NESTED} conditions and loops lie within one another"));
         }
     }
+    // A line that goes on in the next is one.
+    if let Some(number) = find_boundless_number(&text.replace("\\\n", "")) {
+        return Err(format!("the number {number} is beyond what a shell can count"));
+    }
     let mut parser = Parser::new(text.as_bytes(), &ParserOptions::default());
     parser.parse_program().map_err(|error| error.to_string())
+}
+
+/// A number that is too large for its place, a file that output goes to, an end of `{1..9}` or a `~1`: the parser takes for granted that
+/// there is none.
+fn find_boundless_number(text: &str) -> Option<&str> {
+    let ends = text.match_indices(|letter: char| letter.is_ascii_digit()).map(|(at, _)| at + 1);
+    let is_end = |end: &usize| !text.as_bytes().get(*end).is_some_and(u8::is_ascii_digit);
+    ends.filter(is_end).find_map(|end| {
+        let (before, behind) = text.split_at_checked(end)?;
+        let start = before.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let number = before.get(start.len()..)?;
+        let most = match start.trim_end_matches(['+', '-']) {
+            _ if behind.starts_with(['<', '>']) => DIGITS_OF_A_FILE,
+            start if start.ends_with(['{', '~']) || start.ends_with("..") => DIGITS,
+            _ => usize::MAX,
+        };
+        (number.len() > most).then_some(number)
+    })
 }
 
 /// Where in a file a statement is.
