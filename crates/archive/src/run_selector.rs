@@ -8,6 +8,7 @@ use crate::archive_dir::Archive;
 use crate::error::ArchiveError;
 use crate::portable;
 use crate::run_dir::RunDir;
+use crate::run_summary::summarise_run;
 
 /// Shorter beginnings of an id are not understood as one.
 const SHORTEST_PREFIX: usize = 4;
@@ -55,6 +56,10 @@ impl Archive {
             let run = self.run_named(entry.id, entry.short);
             // Of one whose tables are damaged the manifest may say the label.
             let (label, damage) = match entry.summary {
+                // What a list knows of a run is what it was when perflab wrote it: those that are wanted are looked at.
+                Ok(summary) if summary.label.as_deref() == Some(selector) => {
+                    (summary.label, summarise_run(run.path()).err().map(|error| error.to_string()))
+                }
                 Ok(summary) => (summary.label, None),
                 Err(reason) => (run.manifest().ok().and_then(|manifest| manifest.label), Some(reason)),
             };

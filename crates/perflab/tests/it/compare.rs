@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::laboratory::{Sandbox, skip_test};
+use crate::laboratory::{Sandbox, skip_test, to_command_output};
 
 fn two_echo_runs() -> Sandbox {
     let laboratory = Sandbox::new();
@@ -34,8 +34,6 @@ fn a_damaged_run_is_named_and_never_missing_without_a_word() {
     let damage = |id: &str| {
         let table = laboratory.path("archive/runs").join(id).join("iterations.parquet");
         let bytes = fs::read(&table).unwrap();
-        // As a copy that broke off leaves it: the run's folder has changed, too.
-        fs::remove_file(&table).unwrap();
         fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
     };
     damage(ids[0]);
@@ -759,4 +757,43 @@ fn values_of_different_units_are_never_compared() {
     rows that did not change, left out: 1
     note: listed: primary metrics, and whatever perflab's rank test sees changed (q below 0.05)
     "#);
+}
+
+/// A job fails by the exit code; what it shows is a test for each row, and the table on the page of the job.
+#[test]
+fn verdicts_are_what_continuous_integration_reads() {
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study(
+        "sleep.toml",
+        "run = { iterations = 8, warmup = 0 }\n[workload.nap]\ncommand = \"sleep $NAP\"\n\
+         [factor.nap]\nkind = \"environment\"\nkey = \"NAP\"\nlevels = [\"0.01\", \"0.05\"]",
+    );
+    laboratory.run_successfully(&["run", &study, "--label", "nap", "--quiet", "--no-report"]);
+    let summary = laboratory.path("summary.md");
+    let compare = |format: &str| {
+        let words = ["compare", "nap", "--fail-if", "worse", "--format", format];
+        let mut command = laboratory.command(&words);
+        let said = to_command_output(command.env("GITHUB_STEP_SUMMARY", &summary).output().unwrap());
+        assert_eq!(said.code, Some(5), "{}", said.err);
+        said.out
+    };
+    let junit = compare("junit");
+    assert!(junit.contains("tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{junit}");
+    assert!(junit.contains("<testcase classname=\"nap\" name=\"time\"><failure type=\"worse\""), "{junit}");
+    let ktap = compare("ktap");
+    assert!(
+        ktap.starts_with("KTAP version 1\n1..1\n# ") && ktap.ends_with("\nnot ok 1 nap time\n"),
+        "{ktap}"
+    );
+    assert!(!summary.exists(), "it is for GitHub's alone");
+    let github = compare("github");
+    let commands: Vec<&str> = github.lines().map(|line| line.split("::").nth(1).unwrap()).collect();
+    assert!(commands[0].starts_with("notice ") && commands[1] == "error title=nap time%3A worse", "{github}");
+    fs::write(&summary, "# before\n").unwrap();
+    compare("github");
+    let table = fs::read_to_string(&summary).unwrap();
+    assert!(table.starts_with("# before\n**1 of 1 worse: ") && table.contains("### nap"), "{table}");
+    for words in [&["compare", "nap", "--ratio", "--format", "junit"][..], &["list", "--format", "ktap"]] {
+        assert_eq!(laboratory.run(words).code, Some(2), "{words:?}");
+    }
 }
