@@ -41,7 +41,7 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "DIR", help_heading = EVERYWHERE)]
     pub workloads: Vec<PathBuf>,
     /// How results are printed: table (for people), json (every number), csv, markdown; of `compare` also short (one line a
-    /// row)
+    /// row); of `compare` and `guard` also github (annotations), junit, ktap
     #[arg(
         long,
         global = true,
@@ -166,7 +166,12 @@ impl App {
     pub fn print_conclusion(&self, sentence: &str) -> Result<(), Failure> {
         match self.format {
             OutputFormat::Table | OutputFormat::Markdown => self.print_text(sentence),
-            OutputFormat::Json | OutputFormat::Csv | OutputFormat::Short => {
+            OutputFormat::Json
+            | OutputFormat::Csv
+            | OutputFormat::Short
+            | OutputFormat::Github
+            | OutputFormat::Junit
+            | OutputFormat::Ktap => {
                 self.note(sentence);
                 Ok(())
             }

@@ -186,6 +186,9 @@ const WITHOUT_RESULT: &[&str] = &[
 /// Verbs whose rows have a form of one line each.
 const WITH_SHORT: &[&str] = &["compare"];
 
+/// Verbs whose verdicts have forms for continuous integration.
+const WITH_VERDICTS: &[&str] = &["compare", "guard"];
+
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[
     "bisect",
@@ -322,6 +325,9 @@ fn format_without_effect(verb: &str, format: OutputFormat) -> Option<String> {
         OutputFormat::Table => None,
         OutputFormat::Short if !WITH_SHORT.contains(&verb) => {
             Some(format!("`perflab {verb}` has no short form: leave --format short out"))
+        }
+        OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap if !WITH_VERDICTS.contains(&verb) => {
+            Some(format!("`perflab {verb}` gives no verdicts that --format {shown} could hold: leave it out"))
         }
         _ if WITHOUT_RESULT.contains(&verb) => Some(format!(
             "`perflab {verb}` prints no result that --format {shown} would change: leave it out"

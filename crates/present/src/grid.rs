@@ -183,7 +183,11 @@ impl Grid {
         colour: bool,
     ) -> Result<String, GridError> {
         match format {
-            OutputFormat::Table | OutputFormat::Short => Ok(self.terminal_table(width, colour)),
+            OutputFormat::Table
+            | OutputFormat::Short
+            | OutputFormat::Github
+            | OutputFormat::Junit
+            | OutputFormat::Ktap => Ok(self.terminal_table(width, colour)),
             OutputFormat::Json => self.to_json(),
             OutputFormat::Csv => {
                 let rows = self.rows.iter().map(|row| self.pad_cells(row, GridCell::csv_text));
@@ -389,6 +393,12 @@ pub enum OutputFormat {
     Markdown,
     /// one line a row, of a comparison: for a commit message; any other table is the one for a terminal
     Short,
+    /// annotations of a workflow, of verdicts
+    Github,
+    /// XML of tests, of verdicts
+    Junit,
+    /// the kernel's lines of tests, of verdicts
+    Ktap,
 }
 
 impl Named for OutputFormat {
@@ -398,6 +408,9 @@ impl Named for OutputFormat {
         (OutputFormat::Csv, "csv", "for spreadsheets"),
         (OutputFormat::Markdown, "markdown", "for mails and issues"),
         (OutputFormat::Short, "short", "one line a row, for a commit message"),
+        (OutputFormat::Github, "github", "verdicts as annotations of a workflow"),
+        (OutputFormat::Junit, "junit", "verdicts as tests, for CI servers"),
+        (OutputFormat::Ktap, "ktap", "verdicts as tests, for kernel CI"),
     ];
 }
 

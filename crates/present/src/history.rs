@@ -247,6 +247,27 @@ pub fn guard_grid(history: &MetricHistories, guard: &GuardReport) -> Grid {
     grid
 }
 
+/// What a series came to, in words, and its values: of a step before and after it, else where the newest was expected.
+pub(crate) fn guard_row_text(history: &MetricHistories, row: &GuardRow) -> (String, String) {
+    let unit = row.unit.0.as_str();
+    let text = |value: f64| GridCell::quantity(value, unit).text().to_owned();
+    let word = alarm_word(row).split_once(' ').map_or("", |(_, word)| word);
+    let verdict = match alarm_reason(history, row) {
+        Some(reason) => format!("{word}: {reason}"),
+        None => word.to_owned(),
+    };
+    let change = row.step().map(|step| step.change).or(row.change);
+    let change = change.map_or(String::new(), |change| format!(", {}", step_change_text(change, unit)));
+    let values = match (row.step(), row.expected) {
+        (Some(step), _) => format!("{} -> {}", text(step.before), text(step.after)),
+        (None, Some(expected)) => {
+            format!("{}, expected {} to {}", text(row.value), text(expected.low), text(expected.high))
+        }
+        (None, None) => text(row.value),
+    };
+    (verdict, format!("{values}{change}").replace('\u{a0}', " "))
+}
+
 fn alarm_word(row: &GuardRow) -> &'static str {
     match row.verdict {
         Verdict::Better => "✓ better",

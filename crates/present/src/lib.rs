@@ -19,6 +19,7 @@
 //! | `sentence` | sentences for people; numbers are printed by [`perflab_model::quantity`] |
 
 pub mod chart;
+pub mod ci_tests;
 pub mod command_times;
 pub mod comparison;
 pub mod diagnostics;

@@ -355,7 +355,7 @@ impl<'a> FlightPrinter<'a> {
                     "{run}  from {time}: {text}{others}; {before}{short} before, {after} after; {path}"
                 ))
             }
-            OutputFormat::Csv | OutputFormat::Markdown | OutputFormat::Short => {
+            _ => {
                 let found = escape_controls_in_line(&trigger.found.describe()).into_owned();
                 self.grid.add_row([
                     run.short_id().into(),
@@ -372,10 +372,8 @@ impl<'a> FlightPrinter<'a> {
 
     fn finish(self) -> Result<(), Failure> {
         match self.context.format {
-            OutputFormat::Csv | OutputFormat::Markdown | OutputFormat::Short => {
-                self.context.print_grid(&self.grid)
-            }
             OutputFormat::Table | OutputFormat::Json => Ok(()),
+            _ => self.context.print_grid(&self.grid),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::gate_args::GateArgs;
 use crate::quantities::{parse_confidence, parse_margin};
 use crate::see::compared_studies::{compare_shared_studies, print_studies};
 use crate::see::row_suspects::add_row_suspects;
+use crate::see::step_summary::append_step_summary;
 use crate::selection;
 use crate::verb::Verb;
 use perflab_model::Ratio;
@@ -56,6 +57,9 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
         args.monitor.as_deref().and_then(|name| crate::selection::missing_averages_note(name, &comparison)),
     );
     context.print_text(&comparison_text(context, args, &comparison)?)?;
+    append_step_summary(context, || {
+        Ok(comparison::render_comparison(&comparison, OutputFormat::Markdown, None, false)?)
+    })?;
     if args.style == ComparisonStyle::Perflab && args.monitor.is_none() {
         side_fairness_lines(&sides).iter().for_each(|line| context.note(line));
     }
@@ -218,7 +222,10 @@ fn side_fairness_lines(sides: &[ComparisonSide]) -> Vec<String> {
 
 /// Refuses options that would change nothing of what is printed.
 fn refuse_ineffective_options(args: &CompareArgs, format: OutputFormat) -> Result<(), UsageError> {
-    let is_short = format == OutputFormat::Short;
+    let is_short = matches!(
+        format,
+        OutputFormat::Short | OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap
+    );
     let is_two_factors = args.by.len() == 2;
     let is_tool = matches!(args.style, ComparisonStyle::Lkp | ComparisonStyle::Benchstat);
     let (is_mmtests, has_stat) = (args.style == ComparisonStyle::Mmtests, !args.stat.is_empty());
@@ -287,8 +294,8 @@ fn refuse_ineffective_options(args: &CompareArgs, format: OutputFormat) -> Resul
         ),
         (
             is_short && (is_two_factors || args.ratio || has_stat || args.style != ComparisonStyle::Perflab),
-            "only verdicts have a line each",
-            "omit --format short, or --style, --ratio, --stat and the second factor",
+            "this --format is of verdicts",
+            "omit it, or --style, --ratio, --stat and the second factor",
         ),
         (
             is_benchstat && args.confidence != CONFIDENCE,

@@ -14,6 +14,7 @@ use perflab_model::named::Named;
 use perflab_model::study::StoppingRule;
 use perflab_model::{AcceptedStep, Nanos, RunRecord, RunStatus};
 use perflab_present::ReportData;
+use perflab_present::ci_tests::CiTests;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::history::{guard_grid, history_chart, history_runs_grid, steps_grid};
 use perflab_present::method_text::{ResultWithNotes, describe_method};
@@ -27,6 +28,7 @@ use crate::output_path::OutputPath;
 use crate::quantities::parse_margin;
 use crate::see::confirmation::{CONFIRMATION, ConfirmedSides, confirm_alarms};
 use crate::see::report;
+use crate::see::step_summary::append_step_summary;
 use crate::selection;
 use crate::verb::Verb;
 
@@ -234,6 +236,11 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     judged = judged.with_failures(newest_failures(context, &runs, &options)?);
     if context.format == OutputFormat::Json {
         context.print_json(&ResultWithNotes::new(&judged, &judged.notes))?;
+    } else if let Some(tests) = CiTests::of_guard(&found, &judged).render(context.format) {
+        context.print_text(&tests)?;
+        append_step_summary(context, || {
+            Ok(guard_grid(&found, &judged).render(OutputFormat::Markdown, None, false)?)
+        })?;
     } else {
         context.print_grid(&guard_grid(&found, &judged))?;
         judged.notes.iter().for_each(|note| context.note(format!("note: {}", describe_method(note))));

@@ -11,4 +11,5 @@ mod recorded_sides;
 pub mod report;
 mod row_suspects;
 pub mod show;
+mod step_summary;
 pub mod why;

@@ -94,7 +94,7 @@ fn print_explanation(context: &App, found: &Explanation, comparison: &Comparison
             }
             Ok(())
         }
-        OutputFormat::Table | OutputFormat::Short => {
+        _ => {
             let width = context.width.unwrap_or(USUAL_WIDTH);
             context.print_text(&explanation_text(found, Some(width), context.colour))
         }

@@ -87,6 +87,13 @@ fn the_guard_ends_with_five_where_a_step_for_the_worse_stays() {
     let (before, after) = (step["before"].as_f64().unwrap(), step["after"].as_f64().unwrap());
     assert!(before > 990.0 && after < 860.0 && step["runs"] == 6, "{step}");
     assert_ne!(verdicts(&["--margin", "20%"]), ["\"worse\""]);
+    let said = laboratory.run(&["guard", "speed", "--format", "ktap"]);
+    assert_eq!(said.code, Some(5), "{}", said.err);
+    assert!(
+        said.out.starts_with("KTAP version 1\n1..1\n# ") && said.out.ends_with("\nnot ok 1 echo speed\n"),
+        "{}",
+        said.out
+    );
 }
 
 /// Nothing is said of what failed by those that ended well.

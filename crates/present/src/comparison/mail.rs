@@ -86,19 +86,16 @@ fn mail_cells(row: &VerdictRow) -> [String; 4] {
 
 /// `sweep threads=2 time: 12.1 -> 13.4 ms, +10.2 % [+8.1, +12.0], worse`
 fn short_row(row: &VerdictRow, many: bool) -> String {
+    let candidate = if many { format!(" ({})", row.candidate_name) } else { String::new() };
+    format!("{} {}{candidate}: {}, {}", row.subject, row.metric, row_result(row), verdict_words(row))
+}
+
+/// `12.1 -> 13.4 ms, +10.2 % [+8.1, +12.0]`
+pub(crate) fn row_result(row: &VerdictRow) -> String {
     let words = RowText::from_row(row);
     let unit = words.metric.rsplit_once(" [").map(|(_, unit)| format!(" {}", unit.trim_end_matches(']')));
-    let candidate = if many { format!(" ({})", row.candidate_name) } else { String::new() };
     let change = if words.change == NOTHING { String::new() } else { format!(", {}", words.change) };
-    let text = format!(
-        "{} {}{candidate}: {} -> {}{}{change}, {}",
-        row.subject,
-        row.metric,
-        words.baseline,
-        words.candidate,
-        unit.unwrap_or_default(),
-        verdict_words(row)
-    );
+    let text = format!("{} -> {}{}{change}", words.baseline, words.candidate, unit.unwrap_or_default());
     text.replace('\u{a0}', " ")
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use perflab_analyze::{ChangeScale, Comparison, FailureCount, SideSummary, Verdict, VerdictRow};
 
+use crate::ci_tests::CiTests;
 use crate::comparison::answer::answer_lines;
 use crate::comparison::document::ComparisonDocument;
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
@@ -44,6 +45,9 @@ pub fn render_comparison(
         OutputFormat::Csv => comparison_csv(std::slice::from_ref(comparison)),
         OutputFormat::Markdown => comparison_markdown(comparison),
         OutputFormat::Short => Ok(short_lines(comparison)),
+        OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap => {
+            Ok(CiTests::of_comparisons(std::slice::from_ref(comparison)).render(format).unwrap_or_default())
+        }
     }
 }
 
@@ -66,6 +70,9 @@ pub fn render_comparisons(
         }
         OutputFormat::Csv => comparison_csv(comparisons),
         OutputFormat::Short => Ok(comparisons.iter().map(short_lines).collect()),
+        OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap => {
+            Ok(CiTests::of_comparisons(comparisons).render(format).unwrap_or_default())
+        }
         OutputFormat::Markdown => comparisons
             .iter()
             .map(|comparison| render_comparison(comparison, format, width, colour))

@@ -489,6 +489,20 @@ fn a_row_is_one_line_of_a_commit_message() {
     assert_eq!(several.lines().count(), compare_three_runs().deciding_rows().len());
 }
 
+/// A row that is worse fails, one that is not decided is skipped, and whatever a name holds stays text.
+#[test]
+fn verdicts_are_tests_for_continuous_integration() {
+    let mut found = comparison_with_every_verdict();
+    for row in found.rows.iter_mut().filter(|row| row.subject == "sweep threads=2") {
+        row.subject = "50% <b>: a, # b\n\u{1b}[1m".into();
+    }
+    let formats =
+        [("github", OutputFormat::Github), ("junit", OutputFormat::Junit), ("ktap", OutputFormat::Ktap)];
+    for (name, format) in formats {
+        insta::assert_snapshot!(format!("ci_{name}"), render_to_text(&found, format, None));
+    }
+}
+
 #[test]
 fn studies_of_two_labels_are_a_mail() {
     let study = |study: &str, outcome| StudyComparison { study: study.into(), outcome };

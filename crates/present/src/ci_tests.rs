@@ -1,0 +1,219 @@
+//! Verdicts as continuous integration takes them: annotations of GitHub's workflows, JUnit's XML, the kernel's TAP.
+//!
+//! A row that decides is a test: one that is worse fails, one that is better or the same passes, and one that is not decided is skipped,
+//! with its reason: a test that was not decided has not passed. What a row says is the line that `--format short` has of it.
+
+use std::fmt::Write as _;
+
+use perflab_analyze::{Comparison, GuardReport, GuardRow, MetricHistories, Verdict, VerdictRow};
+
+use crate::chart::svg::escape_xml;
+use crate::comparison::answer::answer_lines;
+use crate::comparison::mail::row_result;
+use crate::comparison::row_text::verdict_words;
+use crate::grid::OutputFormat;
+use crate::history::guard_row_text;
+
+/// So many annotations of one kind GitHub shows of a step.
+const MOST_ANNOTATIONS: usize = 10;
+
+/// What a test came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TestOutcome {
+    /// better, or the same
+    Passed,
+    /// worse
+    Failed,
+    /// not decided
+    Skipped,
+}
+
+/// A verdict as a test.
+#[derive(Debug, Clone, PartialEq)]
+struct CiTest {
+    /// The case.
+    suite: String,
+    /// The metric.
+    name: String,
+    outcome: TestOutcome,
+    /// The verdict in words.
+    verdict: String,
+    /// What was found: values, change, interval.
+    result: String,
+    /// How large the change is, for those that are worst.
+    size: f64,
+}
+
+/// The tests of a comparison, or of a history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CiTests {
+    /// What was compared.
+    title: String,
+    /// The answer in a sentence or two.
+    answer: String,
+    tests: Vec<CiTest>,
+}
+
+impl CiTests {
+    /// A test for each row that decides.
+    #[must_use]
+    pub fn of_comparisons(comparisons: &[Comparison]) -> Self {
+        let title = |one: &Comparison| format!("{} against {}", one.candidates.join(", "), one.baseline);
+        let titles: Vec<String> = comparisons.iter().map(title).collect();
+        let tests = |one: &Comparison| {
+            let several = one.candidates.len() > 1;
+            one.deciding_rows().into_iter().map(|row| CiTest::of_row(row, several)).collect::<Vec<_>>()
+        };
+        CiTests {
+            title: titles.join("; "),
+            answer: answer_lines(comparisons).join(" "),
+            tests: comparisons.iter().flat_map(tests).collect(),
+        }
+    }
+
+    /// A test for each series that the newest run has.
+    #[must_use]
+    pub fn of_guard(history: &MetricHistories, guard: &GuardReport) -> Self {
+        let tests: Vec<CiTest> = guard.rows.iter().map(|row| CiTest::of_guard_row(history, row)).collect();
+        let worse = tests.iter().filter(|test| test.outcome == TestOutcome::Failed).count();
+        let answer = format!("{worse} of {} worse in run {}", tests.len(), guard.run);
+        CiTests { title: format!("run {} against its history", guard.run), answer, tests }
+    }
+
+    /// The tests in a format; none where it is not one for continuous integration.
+    #[must_use]
+    pub fn render(&self, format: OutputFormat) -> Option<String> {
+        match format {
+            OutputFormat::Github => Some(self.annotations()),
+            OutputFormat::Junit => Some(self.junit()),
+            OutputFormat::Ktap => Some(self.ktap()),
+            _ => None,
+        }
+    }
+
+    fn count(&self, outcome: TestOutcome) -> usize {
+        self.tests.iter().filter(|test| test.outcome == outcome).count()
+    }
+
+    /// Commands of a workflow: the answer, then what is worst.
+    /// <https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands>
+    fn annotations(&self) -> String {
+        let mut failed: Vec<&CiTest> =
+            self.tests.iter().filter(|test| test.outcome == TestOutcome::Failed).collect();
+        failed.sort_by(|one, other| other.size.total_cmp(&one.size));
+        let mut text = annotation("notice", &self.title, &self.answer);
+        for test in failed.iter().take(MOST_ANNOTATIONS) {
+            let title = format!("{} {}: {}", test.suite, test.name, test.verdict);
+            text += &annotation("error", &title, &test.result);
+        }
+        let left_out = failed.len().saturating_sub(MOST_ANNOTATIONS);
+        if left_out > 0 {
+            let message = format!("{left_out} further rows are worse: the table has all");
+            text += &annotation("warning", &self.title, &message);
+        }
+        text
+    }
+
+    /// A suite for each case, a test for each metric.
+    /// <https://github.com/testmoapp/junitxml>
+    fn junit(&self) -> String {
+        let [failed, skipped] =
+            [TestOutcome::Failed, TestOutcome::Skipped].map(|outcome| self.count(outcome));
+        let mut text = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\">\n",
+            escape_xml(&self.title),
+            self.tests.len(),
+        );
+        for suite in self.tests.chunk_by(|one, other| one.suite == other.suite) {
+            let name = suite.first().map(|test| escape_xml(&test.suite)).unwrap_or_default();
+            let count = |outcome: TestOutcome| suite.iter().filter(|test| test.outcome == outcome).count();
+            let (failed, skipped) = (count(TestOutcome::Failed), count(TestOutcome::Skipped));
+            let _ = writeln!(
+                text,
+                "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\">",
+                suite.len()
+            );
+            suite.iter().for_each(|test| text += &junit_test(&name, test));
+            text += "  </testsuite>\n";
+        }
+        text + "</testsuites>\n"
+    }
+
+    /// A line for each test.
+    /// <https://docs.kernel.org/dev-tools/ktap.html>
+    fn ktap(&self) -> String {
+        let mut text = format!("KTAP version 1\n1..{}\n", self.tests.len());
+        for (number, test) in (1..).zip(&self.tests) {
+            let words = if test.outcome == TestOutcome::Failed { "not ok" } else { "ok" };
+            let name = one_line(&format!("{} {}", test.suite, test.name));
+            let skip = match test.outcome {
+                TestOutcome::Skipped => format!(" # SKIP {}", one_line(&test.verdict)),
+                _ => String::new(),
+            };
+            let result = one_line(&format!("{}, {}", test.result, test.verdict));
+            let _ = writeln!(text, "# {result}\n{words} {number} {name}{skip}");
+        }
+        text
+    }
+}
+
+impl CiTest {
+    fn of_row(row: &VerdictRow, several: bool) -> Self {
+        let outcome = match row.verdict_word() {
+            "worse" => TestOutcome::Failed,
+            "better" | "same" => TestOutcome::Passed,
+            _ => TestOutcome::Skipped,
+        };
+        let candidate = if several { format!(" ({})", row.candidate_name) } else { String::new() };
+        CiTest {
+            suite: row.subject.clone(),
+            name: format!("{}{candidate}", row.metric),
+            outcome,
+            verdict: verdict_words(row),
+            result: row_result(row),
+            // Where nothing but failures came, there is no change, and nothing is worse.
+            size: row.relative_change().map_or(f64::INFINITY, f64::abs),
+        }
+    }
+
+    fn of_guard_row(history: &MetricHistories, row: &GuardRow) -> Self {
+        let (verdict, result) = guard_row_text(history, row);
+        CiTest {
+            suite: row.subject.clone(),
+            name: row.metric.clone(),
+            outcome: match row.verdict {
+                Verdict::Worse => TestOutcome::Failed,
+                Verdict::Better | Verdict::Same => TestOutcome::Passed,
+                Verdict::SameHere | Verdict::Unclear | Verdict::Differs => TestOutcome::Skipped,
+            },
+            verdict,
+            result,
+            size: row.change.map_or(f64::INFINITY, |change| change.value.abs()),
+        }
+    }
+}
+
+fn annotation(kind: &str, title: &str, message: &str) -> String {
+    let message = message.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let title = title.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let title = title.replace(':', "%3A").replace(',', "%2C");
+    format!("::{kind} title={title}::{message}\n")
+}
+
+fn junit_test(suite: &str, test: &CiTest) -> String {
+    let (name, verdict, result) =
+        (escape_xml(&test.name), escape_xml(&test.verdict), escape_xml(&test.result));
+    let inner = match test.outcome {
+        TestOutcome::Passed => format!("<system-out>{result}, {verdict}</system-out>"),
+        TestOutcome::Failed => {
+            format!("<failure type=\"{verdict}\" message=\"{result}\">{result}, {verdict}</failure>")
+        }
+        TestOutcome::Skipped => format!("<skipped message=\"{verdict}: {result}\"/>"),
+    };
+    format!("    <testcase classname=\"{suite}\" name=\"{name}\">{inner}</testcase>\n")
+}
+
+/// A text that neither ends its line nor begins a directive.
+fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() || letter == '#' { ' ' } else { letter }).collect()
+}
