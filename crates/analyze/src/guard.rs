@@ -422,7 +422,8 @@ impl GuardReport {
         self.deciding_rows().filter(is_long).map(|row| row.runs).max()
     }
 
-    fn deciding_rows(&self) -> impl Iterator<Item = &GuardRow> {
+    /// The rows of primary metrics; all, where none is.
+    pub fn deciding_rows(&self) -> impl Iterator<Item = &GuardRow> {
         let has_primary = self.rows.iter().any(|row| row.primary);
         self.rows.iter().filter(move |row| row.primary || !has_primary)
     }

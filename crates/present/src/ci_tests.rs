@@ -5,14 +5,16 @@
 
 use std::fmt::Write as _;
 
-use perflab_analyze::{Comparison, GuardReport, GuardRow, MetricHistories, Verdict, VerdictRow};
+use perflab_analyze::{
+    Comparison, GuardFailures, GuardReport, GuardRow, MetricHistories, Verdict, VerdictRow,
+};
 
 use crate::chart::svg::escape_xml;
 use crate::comparison::answer::answer_lines;
 use crate::comparison::mail::row_result;
 use crate::comparison::row_text::verdict_words;
 use crate::grid::OutputFormat;
-use crate::history::guard_row_text;
+use crate::history::{guard_failures_text, guard_row_text};
 
 /// So many annotations of one kind GitHub shows of a step.
 const MOST_ANNOTATIONS: usize = 10;
@@ -71,10 +73,31 @@ impl CiTests {
         }
     }
 
-    /// A test for each series that the newest run has.
+    /// A test for each series of the newest run that decides, one for each case that fails more than chance explains, and one that is
+    /// skipped for what was measured earlier and is not there any more.
     #[must_use]
     pub fn of_guard(history: &MetricHistories, guard: &GuardReport) -> Self {
-        let tests: Vec<CiTest> = guard.rows.iter().map(|row| CiTest::of_guard_row(history, row)).collect();
+        let alarms = guard.alarms();
+        let row = |row: &GuardRow| CiTest::of_guard_row(history, row, alarms.contains(&row));
+        let failing = |found: &GuardFailures| CiTest {
+            suite: found.subject.clone(),
+            name: "iterations".into(),
+            outcome: TestOutcome::Failed,
+            verdict: "worse".into(),
+            result: guard_failures_text(found),
+            size: f64::INFINITY,
+        };
+        let lost = |name: &String| CiTest {
+            suite: "measured earlier".into(),
+            name: name.clone(),
+            outcome: TestOutcome::Skipped,
+            verdict: "missing".into(),
+            result: "not in the newest run".into(),
+            size: 0.0,
+        };
+        let rows = guard.deciding_rows().map(row);
+        let tests: Vec<CiTest> =
+            rows.chain(guard.failing().into_iter().map(failing)).chain(guard.lost.iter().map(lost)).collect();
         let worse = tests.iter().filter(|test| test.outcome == TestOutcome::Failed).count();
         let answer = format!("{worse} of {} worse in run {}", tests.len(), guard.run);
         CiTests { title: format!("run {} against its history", guard.run), answer, tests }
@@ -176,15 +199,17 @@ impl CiTest {
         }
     }
 
-    fn of_guard_row(history: &MetricHistories, row: &GuardRow) -> Self {
+    fn of_guard_row(history: &MetricHistories, row: &GuardRow, alarms: bool) -> Self {
         let (verdict, result) = guard_row_text(history, row);
         CiTest {
             suite: row.subject.clone(),
             name: row.metric.clone(),
             outcome: match row.verdict {
-                Verdict::Worse => TestOutcome::Failed,
+                _ if alarms => TestOutcome::Failed,
                 Verdict::Better | Verdict::Same => TestOutcome::Passed,
-                Verdict::SameHere | Verdict::Unclear | Verdict::Differs => TestOutcome::Skipped,
+                Verdict::Worse | Verdict::SameHere | Verdict::Unclear | Verdict::Differs => {
+                    TestOutcome::Skipped
+                }
             },
             verdict,
             result,

@@ -7,7 +7,9 @@
 use jiff::Timestamp;
 use perflab_analyze::compare::comparison::ComparedRun;
 use perflab_analyze::history::{AcceptedBaseline, HistoryChangePoint, MetricHistory};
-use perflab_analyze::{ChangeScale, GuardReport, GuardRow, MetricChange, MetricHistories, Verdict};
+use perflab_analyze::{
+    ChangeScale, GuardFailures, GuardReport, GuardRow, MetricChange, MetricHistories, Verdict,
+};
 
 use crate::chart::axes::AxisBand;
 use crate::chart::axis_unit::AxisUnit;
@@ -245,6 +247,24 @@ pub fn guard_grid(history: &MetricHistories, guard: &GuardReport) -> Grid {
         ]);
     }
     grid
+}
+
+/// `5 of 10 iterations failed, 0 of 200 in 20 runs before: more than chance explains`
+#[must_use]
+pub fn guard_failures_text(found: &GuardFailures) -> String {
+    let GuardFailures { newest, recent, recent_runs, earlier, runs, .. } = found;
+    let meaning = match found.verdict {
+        Verdict::Worse => "more than chance explains",
+        _ => "what is judged are the others",
+    };
+    let together = match recent_runs {
+        1 => String::new(),
+        _ => format!(", {} of {} in the newest {recent_runs} runs", recent.failed, recent.of),
+    };
+    format!(
+        "{} of {} iterations failed{together}, {} of {} in {runs} runs before: {meaning}",
+        newest.failed, newest.of, earlier.failed, earlier.of
+    )
 }
 
 /// What a series came to, in words, and its values: of a step before and after it, else where the newest was expected.

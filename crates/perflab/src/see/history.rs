@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use perflab_analyze::{
     AnalysisOptions, FEWEST_HISTORY_RUNS, FailureRecords, GuardFailures, GuardReport, GuardRow,
-    MetricHistories, Verdict, check_newest_run, judge_newest_failures, metric_histories,
+    MetricHistories, check_newest_run, judge_newest_failures, metric_histories,
 };
 use perflab_archive::{Archive, ArchiveEntry, RunDir, RunSummary};
 use perflab_model::Ratio;
@@ -16,7 +16,9 @@ use perflab_model::{AcceptedStep, Nanos, RunRecord, RunStatus};
 use perflab_present::ReportData;
 use perflab_present::ci_tests::CiTests;
 use perflab_present::comparison::OutputFormat;
-use perflab_present::history::{guard_grid, history_chart, history_runs_grid, steps_grid};
+use perflab_present::history::{
+    guard_failures_text, guard_grid, history_chart, history_runs_grid, steps_grid,
+};
 use perflab_present::method_text::{ResultWithNotes, describe_method};
 use perflab_present::report::{SECTIONS, render_report};
 
@@ -250,7 +252,7 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     }
     write_history_report(context, &args.of, &runs, &found)?;
     for found in &judged.failures {
-        stderr_line!("perflab: {}: {}", found.subject, failures_text(found));
+        stderr_line!("perflab: {}: {}", found.subject, guard_failures_text(found));
     }
     let failing = judged.failing().len();
     let alarms = judged.alarms().len();
@@ -324,23 +326,6 @@ fn newest_failures(
 
 /// On so many runs the share of iterations that fail rests at most.
 const MOST_FAILURE_RUNS: usize = 200;
-
-/// `5 of 10 iterations failed, 0 of 200 in 20 runs before: more than chance explains`
-fn failures_text(found: &GuardFailures) -> String {
-    let GuardFailures { newest, recent, recent_runs, earlier, runs, .. } = found;
-    let meaning = match found.verdict {
-        Verdict::Worse => "more than chance explains",
-        _ => "what is judged are the others",
-    };
-    let together = match recent_runs {
-        1 => String::new(),
-        _ => format!(", {} of {} in the newest {recent_runs} runs", recent.failed, recent.of),
-    };
-    format!(
-        "{} of {} iterations failed{together}, {} of {} in {runs} runs before: {meaning}",
-        newest.failed, newest.of, earlier.failed, earlier.of
-    )
-}
 
 /// The alarms of the newest run, to be accepted with a note.
 fn accept_alarms(

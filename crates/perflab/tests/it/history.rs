@@ -133,6 +133,11 @@ fn the_guard_ends_with_five_where_the_newest_run_fails_more() {
     assert_eq!(failures["earlier"], serde_json::json!({ "failed": 1, "of": 72 }), "{failures}");
     assert_eq!((&failures["runs"], &failures["verdict"]), (&9.into(), &"worse".into()), "{failures}");
     insta::assert_snapshot!(laboratory.run(&["guard"]).err_wording_of("iterations failed"), @"perflab: shaky: N of N iterations failed, N of N in N runs before: more than chance explains");
+    let ktap = laboratory.run(&["guard", "--format", "ktap"]).out;
+    assert!(
+        ktap.ends_with("\nnot ok 2 shaky iterations\n") && ktap.contains("\nok 1 shaky speed # SKIP "),
+        "{ktap}"
+    );
     // Where none ends well, there is no value, and still a word.
     assert_eq!(run(8), Some(4));
     assert_eq!(laboratory.run(&["guard"]).code, Some(5));
