@@ -20,6 +20,8 @@ pub struct FoundRuns {
     pub runs: Vec<RunDir>,
     /// Runs of the label that are damaged, each with what is wrong.
     pub damaged: Vec<(RunDir, String)>,
+    /// Runs whose label cannot be read, each with the reason: they may have this one.
+    pub unreadable: Vec<(RunDir, String)>,
 }
 
 impl Archive {
@@ -40,7 +42,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::find_runs`].
     pub fn find_runs_and_damaged(&self, selector: &str) -> Result<FoundRuns, ArchiveError> {
-        let only = |run| FoundRuns { runs: vec![run], damaged: Vec::new() };
+        let only = |run| FoundRuns { runs: vec![run], ..FoundRuns::default() };
         if let Some(back) = selector.strip_prefix('@') {
             return self.nth_latest(back).map(only);
         }
@@ -61,7 +63,13 @@ impl Archive {
                     (summary.label, summarise_run(run.path()).err().map(|error| error.to_string()))
                 }
                 Ok(summary) => (summary.label, None),
-                Err(reason) => (run.manifest().ok().and_then(|manifest| manifest.label), Some(reason)),
+                Err(reason) => match run.manifest() {
+                    Ok(manifest) => (manifest.label, Some(reason)),
+                    Err(_) => {
+                        found.unreadable.push((run, reason));
+                        continue;
+                    }
+                },
             };
             match damage {
                 _ if label.as_deref() != Some(selector) => labels.push(label),
@@ -69,11 +77,7 @@ impl Archive {
                 Some(reason) => found.damaged.push((run, reason)),
             }
         }
-        if found.runs.is_empty() {
-            Err(self.not_found_error(selector, &labels, &found.damaged))
-        } else {
-            Ok(found)
-        }
+        if found.runs.is_empty() { Err(self.not_found_error(selector, &labels, &found)) } else { Ok(found) }
     }
 
     fn open_run_path(&self, path: &Path) -> Result<RunDir, ArchiveError> {
@@ -125,28 +129,33 @@ impl Archive {
         RunDir::from_archive(self.runs_directory().join(&id), id, short)
     }
 
-    fn not_found_error(
-        &self,
-        selector: &str,
-        labels: &[Option<String>],
-        damaged: &[(RunDir, String)],
-    ) -> ArchiveError {
+    fn not_found_error(&self, selector: &str, labels: &[Option<String>], found: &FoundRuns) -> ArchiveError {
         let known = labels.iter().filter_map(Option::as_deref);
-        let hint = match (damaged.first(), perflab_model::problem::nearest_name(selector, known)) {
+        let unreadable = found.unreadable.first();
+        let hint = match (found.damaged.first(), perflab_model::problem::nearest_name(selector, known)) {
             (Some((run, reason)), _) => {
                 format!(
                     "run {} has this label and is damaged: {reason}; `perflab rm` removes it",
                     run.short_id()
                 )
             }
+            _ if unreadable.is_some() && labels.is_empty() => describe_unreadable(unreadable),
             _ if labels.is_empty() => {
                 "the archive is empty; `perflab run quickstart` makes a first run".into()
             }
             (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) if unreadable.is_some() => describe_unreadable(unreadable),
             (None, None) => "give an id's first four characters or more, a label, @latest or a path; \
                              `perflab list` shows what is there"
                 .into(),
         };
         ArchiveError::NotFound { selector: selector.into(), archive: self.path().into(), hint }
     }
+}
+
+/// Why a run may be missing: it has a label that nobody can read.
+fn describe_unreadable(run: Option<&(RunDir, String)>) -> String {
+    run.map_or_else(String::new, |(run, reason)| {
+        format!("run {} cannot be read, and may have this label: {reason}", run.short_id())
+    })
 }

@@ -131,8 +131,8 @@ pub(crate) struct SlotExecutor<'a> {
     reported_roundings: BTreeSet<String>,
     /// Settings of which it was reported that somebody else changes them.
     reported_overwriting: BTreeSet<String>,
-    /// Cases of which it was reported that their workload leaves processes behind.
-    reported_left_behind: BTreeSet<u32>,
+    /// Whose processes that were left behind were reported.
+    reported_left_behind: RefCell<BTreeSet<String>>,
     /// The slot that was prepared last.
     last_slot: Option<u32>,
     /// What was done for the slot that is next, where its workload has something to do before.
@@ -193,7 +193,7 @@ impl<'a> SlotExecutor<'a> {
             settings: applied,
             reported_roundings: BTreeSet::new(),
             reported_overwriting: BTreeSet::new(),
-            reported_left_behind: BTreeSet::new(),
+            reported_left_behind: RefCell::default(),
             last_slot: None,
             ready: None,
             begun_cases: BTreeMap::new(),
@@ -403,9 +403,10 @@ impl<'a> SlotExecutor<'a> {
         Ok(())
     }
 
-    /// Reports the processes that an iteration left behind, once for each case: they were ended.
-    fn report_left_behind(&mut self, (number, case): (u32, &Case), count: usize) -> Result<(), ConductError> {
-        if count == 0 || !self.reported_left_behind.insert(number) {
+    /// Reports the processes that an iteration of a case, or what comes before or after one, left behind, once for each: they were ended.
+    fn report_left_behind(&self, whose: &str, case: &Case, count: usize) -> Result<(), ConductError> {
+        let whose = format!("{whose} of {}", case.label());
+        if count == 0 || !self.reported_left_behind.borrow_mut().insert(whose.clone()) {
             return Ok(());
         }
         let what = match count {
@@ -413,7 +414,7 @@ impl<'a> SlotExecutor<'a> {
             _ => format!("{count} processes that still ran: they were ended"),
         };
         self.stream.send_warning(
-            format!("an iteration of {} left {what}", case.label()),
+            format!("{whose} left {what}"),
             "let the command wait for what it starts (`wait` in a shell); a program that is to run meanwhile is a `server`, or `beside`",
         )
     }
@@ -690,7 +691,12 @@ impl<'a> SlotExecutor<'a> {
             execute_invocation(&invocation, &self.case_environment(case), limit, stop)
         });
         match finished {
-            Ok(finished) => failed(finished.failure()?),
+            Ok(finished) => {
+                let whose = format!("`{}`", phase.key());
+                // Where nobody listens any more, the run ends for that.
+                let _ = self.report_left_behind(&whose, case, finished.left_behind);
+                failed(finished.failure()?)
+            }
             Err(error) => failed(describe_error_chain(&error)),
         }
     }
@@ -1019,7 +1025,7 @@ impl<'a> OpenIteration<'a> {
                     let file = executor.tracer_path(index, OPERATION_TRACER)?;
                     iteration_trace::report_program_trace(file, (index, slot.warmup), &executor.stream)?;
                 }
-                executor.report_left_behind((slot.case, case), finished.left_behind)?;
+                executor.report_left_behind("an iteration", case, finished.left_behind)?;
                 let outcome = match (absence, concluded) {
                     (_, Some(reason)) => Outcome::Failed { reason },
                     (Some(reason), _) if is_end_uncertain(&finished) => Outcome::Failed { reason },

@@ -50,7 +50,8 @@ pub fn study_warnings(study: &Study) -> Vec<Problem> {
         };
         problem.with_hint(format!("add a second level, or set it for all in {place}"))
     });
-    let texts = collect_texts(&serde_json::to_value(study).unwrap_or_default());
+    let mut texts = collect_texts(&serde_json::to_value(study).unwrap_or_default());
+    texts.extend(study.brief.values().flat_map(collect_texts));
     let used = names_in(&texts);
     let unused = study.values.keys().filter(|name| !used.contains(name.as_str()));
     let unused = unused.map(|name| {

@@ -189,7 +189,8 @@ impl Failure {
         match &self.problems {
             Some(problems) => print_problems(problems),
             None if self.exit == Exit::Fine => {}
-            None => stderr_line!("error: {self}"),
+            // A name in it is no command for who reads the output of a job.
+            None => stderr_line!("error: {}", self.to_string().replace("\n::", "\n\\::")),
         }
     }
 }

@@ -56,6 +56,12 @@ fn read_side(
     for (run, reason) in found.damaged {
         stderr_line!("warning: left out of `{selector}`: run {}: {reason}", run.short_id());
     }
+    for (run, reason) in found.unreadable {
+        let run = run.short_id();
+        stderr_line!(
+            "warning: run {run} cannot be read, and is left out of `{selector}` if it has that label: {reason}"
+        );
+    }
     Ok(ComparisonSide { name: side_name(selector, &runs), runs })
 }
 

@@ -1,20 +1,23 @@
 //! Verdicts as continuous integration takes them: annotations of GitHub's workflows, JUnit's XML, the kernel's TAP.
 //!
-//! A row that decides is a test: one that is worse fails, one that is better or the same passes, and one that is not decided is skipped,
-//! with its reason: a test that was not decided has not passed. What a row says is the line that `--format short` has of it.
+//! A row that decides is a test. What `--fail-if` counts fails, so that the page of a job and its end say the same; without it, what is
+//! worse does. One that is better or the same passes, and one that is not decided is skipped, with its reason: it has not passed. What a
+//! row says is the line that `--format short` has of it.
 
 use std::fmt::Write as _;
 
 use perflab_analyze::{
-    Comparison, GuardFailures, GuardReport, GuardRow, MetricHistories, Verdict, VerdictRow,
+    Comparison, Gate, GuardFailures, GuardReport, GuardRow, MetricHistories, Verdict, VerdictRow,
 };
 
 use crate::chart::svg::escape_xml;
 use crate::comparison::answer::answer_lines;
-use crate::comparison::mail::row_result;
-use crate::comparison::row_text::verdict_words;
+use crate::comparison::mail::{StudyComparisons, row_result};
+use crate::comparison::row_text::{comparison_headline, failures_text, verdict_words};
+use crate::diagnostics::{DiagnosticGroup, group_diagnostics};
 use crate::grid::OutputFormat;
 use crate::history::{guard_failures_text, guard_row_text};
+use perflab_model::untrusted_text::escape_controls_in_line;
 
 /// So many annotations of one kind GitHub shows of a step.
 const MOST_ANNOTATIONS: usize = 10;
@@ -53,23 +56,57 @@ pub struct CiTests {
     title: String,
     /// The answer in a sentence or two.
     answer: String,
+    /// What is doubtful of it, each in a sentence with advice.
+    warnings: Vec<String>,
     tests: Vec<CiTest>,
 }
 
 impl CiTests {
-    /// A test for each row that decides.
+    /// A test for each row that decides, and for each line of a kernel that the gate refuses.
     #[must_use]
-    pub fn of_comparisons(comparisons: &[Comparison]) -> Self {
-        let title = |one: &Comparison| format!("{} against {}", one.candidates.join(", "), one.baseline);
-        let titles: Vec<String> = comparisons.iter().map(title).collect();
-        let tests = |one: &Comparison| {
-            let several = one.candidates.len() > 1;
-            one.deciding_rows().into_iter().map(|row| CiTest::of_row(row, several)).collect::<Vec<_>>()
-        };
+    pub fn of_comparison(comparison: &Comparison, gate: Option<&Gate>) -> Self {
+        let one = std::slice::from_ref(comparison);
         CiTests {
-            title: titles.join("; "),
-            answer: answer_lines(comparisons).join(" "),
-            tests: comparisons.iter().flat_map(tests).collect(),
+            title: comparison_headline(comparison),
+            answer: answer_lines(one).join(" "),
+            warnings: warning_sentences(one),
+            tests: comparison_tests(comparison, gate),
+        }
+    }
+
+    /// The same of the studies that two labels share; what could not be compared is skipped, with the reason.
+    #[must_use]
+    pub fn of_studies(found: &StudyComparisons, gate: Option<&Gate>) -> Self {
+        let skipped = |suite: &str, result: String| CiTest {
+            suite: suite.to_owned(),
+            name: "study".into(),
+            outcome: TestOutcome::Skipped,
+            verdict: "not compared".into(),
+            result,
+            size: 0.0,
+        };
+        let (mut answers, mut warnings, mut tests) = (Vec::new(), Vec::new(), Vec::new());
+        for study in &found.studies {
+            match &study.outcome {
+                Ok(comparison) => {
+                    let of_study = CiTests::of_comparison(comparison, gate);
+                    answers.push(format!("{}: {}", study.study, of_study.answer));
+                    warnings.extend(of_study.warnings.iter().map(|text| format!("{}: {text}", study.study)));
+                    let name =
+                        |test: CiTest| CiTest { suite: format!("{}: {}", study.study, test.suite), ..test };
+                    tests.extend(of_study.tests.into_iter().map(name));
+                }
+                Err(reason) => tests.push(skipped(&study.study, reason.clone())),
+            }
+        }
+        tests.extend(
+            found.one_sided.iter().map(|(study, side)| skipped(study, format!("only {side} has it"))),
+        );
+        CiTests {
+            title: format!("{} against {}", found.candidate, found.baseline),
+            answer: answers.join("; "),
+            warnings,
+            tests,
         }
     }
 
@@ -99,8 +136,18 @@ impl CiTests {
         let tests: Vec<CiTest> =
             rows.chain(guard.failing().into_iter().map(failing)).chain(guard.lost.iter().map(lost)).collect();
         let worse = tests.iter().filter(|test| test.outcome == TestOutcome::Failed).count();
-        let answer = format!("{worse} of {} worse in run {}", tests.len(), guard.run);
-        CiTests { title: format!("run {} against its history", guard.run), answer, tests }
+        let answer = match guard.is_empty() && worse == 0 {
+            true => format!("nothing was judged in run {}", guard.run),
+            false => format!("{worse} of {} worse in run {}", tests.len(), guard.run),
+        };
+        let title = format!("run {} against its history", guard.run);
+        CiTests { title, answer, warnings: Vec::new(), tests }
+    }
+
+    /// What is doubtful of what was compared: GitHub's annotations have it themselves, other formats have no place for it.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The tests in a format; none where it is not one for continuous integration.
@@ -131,9 +178,10 @@ impl CiTests {
         }
         let left_out = failed.len().saturating_sub(MOST_ANNOTATIONS);
         if left_out > 0 {
-            let message = format!("{left_out} further rows are worse: the table has all");
+            let message = format!("{left_out} further rows fail: `--format table` prints all");
             text += &annotation("warning", &self.title, &message);
         }
+        text.extend(self.warnings.iter().map(|warning| annotation("warning", &self.title, warning)));
         text
     }
 
@@ -181,19 +229,22 @@ impl CiTests {
 }
 
 impl CiTest {
-    fn of_row(row: &VerdictRow, several: bool) -> Self {
-        let outcome = match row.verdict_word() {
-            "worse" => TestOutcome::Failed,
-            "better" | "same" => TestOutcome::Passed,
+    /// `refused`: whether the gate counts it, where there is one.
+    fn of_row(row: &VerdictRow, comparison: &Comparison, refused: Option<bool>) -> Self {
+        let outcome = match (refused, row.verdict_word()) {
+            (Some(true), _) | (None, "worse") => TestOutcome::Failed,
+            (_, "better" | "same" | "worse") => TestOutcome::Passed,
             _ => TestOutcome::Skipped,
         };
+        let several = comparison.candidates.len() > 1;
         let candidate = if several { format!(" ({})", row.candidate_name) } else { String::new() };
+        let failures = failures_text(row, comparison).map_or(String::new(), |text| format!("; {text}"));
         CiTest {
             suite: row.subject.clone(),
             name: format!("{}{candidate}", row.metric),
             outcome,
             verdict: verdict_words(row),
-            result: row_result(row),
+            result: row_result(row) + &failures,
             // Where nothing but failures came, there is no change, and nothing is worse.
             size: row.relative_change().map_or(f64::INFINITY, f64::abs),
         }
@@ -218,6 +269,34 @@ impl CiTest {
     }
 }
 
+fn comparison_tests(comparison: &Comparison, gate: Option<&Gate>) -> Vec<CiTest> {
+    let refused = gate.map(|gate| comparison.violations(gate));
+    let row = |row: &VerdictRow| {
+        let is_refused =
+            refused.as_ref().map(|refused| refused.iter().any(|other| std::ptr::eq(*other, row)));
+        CiTest::of_row(row, comparison, is_refused)
+    };
+    let printed = gate.map(|gate| comparison.kernel_log_violations(gate)).unwrap_or_default();
+    let printed = printed.into_iter().map(|row| CiTest {
+        suite: "kernel log".into(),
+        name: row.trouble.map_or_else(|| "line".to_owned(), |kind| kind.to_string()),
+        outcome: TestOutcome::Failed,
+        verdict: "new".into(),
+        result: row.line.clone(),
+        size: f64::INFINITY,
+    });
+    comparison.deciding_rows().into_iter().map(row).chain(printed).collect()
+}
+
+fn warning_sentences(comparisons: &[Comparison]) -> Vec<String> {
+    let sentence = |group: DiagnosticGroup| {
+        let details =
+            if group.details.is_empty() { String::new() } else { format!(" ({})", group.details.join("; ")) };
+        format!("{}{details}; {}", group.headline, group.advice)
+    };
+    group_diagnostics(comparisons).into_iter().map(sentence).collect()
+}
+
 fn annotation(kind: &str, title: &str, message: &str) -> String {
     let message = message.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let title = title.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
@@ -238,7 +317,7 @@ fn junit_test(suite: &str, test: &CiTest) -> String {
     format!("    <testcase classname=\"{suite}\" name=\"{name}\">{inner}</testcase>\n")
 }
 
-/// A text that neither ends its line nor begins a directive.
+/// A text that neither ends its line nor begins a directive, and is still told from another one.
 fn one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() || letter == '#' { ' ' } else { letter }).collect()
+    escape_controls_in_line(text).replace('#', "\\#")
 }

@@ -297,8 +297,11 @@ pub fn note_study_warnings(source: &TomlSource, study: &Study) {
     if source.is_brief() {
         return;
     }
-    let warnings = source.place_problems(study_warnings(study));
-    warnings.to_string().lines().for_each(|line| stderr_line!("warning: {line}"));
+    // Each has a place of its own: of a study that extends another, in either.
+    for warning in study_warnings(study) {
+        let placed = source.place_problems(vec![warning]).to_string();
+        placed.lines().for_each(|line| stderr_line!("warning: {line}"));
+    }
 }
 
 /// What can be known of the study's settings without changing any.

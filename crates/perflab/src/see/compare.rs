@@ -6,6 +6,7 @@ use perflab_analyze::{
     compare_levels, compare_sides, estimate_interactions, lkp, mmtests, recap_comparison,
 };
 use perflab_archive::RunDir;
+use perflab_present::ci_tests::CiTests;
 use perflab_present::comparison::{self, OutputFormat};
 
 use crate::app::{self, App};
@@ -13,9 +14,9 @@ use crate::failure::{Exit, Failure, UsageError};
 use crate::file_runs::NamedRuns;
 use crate::gate_args::GateArgs;
 use crate::quantities::{parse_confidence, parse_margin};
+use crate::see::ci_job::print_ci_tests;
 use crate::see::compared_studies::{compare_shared_studies, print_studies};
 use crate::see::row_suspects::add_row_suspects;
-use crate::see::step_summary::append_step_summary;
 use crate::selection;
 use crate::verb::Verb;
 use perflab_model::Ratio;
@@ -56,10 +57,12 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
     comparison.notes.extend(
         args.monitor.as_deref().and_then(|name| crate::selection::missing_averages_note(name, &comparison)),
     );
-    context.print_text(&comparison_text(context, args, &comparison)?)?;
-    append_step_summary(context, || {
+    let is_printed = print_ci_tests(context, &CiTests::of_comparison(&comparison, gate), || {
         Ok(comparison::render_comparison(&comparison, OutputFormat::Markdown, None, false)?)
     })?;
+    if !is_printed {
+        context.print_text(&comparison_text(context, args, &comparison)?)?;
+    }
     if args.style == ComparisonStyle::Perflab && args.monitor.is_none() {
         side_fairness_lines(&sides).iter().for_each(|line| context.note(line));
     }
@@ -189,8 +192,14 @@ fn compare_all_studies(context: &App, args: &CompareArgs) -> Result<Exit, Failur
         let outcomes = found.studies.iter_mut().filter_map(|study| study.outcome.as_mut().ok());
         outcomes.for_each(|comparison| comparison.sort_rows(order));
     }
-    print_studies(context, &found)?;
-    let Some(gate) = args.gate.gate() else { return Ok(Exit::Fine) };
+    let gate = args.gate.gate();
+    let is_printed = print_ci_tests(context, &CiTests::of_studies(&found, gate.as_ref()), || {
+        Ok(comparison::studies_markdown(&found)?)
+    })?;
+    if !is_printed {
+        print_studies(context, &found)?;
+    }
+    let Some(gate) = gate else { return Ok(Exit::Fine) };
     let failing = found.comparisons().map(|comparison| comparison.violations(&gate).len()).sum::<usize>();
     if failing > 0 {
         stderr_line!("perflab: --fail-if {gate}: {failing} found");
@@ -199,7 +208,11 @@ fn compare_all_studies(context: &App, args: &CompareArgs) -> Result<Exit, Failur
     let is_judged = found.comparisons().count() == found.studies.len();
     let mut rows = found.comparisons().flat_map(|comparison| &comparison.rows);
     let is_withheld = rows.any(|row| row.verdict_word() == "withheld");
-    Ok(if is_judged && !is_withheld { Exit::Fine } else { Exit::NothingJudged })
+    if !is_judged || is_withheld {
+        stderr_line!("perflab: --fail-if {gate}: there are studies, or rows, without a verdict");
+        return Ok(Exit::NothingJudged);
+    }
+    Ok(Exit::Fine)
 }
 
 /// Lines about how evenly targets were served below a comparison.

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, UsageError};
-use crate::see::step_summary::append_step_summary;
 
 /// Compares the runs of each study that both sides have.
 ///
@@ -95,10 +94,7 @@ pub fn print_studies(context: &App, found: &StudyComparisons) -> Result<(), Fail
         }
         format => {
             let all: Vec<Comparison> = found.comparisons().cloned().collect();
-            context.print_text(&render_comparisons(&all, format, context.width, context.colour)?)?;
-            append_step_summary(context, || {
-                Ok(render_comparisons(&all, OutputFormat::Markdown, None, false)?)
-            })
+            context.print_text(&render_comparisons(&all, format, context.width, context.colour)?)
         }
     }
 }

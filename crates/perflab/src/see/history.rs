@@ -28,9 +28,9 @@ use crate::laboratory::noise::FACTOR as NOISE;
 use crate::measure::bisection::commit_runs::LABEL as BISECTION;
 use crate::output_path::OutputPath;
 use crate::quantities::parse_margin;
+use crate::see::ci_job::print_ci_tests;
 use crate::see::confirmation::{CONFIRMATION, ConfirmedSides, confirm_alarms};
 use crate::see::report;
-use crate::see::step_summary::append_step_summary;
 use crate::selection;
 use crate::verb::Verb;
 
@@ -53,6 +53,8 @@ pub struct HistoryRuns {
     newest: RunDir,
     /// Of each id, as much as no other run of the archive begins with.
     shorts: HashMap<String, String>,
+    /// A run that is newer than all of them and cannot be read: nobody knows what it is of.
+    unreadable: Option<String>,
 }
 
 impl HistoryRuns {
@@ -79,10 +81,13 @@ pub fn read_history_runs(
     needs_newest: bool,
 ) -> Result<HistoryRuns, Failure> {
     let archive = context.archive()?;
-    let mut chosen = Vec::new();
+    let (mut chosen, mut unreadable) = (Vec::new(), None);
     for entry in archive.list_runs()? {
         match &entry.summary {
-            Err(reason) => context.note(format!("left out: run {}: {reason}", entry.short)),
+            Err(reason) => {
+                context.note(format!("left out: run {}: {reason}", entry.short));
+                unreadable = Some(entry);
+            }
             Ok(summary) if of.includes_run(summary) => chosen.push(entry),
             Ok(_) => {}
         }
@@ -106,7 +111,8 @@ pub fn read_history_runs(
         return Err(UsageError::new("the archive has no such run", hint).into());
     };
     let shorts = chosen.iter().map(|run| (run.id.clone(), run.short.clone())).collect();
-    Ok(HistoryRuns { newest: archive.open_run(newest), records, shorts })
+    let unreadable = unreadable.filter(|run| run.id > newest.id).map(|run| run.short);
+    Ok(HistoryRuns { newest: archive.open_run(newest), records, shorts, unreadable })
 }
 
 /// Leaves one run of each content, the first: files that were imported twice were measured once.
@@ -238,11 +244,10 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     judged = judged.with_failures(newest_failures(context, &runs, &options)?);
     if context.format == OutputFormat::Json {
         context.print_json(&ResultWithNotes::new(&judged, &judged.notes))?;
-    } else if let Some(tests) = CiTests::of_guard(&found, &judged).render(context.format) {
-        context.print_text(&tests)?;
-        append_step_summary(context, || {
-            Ok(guard_grid(&found, &judged).render(OutputFormat::Markdown, None, false)?)
-        })?;
+    } else if print_ci_tests(context, &CiTests::of_guard(&found, &judged), || {
+        Ok(guard_grid(&found, &judged).render(OutputFormat::Markdown, None, false)?)
+    })? {
+        // The notes are for people who read the table.
     } else {
         context.print_grid(&guard_grid(&found, &judged))?;
         judged.notes.iter().for_each(|note| context.note(format!("note: {}", describe_method(note))));
@@ -290,8 +295,13 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
             unjudged_reason(&found, &judged, &args.of)
         );
     }
+    if let Some(run) = &runs.unreadable {
+        stderr_line!(
+            "perflab: run {run} is newer, and cannot be read: `perflab rm {run}`, or take it from a copy"
+        );
+    }
     // For git a commit is good or bad; a run that fell out of its history is neither.
-    let is_undecided = open > 0 || outside > 0 && args.caller.is_some();
+    let is_undecided = open > 0 || outside > 0 && args.caller.is_some() || runs.unreadable.is_some();
     Ok(match alarms + failing {
         0 if is_undecided => Exit::NothingJudged,
         0 if judged.is_empty() && args.accept.is_none() => Exit::NothingJudged,

@@ -1,5 +1,6 @@
 //! Verbs that show and compare runs.
 
+mod ci_job;
 pub mod compare;
 mod compared_studies;
 mod confirmation;
@@ -11,5 +12,4 @@ mod recorded_sides;
 pub mod report;
 mod row_suspects;
 pub mod show;
-mod step_summary;
 pub mod why;

@@ -42,6 +42,14 @@ fn a_damaged_run_is_named_and_never_missing_without_a_word() {
     let compared: Value = serde_json::from_str(&said.out).unwrap();
     let after = compared["runs"].as_array().unwrap().iter().filter(|run| run["side"] == "after").count();
     assert_eq!(after, 3, "{compared}");
+    // One whose label cannot be read may have this one.
+    let manifest = laboratory.path("archive/runs").join(ids[1]).join("run.json");
+    let whole = fs::read(&manifest).unwrap();
+    fs::write(&manifest, "{").unwrap();
+    let said = laboratory.run_successfully(&["compare", "before", "after"]);
+    let told = |line: &str| line.contains(&ids[1][..12]) && line.contains("cannot be read, and is left out");
+    assert_eq!(said.err.lines().filter(|line| told(line)).count(), 2, "{}", said.err);
+    fs::write(&manifest, whole).unwrap();
     ids.iter().skip(1).for_each(|id| damage(id));
     let said = laboratory.run(&["compare", "before", "after"]);
     assert!(said.code == Some(2) && said.err.contains(&ids[0][..12]), "{}", said.err);
@@ -792,7 +800,21 @@ fn verdicts_are_what_continuous_integration_reads() {
     fs::write(&summary, "# before\n").unwrap();
     compare("github");
     let table = fs::read_to_string(&summary).unwrap();
-    assert!(table.starts_with("# before\n**1 of 1 worse: ") && table.contains("### nap"), "{table}");
+    assert!(table.starts_with("# before\n\n\n**1 of 1 worse: ") && table.contains("### nap"), "{table}");
+    // What --fail-if counts fails, and nothing else.
+    let fine = laboratory.run(&["compare", "nap", "--fail-if", "worse:99999%", "--format", "junit"]);
+    assert!(
+        fine.code == Some(0) && fine.out.contains("failures=\"0\" errors=\"0\" skipped=\"0\""),
+        "{}",
+        fine.out
+    );
+    let mut command = laboratory.command(&["compare", "nap", "--fail-if", "worse", "--format", "github"]);
+    let said = to_command_output(command.env("GITHUB_STEP_SUMMARY", laboratory.path("")).output().unwrap());
+    assert!(
+        said.code == Some(5) && said.err.contains("warning: the table is not in the summary"),
+        "{}",
+        said.err
+    );
     for words in [&["compare", "nap", "--ratio", "--format", "junit"][..], &["list", "--format", "ktap"]] {
         assert_eq!(laboratory.run(words).code, Some(2), "{words:?}");
     }

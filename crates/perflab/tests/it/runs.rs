@@ -23,16 +23,14 @@ fn a_label_that_no_run_has_is_no_empty_answer_alone() {
 fn processes_that_a_workload_leaves_behind_are_told_once() {
     let laboratory = Sandbox::new();
     let study = "run = { iterations = 3, warmup = 0 }\n[workload.leave]\nshell = \"sh\"\n\
-         command = \"sleep 3571 & sleep 3571 & true\"\n[workload.wait]\nshell = \"sh\"\ncommand = \"true & wait\"\n";
+         setup = \"setsid sleep 3571 & true\"\ncommand = \"sleep 3571 & sleep 3571 & true\"\n[workload.wait]\nshell = \"sh\"\ncommand = \"true & wait\"\n";
     let study = laboratory.write_study("leave.toml", study);
     let said = laboratory.run_successfully(&["run", &study, "--label", "l", "--no-report"]);
     // As it happens, and in the summary.
-    let warnings: Vec<&str> = said.err.lines().filter(|line| line.starts_with("warning: ")).collect();
-    assert!(
-        warnings.len() == 2 && warnings.iter().all(|one| one.contains("leave left 2 processes")),
-        "{}",
-        said.err
-    );
+    let count = |what: &str| said.err.lines().filter(|line| line.starts_with(what)).count();
+    let told =
+        ["warning: `setup` of leave left a process", "warning: an iteration of leave left 2 processes"];
+    assert_eq!((told.map(count), count("warning: ")), ([2, 2], 4), "{}", said.err);
     let processes = std::process::Command::new("ps").args(["-eo", "args"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&processes.stdout).contains("sleep 3571"));
 }

@@ -35,4 +35,4 @@ pub use grids::{render_gains, render_interactions, render_statistics};
 pub use lkp::render_lkp;
 pub use mail::{StudyComparison, StudyComparisons, short_lines, studies_mail};
 pub use row_text::format_change;
-pub use table::{render_comparison, render_comparisons};
+pub use table::{render_comparison, render_comparisons, studies_markdown};

@@ -12,7 +12,7 @@ use crate::comparison::answer::answer_lines;
 use crate::comparison::document::ComparisonDocument;
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::kernel_log_table::KernelLogTable;
-use crate::comparison::mail::short_lines;
+use crate::comparison::mail::{StudyComparison, StudyComparisons, short_lines};
 use crate::comparison::row_text::{
     NOTHING, RowText, change_title, comparison_headline, count_verdicts, layout_text, shorten_name,
     side_names, suspect_text,
@@ -46,7 +46,7 @@ pub fn render_comparison(
         OutputFormat::Markdown => comparison_markdown(comparison),
         OutputFormat::Short => Ok(short_lines(comparison)),
         OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap => {
-            Ok(CiTests::of_comparisons(std::slice::from_ref(comparison)).render(format).unwrap_or_default())
+            Ok(CiTests::of_comparison(comparison, None).render(format).unwrap_or_default())
         }
     }
 }
@@ -70,13 +70,12 @@ pub fn render_comparisons(
         }
         OutputFormat::Csv => comparison_csv(comparisons),
         OutputFormat::Short => Ok(comparisons.iter().map(short_lines).collect()),
-        OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap => {
-            Ok(CiTests::of_comparisons(comparisons).render(format).unwrap_or_default())
+        OutputFormat::Markdown | OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap => {
+            comparisons
+                .iter()
+                .map(|comparison| render_comparison(comparison, format, width, colour))
+                .collect()
         }
-        OutputFormat::Markdown => comparisons
-            .iter()
-            .map(|comparison| render_comparison(comparison, format, width, colour))
-            .collect(),
     }
 }
 
@@ -208,6 +207,28 @@ fn comparison_markdown(comparison: &Comparison) -> Result<String, GridError> {
     let notes = describe_methods(&comparison.notes);
     text.extend(notes.iter().map(|note| format!("\n_{}_\n", grid::escape_markdown(note))));
     Ok(text)
+}
+
+/// A section a study: its table, or why there is none.
+///
+/// # Errors
+/// A number that the table cannot hold.
+pub fn studies_markdown(found: &StudyComparisons) -> Result<String, GridError> {
+    let section = |study: &StudyComparison| {
+        let text = match &study.outcome {
+            Ok(comparison) => render_comparison(comparison, OutputFormat::Markdown, None, false)?,
+            Err(reason) => grid::escape_markdown(reason),
+        };
+        Ok(format!("## {}\n\n{text}\n", grid::escape_markdown(&study.study)))
+    };
+    let sections = found.studies.iter().map(section).collect::<Result<String, GridError>>()?;
+    let one_sided =
+        found.one_sided.iter().map(|(study, side)| grid::escape_markdown(&format!("{study} (only {side})")));
+    let one_sided: Vec<String> = one_sided.collect();
+    Ok(match one_sided.is_empty() {
+        true => sections,
+        false => format!("{sections}\nNot on both sides: {}\n", one_sided.join(", ")),
+    })
 }
 
 /// One line of titles, then the rows of all comparisons: each says what is compared with what.
