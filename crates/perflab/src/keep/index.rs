@@ -84,10 +84,10 @@ fn check_grid(check: &IndexCheck) -> Grid {
     let count = |set: usize| GridCell::from(set as u64);
     grid.add_row(["size".into(), GridCell::with_text(Bytes(check.bytes).to_string(), check.bytes)]);
     for (name, value) in [
-        ("runs", GridCell::from(check.runs)),
+        ("closed runs that can be read", GridCell::from(check.runs)),
         ("rows that are right", GridCell::from(check.right)),
         ("runs without a current row", count(check.stale.len())),
-        ("rows of runs that are gone", count(check.gone.len())),
+        ("rows of runs that are gone or damaged", count(check.gone.len())),
         ("rows that are wrong", count(check.wrong.len())),
     ] {
         grid.add_row([name.into(), value]);

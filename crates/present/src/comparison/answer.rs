@@ -38,8 +38,8 @@ fn comparison_answer(comparison: &Comparison) -> String {
             let word = match (word, found.len(), comparison.by.is_some()) {
                 ("differs", 1, false) => "differs between these two runs",
                 ("differs", _, false) => "differ between these two runs",
-                ("differs", 1, true) => "differs, measured in turn",
-                ("differs", _, true) => "differ, measured in turn",
+                ("differs", 1, true) => "differs, measured one after the other",
+                ("differs", _, true) => "differ, measured one after the other",
                 _ => word,
             };
             parts.push(format!("{}{of} {word}: {}", found.len(), name_changes(&found, comparison)));
