@@ -5,9 +5,11 @@
 use std::path::Path;
 
 use crate::archive_dir::Archive;
+use crate::checksums::open_verified;
 use crate::error::ArchiveError;
 use crate::portable;
 use crate::run_dir::RunDir;
+use crate::run_layout::SAMPLES;
 use crate::run_summary::summarise_run;
 
 /// Shorter beginnings of an id are not understood as one.
@@ -60,7 +62,7 @@ impl Archive {
             let (label, damage) = match entry.summary {
                 // What a list knows of a run is what it was when perflab wrote it: those that are wanted are looked at.
                 Ok(summary) if summary.label.as_deref() == Some(selector) => {
-                    (summary.label, summarise_run(run.path()).err().map(|error| error.to_string()))
+                    (summary.label, find_damage(run.path()).map(|error| error.to_string()))
                 }
                 Ok(summary) => (summary.label, None),
                 Err(reason) => match run.manifest() {
@@ -150,6 +152,14 @@ impl Archive {
                 .into(),
         };
         ArchiveError::NotFound { selector: selector.into(), archive: self.path().into(), hint }
+    }
+}
+
+/// What is wrong with a run's tables of iterations and samples, which a comparison reads: each is hashed once, here or there.
+fn find_damage(run: &Path) -> Option<ArchiveError> {
+    match summarise_run(run) {
+        Ok(read) if read.is_closed => open_verified(run, Path::new(SAMPLES)).err(),
+        read => read.err(),
     }
 }
 

@@ -31,12 +31,12 @@ fn a_damaged_run_is_named_and_never_missing_without_a_word() {
     let laboratory = repeated_echo_runs();
     let listed = laboratory.run_json(&["list", "--label", "after"]);
     let ids: Vec<&str> = listed.as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
-    let damage = |id: &str| {
-        let table = laboratory.path("archive/runs").join(id).join("iterations.parquet");
+    let damage = |id: &str, table: &str| {
+        let table = laboratory.path("archive/runs").join(id).join(table);
         let bytes = fs::read(&table).unwrap();
         fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
     };
-    damage(ids[0]);
+    damage(ids[0], "iterations.parquet");
     let said = laboratory.run_successfully(&["compare", "before", "after", "--format", "json"]);
     assert!(said.err.contains(&ids[0][..12]), "{}", said.err);
     let compared: Value = serde_json::from_str(&said.out).unwrap();
@@ -50,7 +50,11 @@ fn a_damaged_run_is_named_and_never_missing_without_a_word() {
     let told = |line: &str| line.contains(&ids[1][..12]) && line.contains("cannot be read, and is left out");
     assert_eq!(said.err.lines().filter(|line| told(line)).count(), 2, "{}", said.err);
     fs::write(&manifest, whole).unwrap();
-    ids.iter().skip(1).for_each(|id| damage(id));
+    damage(ids[1], "samples.parquet");
+    let said = laboratory.run_successfully(&["compare", "before", "after"]);
+    let left_out = |line: &str| line.starts_with("warning: left out of `after`") && line.contains(ids[1]);
+    assert!(said.err.lines().any(left_out), "{}", said.err);
+    ids.iter().skip(2).for_each(|id| damage(id, "samples.parquet"));
     let said = laboratory.run(&["compare", "before", "after"]);
     assert!(said.code == Some(2) && said.err.contains(&ids[0][..12]), "{}", said.err);
 }

@@ -27,8 +27,11 @@ fn every_operation_is_kept_shown_drawn_and_compared() {
     let shown = laboratory.run_json(&["trace", "show", "old", "--top", "3"]);
     let slowest = shown.as_array().unwrap();
     assert_eq!(slowest.len(), 3);
-    let numbers = mask_numbers(slowest[0]["numbers"].as_str().unwrap());
-    insta::assert_snapshot!(numbers, @"elements N, slabs N, examined N, saved N");
+    // One that reaps says how much it looked at; on a busy machine, others are slower yet.
+    let shown = laboratory.run_json(&["trace", "show", "old", "--top", "60000"]);
+    let numbers = |one: &serde_json::Value| mask_numbers(one["numbers"].as_str().unwrap());
+    let reaping = shown.as_array().unwrap().iter().map(numbers).find(|numbers| numbers.contains("examined"));
+    insta::assert_snapshot!(reaping.unwrap(), @"elements N, slabs N, examined N, saved N");
 
     laboratory.run_successfully(&["trace", "plot", "old", "-o", "causes.png"]);
     laboratory.run_successfully(&[
