@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -83,9 +84,17 @@ fn a_change_is_explained_by_what_its_runs_recorded() {
     assert_eq!(laboratory.run(&["why", "held", "--series", "nothing"]).code, Some(2));
 }
 
+/// Held by who varies settings of the machine: laboratories do not see one another's, and the second to begin would put back what the
+/// first had set.
+fn settings_lock() -> MutexGuard<'static, ()> {
+    static SETTINGS: Mutex<()> = Mutex::new(());
+    SETTINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What stood on a command line stands in the commands of an answer, so that they can be pasted.
 #[test]
 fn commands_of_a_bench_are_typed_again() {
+    let _settings = settings_lock();
     let laboratory = Sandbox::new();
     let [less, more] = [
         "head -c 1 /dev/zero | tail -c 1 >/dev/null",
@@ -108,6 +117,7 @@ fn commands_of_a_bench_are_typed_again() {
 /// The commands of an answer vary what the run varied, and measure: none fails for want of a variable, or varies one thing twice.
 #[test]
 fn commands_of_what_was_varied_can_be_run() {
+    let _settings = settings_lock();
     let laboratory = Sandbox::new();
     let hold = "head -c $HELD /dev/zero | tail -c $HELD > /dev/null";
     let varied = "environment:HELD=1,60000000";
@@ -163,6 +173,7 @@ fn a_quota_is_named_as_what_was_varied() {
 /// The command that each suspect names as its test is one that perflab takes.
 #[test]
 fn tests_are_commands_that_can_be_typed() {
+    let _settings = settings_lock();
     let laboratory = Sandbox::new();
     let study = "run = { iterations = 1, warmup = 0 }\n[workload.true]\ncommand = \"true\"\n";
     let study = laboratory.write_study("true.toml", study);
