@@ -326,7 +326,7 @@ fn format_without_effect(verb: &str, format: OutputFormat) -> Option<String> {
         OutputFormat::Short if !WITH_SHORT.contains(&verb) => {
             Some(format!("`perflab {verb}` has no short form: leave --format short out"))
         }
-        OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap if !WITH_VERDICTS.contains(&verb) => {
+        _ if format.is_for_ci() && !WITH_VERDICTS.contains(&verb) => {
             Some(format!("`perflab {verb}` gives no verdicts that --format {shown} could hold: leave it out"))
         }
         _ if WITHOUT_RESULT.contains(&verb) => Some(format!(

@@ -189,8 +189,7 @@ impl Failure {
         match &self.problems {
             Some(problems) => print_problems(problems),
             None if self.exit == Exit::Fine => {}
-            // A name in it is no command for who reads the output of a job.
-            None => stderr_line!("error: {}", self.to_string().replace("\n::", "\n\\::")),
+            None => stderr_line!("error: {self}"),
         }
     }
 }

@@ -11,7 +11,10 @@ use perflab_model::untrusted_text::escape_controls;
 /// Says a line.
 pub fn write_stderr_line(text: fmt::Arguments<'_>) {
     // Whoever does not listen misses the words and nothing else.
-    let _ = writeln!(std::io::stderr().lock(), "{}", escape_controls(&text.to_string()));
+    let text = text.to_string();
+    // A name with a line of its own is no command to who runs a job and reads what it says.
+    let text = escape_controls(&text).replace("\n::", "\n\\::");
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 /// Says what brings its own line ends.

@@ -401,6 +401,14 @@ pub enum OutputFormat {
     Ktap,
 }
 
+impl OutputFormat {
+    /// Whether it is one of verdicts for continuous integration, which no other table has.
+    #[must_use]
+    pub fn is_for_ci(self) -> bool {
+        matches!(self, OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap)
+    }
+}
+
 impl Named for OutputFormat {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (OutputFormat::Table, "table", "for people"),

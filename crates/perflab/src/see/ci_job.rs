@@ -28,11 +28,14 @@ const CUT: &str = "\n_Cut off: the summary of a step has room for 1 MiB; `--form
 /// Standard output cannot be written. A summary that cannot is a warning: what was found is not lost over it.
 pub fn print_ci_tests(
     context: &App,
-    tests: &CiTests,
+    tests: impl FnOnce() -> CiTests,
     markdown: impl FnOnce() -> Result<String, Failure>,
 ) -> Result<bool, Failure> {
-    let Some(text) = tests.render(context.format) else { return Ok(false) };
-    context.print_text(&text)?;
+    if !context.format.is_for_ci() {
+        return Ok(false);
+    }
+    let tests = tests();
+    context.print_text(&tests.render(context.format).unwrap_or_default())?;
     if context.format != OutputFormat::Github {
         for warning in tests.warnings() {
             stderr_line!("warning: {}", escape_controls_in_line(warning));
@@ -54,7 +57,7 @@ fn append_markdown(file: &Path, markdown: String) -> io::Result<()> {
     // A paragraph of its own, whatever was written before.
     let before = if there > 0 { "\n\n" } else { "" };
     let room = MOST_BYTES.saturating_sub(there.saturating_add(before.len()));
-    let text = shorten(markdown, room);
+    let text = keep_whole_lines(markdown, room);
     if text.is_empty() {
         return Err(io::Error::other("it has no room left of its 1 MiB"));
     }
@@ -62,7 +65,7 @@ fn append_markdown(file: &Path, markdown: String) -> io::Result<()> {
 }
 
 /// A text, or as many whole lines of it as there is room for with a line that says so; nothing where there is no room for that.
-fn shorten(text: String, room: usize) -> String {
+fn keep_whole_lines(text: String, room: usize) -> String {
     if text.len() < room {
         return text + "\n";
     }
@@ -86,12 +89,12 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_cut_between_lines_and_says_so() {
-        assert_eq!(shorten("a\nb".into(), 5), "a\nb\n");
+        assert_eq!(keep_whole_lines("a\nb".into(), 5), "a\nb\n");
         let rows = || "| a row of twenty |\n".repeat(100_000);
-        let long = shorten(rows(), MOST_BYTES);
+        let long = keep_whole_lines(rows(), MOST_BYTES);
         assert!(long.len() < MOST_BYTES && long.contains("Cut off"));
         assert!(long.lines().next_back().is_some_and(|line| line.starts_with("_Cut off")));
-        assert!(shorten(rows(), 200).len() <= 200 && shorten(rows(), 20).is_empty());
+        assert!(keep_whole_lines(rows(), 200).len() <= 200 && keep_whole_lines(rows(), 20).is_empty());
     }
 
     #[test]

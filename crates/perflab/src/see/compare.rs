@@ -57,9 +57,11 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
     comparison.notes.extend(
         args.monitor.as_deref().and_then(|name| crate::selection::missing_averages_note(name, &comparison)),
     );
-    let is_printed = print_ci_tests(context, &CiTests::of_comparison(&comparison, gate), || {
-        Ok(comparison::render_comparison(&comparison, OutputFormat::Markdown, None, false)?)
-    })?;
+    let is_printed = print_ci_tests(
+        context,
+        || CiTests::of_comparison(&comparison, gate),
+        || Ok(comparison::render_comparison(&comparison, OutputFormat::Markdown, None, false)?),
+    )?;
     if !is_printed {
         context.print_text(&comparison_text(context, args, &comparison)?)?;
     }
@@ -193,9 +195,11 @@ fn compare_all_studies(context: &App, args: &CompareArgs) -> Result<Exit, Failur
         outcomes.for_each(|comparison| comparison.sort_rows(order));
     }
     let gate = args.gate.gate();
-    let is_printed = print_ci_tests(context, &CiTests::of_studies(&found, gate.as_ref()), || {
-        Ok(comparison::studies_markdown(&found)?)
-    })?;
+    let is_printed = print_ci_tests(
+        context,
+        || CiTests::of_studies(&found, gate.as_ref()),
+        || Ok(comparison::studies_markdown(&found)?),
+    )?;
     if !is_printed {
         print_studies(context, &found)?;
     }
@@ -235,10 +239,7 @@ fn side_fairness_lines(sides: &[ComparisonSide]) -> Vec<String> {
 
 /// Refuses options that would change nothing of what is printed.
 fn refuse_ineffective_options(args: &CompareArgs, format: OutputFormat) -> Result<(), UsageError> {
-    let is_short = matches!(
-        format,
-        OutputFormat::Short | OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap
-    );
+    let is_short = format == OutputFormat::Short || format.is_for_ci();
     let is_two_factors = args.by.len() == 2;
     let is_tool = matches!(args.style, ComparisonStyle::Lkp | ComparisonStyle::Benchstat);
     let (is_mmtests, has_stat) = (args.style == ComparisonStyle::Mmtests, !args.stat.is_empty());

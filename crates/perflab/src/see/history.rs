@@ -244,9 +244,11 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     judged = judged.with_failures(newest_failures(context, &runs, &options)?);
     if context.format == OutputFormat::Json {
         context.print_json(&ResultWithNotes::new(&judged, &judged.notes))?;
-    } else if print_ci_tests(context, &CiTests::of_guard(&found, &judged), || {
-        Ok(guard_grid(&found, &judged).render(OutputFormat::Markdown, None, false)?)
-    })? {
+    } else if print_ci_tests(
+        context,
+        || CiTests::of_guard(&found, &judged),
+        || Ok(guard_grid(&found, &judged).render(OutputFormat::Markdown, None, false)?),
+    )? {
         // The notes are for people who read the table.
     } else {
         context.print_grid(&guard_grid(&found, &judged))?;

@@ -819,6 +819,9 @@ fn verdicts_are_what_continuous_integration_reads() {
         "{}",
         said.err
     );
+    // A job's runner reads stderr too: a name is no command of its.
+    let said = laboratory.run(&["compare", "no\n::error::run", "nap"]);
+    assert!(said.code == Some(2) && !said.err.lines().any(|line| line.starts_with("::")), "{}", said.err);
     for words in [&["compare", "nap", "--ratio", "--format", "junit"][..], &["list", "--format", "ktap"]] {
         assert_eq!(laboratory.run(words).code, Some(2), "{words:?}");
     }
