@@ -13,7 +13,8 @@ use perflab_model::{Manifest, RunRecord};
 use crate::error::ArchiveError;
 use crate::fresh_file::{check_folder_owners, create_fresh_file};
 use crate::half_made::{HALF, is_abandoned, own_name_prefix};
-use crate::index::{index_refresh, record_refresh};
+use crate::index::index_refresh::{self, IndexedHeads, ManifestStamps};
+use crate::index::record_refresh;
 use crate::recorder::{BulkRecorder, RunRecorder};
 use crate::run_dir::RunDir;
 use crate::run_layout::{JOURNAL, RUNS, RunLock};
@@ -153,11 +154,26 @@ impl Archive {
     /// # Errors
     /// As [`Archive::list_runs`].
     pub fn list_latest_runs(&self, most: usize) -> Result<Vec<ArchiveEntry>, ArchiveError> {
-        let mut earlier = self.list_run_names()?;
-        let latest = earlier.split_off(earlier.len().saturating_sub(most));
-        let ids: Vec<&str> = latest.iter().map(|(id, _)| id.as_str()).collect();
-        let from = ids.first().copied().filter(|_| !earlier.is_empty());
-        let listed = index_refresh::list_heads(&self.path, &ids, from);
+        let list = || -> Result<_, ArchiveError> {
+            let mut names = self.list_run_names()?;
+            let latest = names.split_off(names.len().saturating_sub(most));
+            let stamps = ManifestStamps::read(&self.path, &latest);
+            Ok((latest, stamps))
+        };
+        // Of all runs, the rows are read while their files are looked at.
+        let (latest, stamps, rows) = match most {
+            usize::MAX => {
+                let (listed, rows) = rayon::join(list, || IndexedHeads::read(&self.path, None));
+                let (latest, stamps) = listed?;
+                (latest, stamps, rows)
+            }
+            _ => {
+                let (latest, stamps) = list()?;
+                let rows = IndexedHeads::read(&self.path, latest.first().map(|(id, _)| id.as_str()));
+                (latest, stamps, rows)
+            }
+        };
+        let listed = index_refresh::list_heads(&self.path, &latest, stamps, rows);
         let entry = |((id, short), (summary, bytes))| ArchiveEntry { bytes, id, short, summary };
         Ok(latest.into_iter().zip(listed).map(entry).collect())
     }

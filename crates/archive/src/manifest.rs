@@ -39,8 +39,6 @@ pub(crate) struct ManifestHead {
     #[serde(default)]
     pub(crate) study_file: String,
     #[serde(default)]
-    pub(crate) boot_id: String,
-    #[serde(default)]
     pub(crate) facts: ManifestFactsHead,
 }
 

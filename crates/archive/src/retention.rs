@@ -101,13 +101,15 @@ impl RetentionPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use perflab_model::SharedStr;
+
     use crate::RunSummary;
 
     fn archive_entry(id: &str, day: i64, label: Option<&str>, status: RunStatus) -> ArchiveEntry {
         let summary = RunSummary {
             label: label.map(String::from),
-            title: String::new(),
-            study_file: String::new(),
+            title: SharedStr::default(),
+            study_file: SharedStr::default(),
             status,
             begun: Timestamp::from_second(day * 86400).unwrap(),
             iterations: 0,

@@ -40,7 +40,9 @@ pub fn shortest_prefixes(ids: &[String]) -> Vec<String> {
     let shorten = |(at, id): (usize, &String)| {
         let before = at.checked_sub(1).and_then(|before| ids.get(before));
         let longest = shared(before, id).max(shared(ids.get(at + 1), id));
-        id.chars().take((longest + 1).max(SHORTEST)).collect()
+        let most = (longest + 1).max(SHORTEST);
+        let end = id.char_indices().nth(most).map_or(id.len(), |(end, _)| end);
+        id.get(..end).unwrap_or(id).to_owned()
     };
     ids.iter().enumerate().map(shorten).collect()
 }

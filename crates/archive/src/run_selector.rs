@@ -7,9 +7,10 @@ use std::path::Path;
 use crate::archive_dir::Archive;
 use crate::checksums::open_verified;
 use crate::error::ArchiveError;
+use crate::journal::JournalReader;
 use crate::portable;
 use crate::run_dir::RunDir;
-use crate::run_layout::SAMPLES;
+use crate::run_layout::{JOURNAL, SAMPLES};
 use crate::run_summary::summarise_run;
 
 /// Shorter beginnings of an id are not understood as one.
@@ -155,10 +156,14 @@ impl Archive {
     }
 }
 
-/// What is wrong with a run's tables of iterations and samples, which a comparison reads: each is hashed once, here or there.
+/// What is wrong with a run's tables of iterations and samples, and its journal, which a comparison reads: each table is hashed once,
+/// here or there.
 fn find_damage(run: &Path) -> Option<ArchiveError> {
     match summarise_run(run) {
-        Ok(read) if read.is_closed => open_verified(run, Path::new(SAMPLES)).err(),
+        Ok(read) if read.is_closed => {
+            let unreadable = || JournalReader::open(&run.join(JOURNAL)).err();
+            open_verified(run, Path::new(SAMPLES)).err().or_else(unreadable)
+        }
         read => read.err(),
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
-use perflab_model::RunStatus;
+use perflab_model::{RunStatus, SharedStr};
 
 use crate::error::ArchiveError;
 use crate::journal::{JournalReader, event_kind, kind};
@@ -19,9 +19,9 @@ pub struct RunSummary {
     /// The name that the user gave it.
     pub label: Option<String>,
     /// The study's title.
-    pub title: String,
+    pub title: SharedStr,
     /// Name of the study's file, or `quickstart` for a shipped one.
-    pub study_file: String,
+    pub study_file: SharedStr,
     /// How it stands; `Running` only while a living process records it.
     pub status: RunStatus,
     /// When it began.
@@ -31,13 +31,12 @@ pub struct RunSummary {
     /// Iterations that were planned, warm-ups included.
     pub planned: u64,
     /// The hash of the files that it was imported from.
-    pub content_hash: Option<String>,
+    pub content_hash: Option<SharedStr>,
 }
 
-/// A run's summary, and what else its head tells.
+/// A run's summary, and whether it is final.
 pub(crate) struct ReadSummary {
     pub(crate) summary: RunSummary,
-    pub(crate) boot_id: String,
     /// Whether it will not change by itself any more.
     pub(crate) is_closed: bool,
 }
@@ -49,8 +48,8 @@ pub(crate) fn summarise_run(run: &Path) -> Result<ReadSummary, ArchiveError> {
     let is_closed = head.status != RunStatus::Running;
     let summary = RunSummary {
         label: head.label,
-        title: head.study.title,
-        study_file: head.study_file,
+        title: head.study.title.into(),
+        study_file: head.study_file.into(),
         status: status_now(run, head.status),
         begun: Timestamp::from_nanosecond(i128::from(begun)).unwrap_or_default(),
         iterations: match is_closed {
@@ -58,9 +57,9 @@ pub(crate) fn summarise_run(run: &Path) -> Result<ReadSummary, ArchiveError> {
             false => count_journal_iterations(run)?,
         },
         planned: head.plan.slots as u64,
-        content_hash: head.facts.hash.map(|hash| hash.value.to_string()),
+        content_hash: head.facts.hash.map(|hash| hash.value.to_string().into()),
     };
-    Ok(ReadSummary { summary, boot_id: head.boot_id, is_closed })
+    Ok(ReadSummary { summary, is_closed })
 }
 
 /// Iterations in the journal of a run that was not closed.

@@ -458,7 +458,8 @@ impl UnitScale {
             let fits = ladder.iter().rev().find(|(_, step)| amount >= *step).filter(|_| amount > 0.0);
             let smallest = ladder.first().filter(|_| amount > 0.0);
             let (name, step) = fits.or(smallest).copied().unwrap_or((base, size));
-            return UnitScale { name: format!("{name}{per}"), divisor: step / size };
+            let name = if per.is_empty() { name.into() } else { format!("{name}{per}") };
+            return UnitScale { name, divisor: step / size };
         }
         let word = if base == "1" { "" } else { base };
         let is_count =

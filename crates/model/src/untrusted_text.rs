@@ -36,8 +36,11 @@ pub fn escape_controls_keeping_colours(text: &str, coloured: bool) -> Cow<'_, st
 
 fn escape_signs(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
     // Most texts are of letters that no table need be asked about.
-    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') || (byte == b'\n' && !more('\n'));
-    if text.bytes().all(is_plain) {
+    let lines_are_plain = !more('\n');
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') | (lines_are_plain & (byte == b'\n'));
+    // Whole blocks at once, which the processor can do: a list may be a megabyte.
+    let is_plain_block = |block: &[u8]| block.iter().fold(true, |all, byte| all & is_plain(*byte));
+    if text.as_bytes().chunks(256).all(is_plain_block) {
         return Cow::Borrowed(text);
     }
     let commands = |character: char| is_terminal_command(character) && more(character);

@@ -143,8 +143,10 @@ impl App {
             stderr_line!("{}", text.trim_end_matches('\n'));
             return Ok(());
         }
-        let end = if text.ends_with('\n') { "" } else { "\n" };
-        write_to_stdout(format!("{text}{end}").as_bytes())
+        match text.ends_with('\n') {
+            true => write_to_stdout(text.as_bytes()),
+            false => write_to_stdout(format!("{text}\n").as_bytes()),
+        }
     }
 
     /// Prints one value that is the whole answer, such as a path: bare for people, an object of one key as JSON.

@@ -4,6 +4,7 @@
 //! and quotes where needed.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
+use compact_str::{CompactString, ToCompactString as _};
 use indexmap::IndexMap;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::named::Named;
@@ -50,15 +51,26 @@ impl GridColumn {
 /// A cell: what people read, and what programs read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GridCell {
-    text: String,
-    /// Absent where it is the text.
-    value: Option<Value>,
+    /// Most texts of a table are short enough to need no memory of their own.
+    text: CompactString,
+    value: CellValue,
+}
+
+/// What programs read of a cell.
+#[derive(Debug, Clone, PartialEq)]
+enum CellValue {
+    /// its text
+    Text,
+    /// null
+    Null,
+    /// another value than the text
+    Other(Box<Value>),
 }
 
 impl GridCell {
     /// A cell that people read in another form than programs: `1.2 GiB` and 1288490188.
-    pub fn with_text(text: impl Into<String>, value: impl Into<Value>) -> Self {
-        GridCell { text: text.into(), value: Some(value.into()) }
+    pub fn with_text(text: impl Into<CompactString>, value: impl Into<Value>) -> Self {
+        GridCell { text: text.into(), value: CellValue::Other(Box::new(value.into())) }
     }
 
     /// A quantity: scaled for people with its unit, exact for programs.
@@ -73,7 +85,7 @@ impl GridCell {
     /// Nothing: empty for people, null for programs.
     #[must_use]
     pub fn missing() -> Self {
-        GridCell { text: String::new(), value: Some(Value::Null) }
+        GridCell { text: CompactString::default(), value: CellValue::Null }
     }
 
     /// The text for people.
@@ -90,16 +102,23 @@ impl GridCell {
     /// The value as CSV holds it.
     fn csv_text(&self) -> String {
         match &self.value {
-            None => escape_controls(&self.text).into_owned(),
-            Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => escape_controls(text).into_owned(),
-            Some(other) => other.to_string(),
+            CellValue::Text => escape_controls(&self.text).into_owned(),
+            CellValue::Null => String::new(),
+            CellValue::Other(value) => match value.as_ref() {
+                Value::Null => String::new(),
+                Value::String(text) => escape_controls(text).into_owned(),
+                other => other.to_string(),
+            },
         }
     }
 
     /// The value as JSON holds it.
     fn json_value(&self) -> Value {
-        self.value.clone().unwrap_or_else(|| Value::String(self.text.clone()))
+        match &self.value {
+            CellValue::Text => Value::String(self.text.to_string()),
+            CellValue::Null => Value::Null,
+            CellValue::Other(value) => value.as_ref().clone(),
+        }
     }
 }
 
@@ -107,7 +126,7 @@ macro_rules! cell_from {
     ($($kind:ty),*) => {$(
         impl From<$kind> for GridCell {
             fn from(value: $kind) -> Self {
-                GridCell { text: value.to_string(), value: Some(Value::from(value)) }
+                GridCell::with_text(value.to_compact_string(), value)
             }
         }
     )*};
@@ -117,13 +136,19 @@ cell_from!(u32, u64, usize, i64, f64, bool);
 
 impl From<&str> for GridCell {
     fn from(text: &str) -> Self {
-        GridCell { text: text.to_owned(), value: None }
+        GridCell { text: text.into(), value: CellValue::Text }
     }
 }
 
 impl From<String> for GridCell {
     fn from(text: String) -> Self {
-        GridCell { text, value: None }
+        GridCell { text: text.into(), value: CellValue::Text }
+    }
+}
+
+impl From<CompactString> for GridCell {
+    fn from(text: CompactString) -> Self {
+        GridCell { text, value: CellValue::Text }
     }
 }
 
@@ -157,6 +182,11 @@ impl Grid {
     /// An empty grid.
     pub fn new(columns: impl IntoIterator<Item = GridColumn>) -> Self {
         Grid { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// A grid of these rows; cells that are missing at the end of one stay empty.
+    pub fn with_rows(columns: impl IntoIterator<Item = GridColumn>, rows: Vec<Vec<GridCell>>) -> Self {
+        Grid { columns: columns.into_iter().collect(), rows }
     }
 
     /// Adds a row; cells that are missing at its end stay empty.
@@ -402,6 +432,12 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
+    /// Whether its cells are the values that programs read, not the texts for people.
+    #[must_use]
+    pub fn is_for_programs(self) -> bool {
+        matches!(self, OutputFormat::Json | OutputFormat::Csv)
+    }
+
     /// Whether it is one of verdicts for continuous integration, which no other table has.
     #[must_use]
     pub fn is_for_ci(self) -> bool {

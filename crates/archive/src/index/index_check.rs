@@ -15,7 +15,7 @@ use super::index_refresh::read_row;
 use super::record_refresh::{RUNS_AT_ONCE, read_small_record};
 use super::run_heads::{StoredHead, read_heads};
 use super::run_records::{RecordReader, condense_record};
-use super::run_stamp::{RunStamp, RunsFolder};
+use super::run_stamp::{HeadStamp, RecordStamp, RunsFolder};
 use crate::archive_dir::Archive;
 use crate::error::ArchiveError;
 use crate::run_dir::RunDir;
@@ -75,14 +75,14 @@ impl Archive {
         let folder = RunsFolder::open(&self.path().join(RUNS));
         for (name, short) in names {
             let record = records.as_mut().zip(folder.as_ref()).and_then(|(records, folder)| {
-                let stamp = RunStamp::of_record(folder.as_fd(), &name)?;
+                let stamp = RecordStamp::of_record(folder.as_fd(), &name)?;
                 records.read(&name, |stored, read_at| stamp.matches(stored, read_at)).ok().flatten()
             });
             if record.is_some_and(|record| !self.is_record_of(&record, &name, &short)) {
                 check.wrong.insert(name.clone());
             }
             let row = rows.remove(&name);
-            let stamp = folder.as_ref().and_then(|folder| RunStamp::of_head(folder.as_fd(), &name));
+            let stamp = folder.as_ref().and_then(|folder| HeadStamp::of_head(folder.as_fd(), &name));
             let read = read_row(self.path(), &name);
             check.runs += u64::from(read.is_some());
             let is_trusted =

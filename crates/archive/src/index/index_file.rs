@@ -27,7 +27,7 @@ const JOURNAL_ENDING: &str = "-journal";
 const APPLICATION: i32 = 0x7066_6c62;
 
 /// Version of the tables below. Another one is made anew.
-const VERSION: i32 = 5;
+const VERSION: i32 = 6;
 
 const TABLES: &str = "
 CREATE TABLE run (
@@ -42,7 +42,6 @@ CREATE TABLE run (
     iterations INTEGER NOT NULL,
     planned INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
-    boot_id TEXT NOT NULL,
     content_hash TEXT
 ) WITHOUT ROWID;
 CREATE INDEX run_label ON run (label) WHERE label IS NOT NULL;
@@ -125,6 +124,8 @@ impl IndexFile {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut made = IndexFile::connect(&path, flags)?.writable()?;
+        // Large pages: a list reads all of a table.
+        made.connection.execute_batch("PRAGMA page_size = 16384;")?;
         let transaction = made.connection.transaction()?;
         transaction.execute_batch(TABLES)?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;

@@ -12,7 +12,7 @@ use super::index_file::{IndexError, IndexFile};
 use super::index_lock::IndexLock;
 use super::record_refresh::read_small_record;
 use super::run_heads::{RunHead, StoredHead, read_heads};
-use super::run_stamp::{RunStamp, RunsFolder, nanos_since_1970};
+use super::run_stamp::{HeadStamp, RunsFolder, nanos_since_1970};
 use crate::run_layout::RUNS;
 use crate::run_summary::{RunSummary, directory_size, summarise_run};
 
@@ -25,15 +25,57 @@ const WRITER_PATIENCE: Duration = Duration::from_millis(500);
 /// A run of the list: its summary and bytes on the disk.
 pub(crate) type ListedRun = (Result<RunSummary, String>, u64);
 
-/// What a list shows of `names`, the sorted names in the folder of runs of `archive`: all of them, or those `from` one on.
-pub(crate) fn list_heads(archive: &Path, names: &[&str], from: Option<&str>) -> Vec<ListedRun> {
-    let (stored, stamps) = rayon::join(|| read_rows(archive, from), || read_stamps(archive, names));
+/// The rows of an index, by id, or why there are none.
+pub(crate) struct IndexedHeads(Result<Vec<StoredHead>, IndexError>);
+
+impl IndexedHeads {
+    /// All rows of the index of `archive`, or those from an id on. What a killed writer began is taken back first, which needs
+    /// the right to write.
+    pub(crate) fn read(archive: &Path, from: Option<&str>) -> Self {
+        let read =
+            IndexFile::open_to_read(archive).and_then(|index| Ok(read_heads(&index.connection, from)?));
+        IndexedHeads(match read {
+            Err(IndexError::Sqlite(_)) => recover_rows(archive, from),
+            read => read,
+        })
+    }
+}
+
+/// Opens the index so that what a killed writer began is taken back, and reads its rows.
+fn recover_rows(archive: &Path, from: Option<&str>) -> Result<Vec<StoredHead>, IndexError> {
+    let lock = IndexLock::acquire(archive, READER_PATIENCE)?;
+    Ok(read_heads(&IndexFile::open_to_write(archive, &lock)?.connection, from)?)
+}
+
+/// The stamps of the manifests of some runs, each with the time at which it was taken.
+pub(crate) struct ManifestStamps(Vec<(i64, Option<HeadStamp>)>);
+
+impl ManifestStamps {
+    /// Those of `names` in `archive` as they are now.
+    pub(crate) fn read(archive: &Path, names: &[(String, String)]) -> Self {
+        let folder = RunsFolder::open(&archive.join(RUNS));
+        let read = |(name, _): &(String, String)| {
+            let stamp = folder.as_ref().and_then(|folder| HeadStamp::of_head(folder.as_fd(), name));
+            (nanos_since_1970(), stamp)
+        };
+        ManifestStamps(names.par_iter().map(read).collect())
+    }
+}
+
+/// What a list shows of `names`, the sorted names in the folder of runs of `archive`, or the last of them: `rows` are those of
+/// all, or from the first of these on.
+pub(crate) fn list_heads(
+    archive: &Path,
+    names: &[(String, String)],
+    stamps: ManifestStamps,
+    IndexedHeads(stored): IndexedHeads,
+) -> Vec<ListedRun> {
     let has_index = stored.is_ok();
     let mut stored = stored.unwrap_or_default().into_iter().peekable();
     let (mut listed, mut read, mut gone) = (Vec::with_capacity(names.len()), Vec::new(), Vec::new());
-    for (name, (read_at, stamp)) in names.iter().zip(stamps) {
+    for ((name, _), (read_at, stamp)) in names.iter().zip(stamps.0) {
         // Both are in the order of their bytes.
-        while let Some(row) = stored.next_if(|row| row.head.id.as_str() < *name) {
+        while let Some(row) = stored.next_if(|row| row.head.id < *name) {
             gone.push(row.head.id);
         }
         let known = stored.next_if(|row| row.head.id == *name);
@@ -48,7 +90,7 @@ pub(crate) fn list_heads(archive: &Path, names: &[&str], from: Option<&str>) -> 
         };
         let found = read_head(archive, name);
         if let (Ok((head, true)), Some(stamp)) = (&found, stamp) {
-            let fresh = StoredHead { head: head.clone(), stamp: stamp.as_bytes().to_vec(), read_at };
+            let fresh = StoredHead { head: head.clone(), stamp: *stamp.as_bytes(), read_at };
             // One that is too young to be trusted is written once only.
             let says_else = |known: StoredHead| known.stamp != fresh.stamp || known.head != fresh.head;
             if stamp.matches(&fresh.stamp, read_at) || known.is_none_or(says_else) {
@@ -70,27 +112,6 @@ pub(crate) fn list_heads(archive: &Path, names: &[&str], from: Option<&str>) -> 
     listed
 }
 
-/// The stamps of the heads of `names` as they are now, each with the time at which it was taken.
-fn read_stamps(archive: &Path, names: &[&str]) -> Vec<(i64, Option<RunStamp>)> {
-    let folder = RunsFolder::open(&archive.join(RUNS));
-    let read = |name: &&str| {
-        (nanos_since_1970(), folder.as_ref().and_then(|folder| RunStamp::of_head(folder.as_fd(), name)))
-    };
-    names.par_iter().map(read).collect()
-}
-
-/// All rows, or those from an id on, by id. What a killed writer began is taken back first, which needs the right to write.
-fn read_rows(archive: &Path, from: Option<&str>) -> Result<Vec<StoredHead>, IndexError> {
-    let read = IndexFile::open_to_read(archive).and_then(|index| Ok(read_heads(&index.connection, from)?));
-    match read {
-        Err(IndexError::Sqlite(_)) => {
-            let lock = IndexLock::acquire(archive, READER_PATIENCE)?;
-            Ok(read_heads(&IndexFile::open_to_write(archive, &lock)?.connection, from)?)
-        }
-        read => read,
-    }
-}
-
 /// The head of a run as its files have it, and whether it is closed: only then is it stored. Of one that cannot be read the
 /// reason and its bytes.
 fn read_head(archive: &Path, name: &str) -> Result<(RunHead, bool), (String, u64)> {
@@ -99,7 +120,7 @@ fn read_head(archive: &Path, name: &str) -> Result<(RunHead, bool), (String, u64
     match summarise_run(&run) {
         Err(error) => Err((error.to_string(), bytes)),
         Ok(read) => {
-            let head = RunHead { id: name.into(), summary: read.summary, bytes, boot_id: read.boot_id };
+            let head = RunHead { id: name.into(), summary: read.summary, bytes };
             Ok((head, read.is_closed))
         }
     }
@@ -109,7 +130,7 @@ fn read_head(archive: &Path, name: &str) -> Result<(RunHead, bool), (String, u64
 pub(super) fn read_row(archive: &Path, name: &str) -> Option<StoredHead> {
     let read_at = nanos_since_1970();
     let folder = RunsFolder::open(&archive.join(RUNS))?;
-    let stamp = RunStamp::of_head(folder.as_fd(), name)?.as_bytes().to_vec();
+    let stamp = *HeadStamp::of_head(folder.as_fd(), name)?.as_bytes();
     let (head, is_closed) = read_head(archive, name).ok()?;
     is_closed.then_some(StoredHead { head, stamp, read_at })
 }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::index_changes::{IndexChanges, write_changes};
 use super::index_file::{IndexError, IndexFile};
 use super::run_records::{RecordReader, StoredRecord, condense_record};
-use super::run_stamp::{RunStamp, RunsFolder, nanos_since_1970};
+use super::run_stamp::{RecordStamp, RunsFolder, nanos_since_1970};
 use super::sample_blob::MOST_SAMPLES;
 use crate::error::ArchiveError;
 use crate::manifest;
@@ -66,7 +66,7 @@ fn read_stored_records(archive: &Path, runs: &[(&str, &str)]) -> Result<Vec<Opti
     let mut reader = RecordReader::new(&index.connection)?;
     let folder = RunsFolder::open(&archive.join(RUNS)).ok_or(IndexError::Absent)?;
     let read = |(id, _): &(&str, &str)| {
-        let Some(stamp) = RunStamp::of_record(folder.as_fd(), id) else { return Ok(None) };
+        let Some(stamp) = RecordStamp::of_record(folder.as_fd(), id) else { return Ok(None) };
         Ok(reader.read(id, |stored, read_at| stamp.matches(stored, read_at))?)
     };
     runs.iter().map(read).collect()
@@ -82,7 +82,7 @@ fn read_record(archive: &Path, id: &str, short: &str) -> ReadRecord {
     let path = archive.join(RUNS).join(id);
     let read_at = nanos_since_1970();
     let stamp =
-        RunsFolder::open(&archive.join(RUNS)).and_then(|folder| RunStamp::of_record(folder.as_fd(), id));
+        RunsFolder::open(&archive.join(RUNS)).and_then(|folder| RecordStamp::of_record(folder.as_fd(), id));
     let record = condense_record(RunDir::from_archive(path.clone(), id.into(), short.into()).read_record()?);
     // One that is not closed may be recovered, and is not stored.
     let is_closed = manifest::read_manifest_head(&path)?.status != RunStatus::Running;

@@ -1,9 +1,10 @@
 //! A row a run: what a list of runs shows of it, and what it was made of.
 
 use jiff::Timestamp;
-use perflab_model::RunStatus;
+use perflab_model::{RunStatus, SharedStr};
 use rusqlite::{Connection, Row, Transaction, params};
 
+use super::run_stamp::HeadBytes;
 use crate::run_summary::RunSummary;
 
 /// What is stored of a closed run.
@@ -15,8 +16,6 @@ pub(super) struct RunHead {
     pub(super) summary: RunSummary,
     /// What it takes on the disk, in bytes.
     pub(super) bytes: u64,
-    /// The kernel's boot id; empty where unknown.
-    pub(super) boot_id: String,
 }
 
 /// A row of the table `run`.
@@ -25,23 +24,45 @@ pub(super) struct StoredHead {
     /// The run.
     pub(super) head: RunHead,
     /// Of the files that the row was made from.
-    pub(super) stamp: Vec<u8>,
+    pub(super) stamp: HeadBytes,
     /// When they were read, nanoseconds since 1970.
     pub(super) read_at: i64,
 }
 
 const COLUMNS: &str = "id, stamp, read_at, label, title, study_file, status, begun, iterations, planned, bytes, \
-                       boot_id, content_hash";
+                       content_hash";
 
 /// All rows, or those from an id on, by id.
 pub(super) fn read_heads(connection: &Connection, from: Option<&str>) -> rusqlite::Result<Vec<StoredHead>> {
     let mut statement =
         connection.prepare(&format!("SELECT {COLUMNS} FROM run WHERE id >= ? ORDER BY id"))?;
-    let rows = statement.query_map([from.unwrap_or_default()], parse_row)?;
+    let mut repeated = RepeatedTexts::default();
+    let rows = statement.query_map([from.unwrap_or_default()], |row| parse_row(row, &mut repeated))?;
     rows.collect()
 }
 
-fn parse_row(row: &Row<'_>) -> rusqlite::Result<StoredHead> {
+/// Texts that most runs have from the run before them: held once.
+#[derive(Default)]
+struct RepeatedTexts {
+    title: RepeatedText,
+    study_file: RepeatedText,
+    content_hash: RepeatedText,
+}
+
+#[derive(Default)]
+struct RepeatedText(SharedStr);
+
+impl RepeatedText {
+    /// The text of a column, shared where it is the one of the row before.
+    fn share(&mut self, text: &str) -> SharedStr {
+        if self.0 != *text {
+            self.0 = text.into();
+        }
+        self.0.clone()
+    }
+}
+
+fn parse_row(row: &Row<'_>, repeated: &mut RepeatedTexts) -> rusqlite::Result<StoredHead> {
     let status = row.get_ref(6)?.as_str()?;
     let status = parse_status(status).ok_or_else(|| {
         let unknown = format!("unknown status {status}");
@@ -49,15 +70,15 @@ fn parse_row(row: &Row<'_>) -> rusqlite::Result<StoredHead> {
     })?;
     let summary = RunSummary {
         label: row.get(3)?,
-        title: row.get(4)?,
-        study_file: row.get(5)?,
+        title: repeated.title.share(row.get_ref(4)?.as_str()?),
+        study_file: repeated.study_file.share(row.get_ref(5)?.as_str()?),
         status,
         begun: Timestamp::from_nanosecond(i128::from(row.get::<_, i64>(7)?)).unwrap_or_default(),
         iterations: row.get(8)?,
         planned: row.get(9)?,
-        content_hash: row.get(12)?,
+        content_hash: row.get_ref(11)?.as_str_or_null()?.map(|hash| repeated.content_hash.share(hash)),
     };
-    let head = RunHead { id: row.get(0)?, summary, bytes: row.get(10)?, boot_id: row.get(11)? };
+    let head = RunHead { id: row.get(0)?, summary, bytes: row.get(10)? };
     Ok(StoredHead { head, stamp: row.get(1)?, read_at: row.get(2)? })
 }
 
@@ -81,15 +102,14 @@ pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) ->
             stamp,
             read_at,
             label,
-            title,
-            study_file,
+            title.as_str(),
+            study_file.as_str(),
             status.to_string(),
             begun,
             iterations,
             planned,
             head.bytes,
-            head.boot_id,
-            content_hash,
+            content_hash.as_deref(),
         ])?;
     }
     Ok(())

@@ -16,10 +16,10 @@ use crate::run_layout::{ITERATIONS, MANIFEST, SAMPLES};
 /// How much older than its row the last change must be: coarser than any file system's clock.
 const GRAIN: Duration = Duration::from_secs(2);
 
-/// The stamp of some files of a run.
+/// The stamp of some files of a run, as many as its bytes are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RunStamp {
-    bytes: Vec<u8>,
+pub(super) struct RunStamp<const BYTES: usize> {
+    bytes: [u8; BYTES],
     /// Nanoseconds since 1970.
     changed: i64,
 }
@@ -27,50 +27,64 @@ pub(super) struct RunStamp {
 /// Bytes that a stamp has of each file.
 const BYTES_OF_FILE: usize = 3 * size_of::<u64>();
 
-impl RunStamp {
-    /// Of the manifest: all that a list shows, but for the bytes on the disk.
-    pub(super) fn of_head(runs: BorrowedFd<'_>, run: &str) -> Option<RunStamp> {
-        RunStamp::of_files(runs, run, &[MANIFEST])
-    }
+/// Of the manifest: all that a list shows, but for the bytes on the disk.
+pub(super) type HeadStamp = RunStamp<BYTES_OF_FILE>;
 
-    /// Of the manifest and the tables of samples and iterations: all that a history is made of.
-    pub(super) fn of_record(runs: BorrowedFd<'_>, run: &str) -> Option<RunStamp> {
-        RunStamp::of_files(runs, run, &[MANIFEST, SAMPLES, ITERATIONS])
-    }
+/// A [`HeadStamp`] as it is stored.
+pub(super) type HeadBytes = [u8; BYTES_OF_FILE];
 
-    fn of_files(runs: BorrowedFd<'_>, run: &str, files: &[&str]) -> Option<RunStamp> {
-        let bytes = Vec::with_capacity(files.len() * BYTES_OF_FILE);
-        let mut stamp = RunStamp { bytes, changed: i64::MIN };
+/// Of the manifest and the tables of samples and iterations: all that a history is made of.
+pub(super) type RecordStamp = RunStamp<{ 3 * BYTES_OF_FILE }>;
+
+impl HeadStamp {
+    /// That of `run` in the folder of runs, as its files are now.
+    pub(super) fn of_head(runs: BorrowedFd<'_>, run: &str) -> Option<Self> {
+        RunStamp::of_files(runs, run, [MANIFEST])
+    }
+}
+
+impl RecordStamp {
+    /// That of `run` in the folder of runs, as its files are now.
+    pub(super) fn of_record(runs: BorrowedFd<'_>, run: &str) -> Option<Self> {
+        RunStamp::of_files(runs, run, [MANIFEST, SAMPLES, ITERATIONS])
+    }
+}
+
+impl<const BYTES: usize> RunStamp<BYTES> {
+    fn of_files<const FILES: usize>(runs: BorrowedFd<'_>, run: &str, files: [&str; FILES]) -> Option<Self> {
+        let mut stamp = RunStamp { bytes: [0; BYTES], changed: i64::MIN };
         let mut path = String::with_capacity(64);
-        for file in files {
+        for (at, file) in files.into_iter().enumerate() {
             path.clear();
             path.extend([run, "/", file]);
-            stamp.add(&stat_file(runs, &path)?);
+            stamp.add(at, &stat_file(runs, &path)?);
         }
         Some(stamp)
     }
 
-    fn add(&mut self, found: &Stat) {
+    fn add(&mut self, at: usize, found: &Stat) {
         #[allow(clippy::useless_conversion, reason = "the types of these differ between machines")]
         let changed = i64::try_from(found.st_ctime)
             .unwrap_or(i64::MAX)
             .saturating_mul(1_000_000_000)
             .saturating_add(i64::try_from(found.st_ctime_nsec).unwrap_or(0));
-        for number in [found.st_ino, found.st_size.cast_unsigned(), changed.cast_unsigned()] {
-            self.bytes.extend(number.to_le_bytes());
+        let numbers = [found.st_ino, found.st_size.cast_unsigned(), changed.cast_unsigned()];
+        let places = self.bytes.chunks_exact_mut(size_of::<u64>()).skip(3 * at);
+        for (place, number) in places.zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
         }
         self.changed = self.changed.max(changed);
     }
 
     /// As it is stored.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(super) fn as_bytes(&self) -> &[u8; BYTES] {
         &self.bytes
     }
 
     /// Whether what was read at `read_at`, nanoseconds since 1970, and stored with `stored` is what is there now.
     pub(super) fn matches(&self, stored: &[u8], read_at: i64) -> bool {
         let grain = i64::try_from(GRAIN.as_nanos()).unwrap_or(i64::MAX);
-        self.bytes == stored && read_at.saturating_sub(self.changed) >= grain
+        self.bytes.as_slice() == stored && read_at.saturating_sub(self.changed) >= grain
     }
 }
 
@@ -104,8 +118,8 @@ pub(super) fn nanos_since_1970() -> i64 {
 mod tests {
     use super::*;
 
-    fn stamp(changed: i64) -> RunStamp {
-        RunStamp { bytes: vec![1, 2], changed }
+    fn stamp(changed: i64) -> RunStamp<2> {
+        RunStamp { bytes: [1, 2], changed }
     }
 
     #[test]
@@ -122,7 +136,7 @@ mod tests {
         let run = home.path().join("r");
         std::fs::create_dir(&run).unwrap();
         let folder = RunsFolder::open(home.path()).unwrap();
-        let stamp = || RunStamp::of_head(folder.as_fd(), "r");
+        let stamp = || HeadStamp::of_head(folder.as_fd(), "r");
         assert_eq!(stamp(), None);
         let mut seen = Vec::new();
         let other = run.join("other");

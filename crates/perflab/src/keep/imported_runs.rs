@@ -13,9 +13,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use perflab_archive::{Archive, BulkRecorder, RunDir, new_run_id};
 use perflab_import::{FileReport, ImportOptions, ImportSource, Importer, open_import};
-use perflab_model::RunEventKind;
 use perflab_model::fact_table;
 use perflab_model::run::RunWarning;
+use perflab_model::{RunEventKind, SharedStr};
 
 use crate::app::App;
 use crate::failure::{Failure, UnexpectedError, UsageError};
@@ -77,7 +77,7 @@ struct ImportCall<'a> {
     /// one for each result, with the id of its run
     options: Vec<ImportOptions>,
     files: ImportedFiles,
-    earlier: OnceLock<HashMap<String, Vec<EarlierImport>>>,
+    earlier: OnceLock<HashMap<SharedStr, Vec<EarlierImport>>>,
 }
 
 /// What came of one result.
@@ -142,13 +142,13 @@ impl ImportCall<'_> {
 
     /// The earlier run that was made of the same files: of that label, if there is one.
     fn find_earlier_import(&self, (label, hash): &ImportKey) -> Option<&EarlierImport> {
-        let earlier = self.earlier.get_or_init(|| self.list_earlier_imports()).get(hash)?;
+        let earlier = self.earlier.get_or_init(|| self.list_earlier_imports()).get(hash.as_str())?;
         earlier.iter().find(|earlier| earlier.label == *label).or_else(|| earlier.first())
     }
 
     /// All runs of the archive that know what they were made of, but those of this call.
-    fn list_earlier_imports(&self) -> HashMap<String, Vec<EarlierImport>> {
-        let mut found: HashMap<String, Vec<EarlierImport>> = HashMap::new();
+    fn list_earlier_imports(&self) -> HashMap<SharedStr, Vec<EarlierImport>> {
+        let mut found: HashMap<SharedStr, Vec<EarlierImport>> = HashMap::new();
         for entry in self.archive.list_runs().unwrap_or_default() {
             let is_own = self.options.iter().any(|options| options.id == entry.id);
             let Some(summary) = entry.summary.ok().filter(|_| !is_own) else { continue };

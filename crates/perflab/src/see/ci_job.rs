@@ -2,11 +2,13 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use perflab_model::untrusted_text::escape_controls_in_line;
 use perflab_present::ci_tests::CiTests;
 use perflab_present::comparison::OutputFormat;
+use rustix::fs::OFlags;
 
 use crate::app::App;
 use crate::failure::Failure;
@@ -52,7 +54,9 @@ pub fn print_ci_tests(
 }
 
 fn append_markdown(file: &Path, markdown: String) -> io::Result<()> {
-    let mut opened = OpenOptions::new().append(true).create(true).open(file)?;
+    // A pipe that nobody reads is an error, not a wait without end.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut opened = OpenOptions::new().append(true).create(true).custom_flags(flags).open(file)?;
     let there = usize::try_from(opened.metadata()?.len()).unwrap_or(usize::MAX);
     // A paragraph of its own, whatever was written before.
     let before = if there > 0 { "\n\n" } else { "" };
@@ -106,5 +110,13 @@ mod tests {
         let length = std::fs::metadata(&file).unwrap().len() as usize;
         assert!(length <= MOST_BYTES && length > MOST_BYTES - 200);
         assert!(append_markdown(&file, "more".repeat(100)).is_err());
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_no_summary() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        assert!(append_markdown(&pipe, "a table".into()).is_err());
     }
 }

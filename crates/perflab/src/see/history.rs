@@ -1,6 +1,6 @@
 //! Metrics over the runs of the archive: `perflab history` and `guard`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -12,7 +12,7 @@ use perflab_archive::{Archive, ArchiveEntry, RunDir, RunSummary};
 use perflab_model::Ratio;
 use perflab_model::named::Named;
 use perflab_model::study::StoppingRule;
-use perflab_model::{AcceptedStep, Nanos, RunRecord, RunStatus};
+use perflab_model::{AcceptedStep, Nanos, RunRecord, RunStatus, SharedStr, suggest_name};
 use perflab_present::ReportData;
 use perflab_present::ci_tests::CiTests;
 use perflab_present::comparison::OutputFormat;
@@ -82,7 +82,11 @@ pub fn read_history_runs(
 ) -> Result<HistoryRuns, Failure> {
     let archive = context.archive()?;
     let (mut chosen, mut unreadable) = (Vec::new(), None);
+    let mut studies = BTreeSet::new();
     for entry in archive.list_runs()? {
+        if let (Ok(summary), Some(_)) = (&entry.summary, &of.study) {
+            studies.extend(study_names(summary).map(str::to_owned));
+        }
         match &entry.summary {
             Err(reason) => {
                 context.note(format!("left out: run {}: {reason}", entry.short));
@@ -104,10 +108,13 @@ pub fn read_history_runs(
     let records = retain_contents_once(context, records);
     let newest = records.last().and_then(|newest| chosen.iter().find(|run| run.id == newest.manifest.id));
     let Some(newest) = newest else {
-        let hint = of
-            .label
-            .as_ref()
-            .map_or("see `perflab list`".into(), |label| format!("no run has the label `{label}`"));
+        let hint = match (&of.study, &of.label) {
+            (Some(study), _) if !studies.contains(study) => {
+                suggest_name(study, studies.iter().map(String::as_str))
+            }
+            (_, Some(label)) => format!("no run has the label `{label}`"),
+            _ => "see `perflab list`".into(),
+        };
         return Err(UsageError::new("the archive has no such run", hint).into());
     };
     let shorts = chosen.iter().map(|run| (run.id.clone(), run.short.clone())).collect();
@@ -130,10 +137,17 @@ fn retain_contents_once(context: &App, mut records: Vec<RunRecord>) -> Vec<RunRe
     records
 }
 
+/// What the study of a run may be called: its title, its file, or that without folder and ending.
+fn study_names(run: &RunSummary) -> impl Iterator<Item = &str> {
+    let file = run.study_file.as_str();
+    let base = file.rsplit('/').next().unwrap_or(file);
+    [run.title.as_str(), file, base, base.trim_end_matches(".toml")].into_iter()
+}
+
 /// Leaves of each study its latest runs.
 fn retain_latest_runs(context: &App, chosen: &mut Vec<ArchiveEntry>) {
     let all = chosen.len();
-    let mut counts: HashMap<(String, String), usize> = HashMap::new();
+    let mut counts: HashMap<(SharedStr, SharedStr), usize> = HashMap::new();
     let mut is_late = |entry: &ArchiveEntry| {
         let study = entry.summary.as_ref().map(|run| (run.title.clone(), run.study_file.clone()));
         let count = counts.entry(study.unwrap_or_default()).or_default();
@@ -434,9 +448,6 @@ impl HistorySelection {
     /// Whether a run takes part: one that is still recorded does not. A study is named by its title, its file, or that without
     /// folder and ending. Runs that measure old and new, one thing twice, or commits that are bisected, are no part of a series unless their label is asked for.
     fn includes_run(&self, run: &RunSummary) -> bool {
-        let file = run.study_file.as_str();
-        let base = file.rsplit('/').next().unwrap_or(file);
-        let names = [run.title.as_str(), file, base, base.trim_end_matches(".toml")];
         run.status != RunStatus::Running
             && match (&self.label, run.label.as_deref()) {
                 (None, own) => {
@@ -444,7 +455,7 @@ impl HistorySelection {
                 }
                 (Some(label), own) => own == Some(label.as_str()),
             }
-            && self.study.as_deref().is_none_or(|study| names.contains(&study))
+            && self.study.as_deref().is_none_or(|study| study_names(run).any(|name| name == study))
     }
 }
 

@@ -54,6 +54,13 @@ fn a_damaged_run_is_named_and_never_missing_without_a_word() {
     let said = laboratory.run_successfully(&["compare", "before", "after"]);
     let left_out = |line: &str| line.starts_with("warning: left out of `after`") && line.contains(ids[1]);
     assert!(said.err.lines().any(left_out), "{}", said.err);
+    let journal = laboratory.path("archive/runs").join(ids[2]).join("journal.jsonl");
+    let elsewhere = laboratory.path("journal.jsonl");
+    fs::rename(&journal, &elsewhere).unwrap();
+    let said = laboratory.run_successfully(&["compare", "before", "after"]);
+    let left_out = |line: &str| line.starts_with("warning: left out of `after`") && line.contains(ids[2]);
+    assert!(said.err.lines().any(left_out), "{}", said.err);
+    fs::rename(&elsewhere, &journal).unwrap();
     ids.iter().skip(2).for_each(|id| damage(id, "samples.parquet"));
     let said = laboratory.run(&["compare", "before", "after"]);
     assert!(said.code == Some(2) && said.err.contains(&ids[0][..12]), "{}", said.err);

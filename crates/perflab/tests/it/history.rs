@@ -55,7 +55,12 @@ fn runs_of_one_import_have_names_of_their_own() {
 /// Whoever sets a guard up has one run, and no mistake made.
 #[test]
 fn the_guard_judges_nothing_on_the_first_night() {
-    let said = nightly_runs(&[1000]).run(&["guard"]);
+    let laboratory = nightly_runs(&[1000]);
+    let listed = laboratory.run_json(&["list"]);
+    let study = listed[0]["study"].as_str().unwrap();
+    let mistyped = laboratory.run(&["guard", "--study", &format!("{study}x")]);
+    assert!(mistyped.code == Some(2) && mistyped.err.contains(&format!("`{study}`")), "{}", mistyped.err);
+    let said = laboratory.run(&["guard"]);
     assert_eq!(said.code, Some(7), "{}", said.err);
     insta::assert_snapshot!(said.err_wording_of("nothing was judged"), @"perflab: nothing was judged in run RUN: it is the first of its history, and N earlier runs are needed to judge by");
 }
