@@ -22,6 +22,7 @@
 //! | [`retention`] | which runs a policy lets go of |
 //! | [`portable`], [`unpack_folder`] | a run as a single file; where one is unpacked to be read |
 //! | [`mod@export`] | runs in the formats of other tools |
+//! | [`sql_views`] | the tables of many runs as views of SQL |
 //! | `fresh_file`, `half_made` | files written where somebody else may have been; folders that are no runs yet |
 //! | [`error`] | what can go wrong, naming the path |
 //!
@@ -59,6 +60,7 @@ pub mod run_id;
 mod run_layout;
 pub mod run_selector;
 mod run_summary;
+pub mod sql_views;
 mod stored_run;
 mod tables;
 mod text_pages;

@@ -38,6 +38,7 @@ use crate::measure::watch::WatchArgs;
 use crate::see::compare::CompareArgs;
 use crate::see::history::{GuardArgs, HistoryArgs};
 use crate::see::plot::PlotArgs;
+use crate::see::query::QueryArgs;
 use crate::see::report::ReportArgs;
 use crate::see::show::{DiffArgs, ShowArgs};
 use crate::see::why::WhyArgs;
@@ -60,6 +61,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<GuardArgs>("guard", See),
     VerbEntry::new::<ShowArgs>("show", See),
     VerbEntry::new::<DiffArgs>("diff", See),
+    VerbEntry::new::<QueryArgs>("query", See),
     VerbEntry::new::<ListArgs>("list", Keep),
     VerbEntry::new::<LabelArgs>("label", Keep),
     VerbEntry::new::<RmArgs>("rm", Keep),
@@ -134,6 +136,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "list",
             "show",
             "diff",
+            "query",
             "label",
             "rm",
             "prune",

@@ -8,6 +8,7 @@ pub mod history;
 pub mod plot;
 mod plot_look;
 mod plot_monitor;
+pub mod query;
 mod recorded_sides;
 pub mod report;
 mod row_suspects;

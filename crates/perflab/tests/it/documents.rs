@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use perflab_analyze::Verdict;
 
-use crate::laboratory::Sandbox;
+use crate::laboratory::{Sandbox, find_test_python, skip_test};
 
 fn project_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -68,6 +68,10 @@ fn run_page_commands(page: &Path) -> usize {
     let commands: Vec<String> =
         shell_commands(&text).into_iter().filter(|line| line.starts_with("perflab ")).collect();
     if commands.is_empty() {
+        return 0;
+    }
+    if page.ends_with("query.md") && find_test_python().is_none() {
+        skip_test("query.md", "no target/test-venv (cargo xtask test makes it)");
         return 0;
     }
     let laboratory = prepare_sandbox();

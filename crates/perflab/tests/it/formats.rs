@@ -76,6 +76,7 @@ const VERBS: &[&str] = &[
     "show first --output 1",
     "show first --monitor meminfo",
     "diff first second",
+    "query --views",
     "prune --keep 1",
     "export first first.perflab",
     "export --schema",

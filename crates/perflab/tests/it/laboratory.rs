@@ -180,6 +180,9 @@ impl Sandbox {
         command.arg("--workloads").arg(self.path("workloads")).args(arguments);
         command.current_dir(self.home.path()).stdin(Stdio::null());
         command.env("PERFLAB_ARCHIVE", self.path("archive")).env("PERFLAB_STATE", self.path("state"));
+        if let Some(python) = find_test_python() {
+            command.env("PERFLAB_SQL_ENGINE", python);
+        }
         command
     }
 
@@ -277,6 +280,12 @@ impl Sandbox {
         assert_eq!(runs.len(), 1, "{runs:?}");
         runs.pop().unwrap()
     }
+}
+
+/// The interpreter of `target/test-venv`, which `cargo xtask test` makes.
+pub fn find_test_python() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-venv/bin/python");
+    path.exists().then_some(path)
 }
 
 pub fn to_command_output(output: Output) -> CommandOutput {

@@ -54,6 +54,7 @@ mod placement;
 mod plot;
 mod prefetch;
 mod put_back;
+mod query;
 mod quickstart;
 mod reboot;
 mod relayout;

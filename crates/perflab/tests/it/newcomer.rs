@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::documents::read_page;
-use crate::laboratory::{CommandOutput, is_root, skip_test, to_command_output};
+use crate::laboratory::{CommandOutput, find_test_python, is_root, skip_test, to_command_output};
 
 /// What stands between ```` ``` ```` lines: its kind, as written after the first of them, and its text.
 type PageBlock = (String, String);
@@ -142,12 +142,6 @@ fn the_tutorial_is_followed_by_a_user_who_has_nothing_else() {
     }
     assert!(verdicts >= 4, "{}", said.out);
     assert!(newcomer.path("here/report.html").is_file());
-}
-
-/// The interpreter of `target/test-venv`, which `cargo xtask test` makes.
-fn find_test_python() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-venv/bin/python");
-    path.exists().then_some(path)
 }
 
 /// Other people's readers find, with the page's own lines, what perflab finds: the median of each case, the units of the columns.

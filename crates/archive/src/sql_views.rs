@@ -1,0 +1,197 @@
+//! The tables of many runs as views for DuckDB: `samples`, `iterations`, `facts`, `series.MONITOR`, `edges.MONITOR`,
+//! `events.TRACER`, `stacks.samples`, `stacks.tree` and `stacks.frames`, each with the run's id in its first column, and the
+//! table `runs`.
+//!
+//! Only text is made here: the statements name the files as they lie in the archive, and nothing is copied.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+
+use crate::archive_dir::ArchiveEntry;
+use crate::error::ArchiveError;
+use crate::run_layout::{EDGES, EVENTS, FACTS_FILE, FRAMES, ITERATIONS, RUNS, SAMPLES, SERIES, STACKS, TREE};
+
+/// Statements that make a table of runs and a view of each kind of table that they have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlViews {
+    /// SQL of DuckDB, a statement a line.
+    pub statements: String,
+}
+
+/// Folders of tables that monitors and tracers name; each is a schema of views.
+const FOLDERS: [&str; 3] = [SERIES, EDGES, EVENTS];
+
+impl SqlViews {
+    /// Those of `runs` of the archive at `archive`; damaged runs have no part in them. Where a question is given, only views whose
+    /// names stand in it: to make one, DuckDB opens all its files.
+    ///
+    /// # Errors
+    /// The archive's path is not UTF-8, which SQL is.
+    pub fn new(archive: &Path, runs: &[ArchiveEntry], question: Option<&str>) -> Result<Self, ArchiveError> {
+        let root = std::path::absolute(archive.join(RUNS)).map_err(ArchiveError::io("read", archive))?;
+        let root = root.to_str().ok_or_else(|| {
+            let unreadable = std::io::Error::new(std::io::ErrorKind::InvalidInput, "its path is not UTF-8");
+            ArchiveError::io("read", archive)(unreadable)
+        })?;
+        let readable: Vec<&ArchiveEntry> = runs.iter().filter(|run| run.summary.is_ok()).collect();
+        let mut files = TableFiles { question: question.map(str::to_lowercase), ..TableFiles::default() };
+        for run in &readable {
+            files.add_run(root, &run.id);
+        }
+        let mut statements = runs_table(&readable);
+        for folder in FOLDERS.into_iter().chain([STACKS]) {
+            let _ = writeln!(statements, "CREATE SCHEMA {folder};");
+        }
+        for (view, table) in &files.views {
+            statements.push_str(&table.create_view(view));
+        }
+        Ok(SqlViews { statements })
+    }
+}
+
+/// The files behind each view, by its name in SQL.
+#[derive(Default)]
+struct TableFiles {
+    /// The question, in small letters; without one, all views are wanted.
+    question: Option<String>,
+    views: BTreeMap<String, ViewedTable>,
+}
+
+/// The files of one view.
+struct ViewedTable {
+    kind: TableKind,
+    files: Vec<String>,
+}
+
+#[derive(Clone, Copy)]
+enum TableKind {
+    /// a table of Parquet
+    Parquet,
+    /// one of them, in a file for each case
+    ParquetOfCases,
+    /// an object of JSON: a key, with its value and source
+    Facts,
+}
+
+impl TableFiles {
+    fn add_run(&mut self, root: &str, run: &str) {
+        let folder = format!("{root}/{run}");
+        let whole = [
+            ("samples", SAMPLES),
+            ("iterations", ITERATIONS),
+            ("stacks.tree", TREE),
+            ("stacks.frames", FRAMES),
+        ];
+        for (view, file) in whole {
+            self.add_file(view, TableKind::Parquet, || format!("{folder}/{file}"));
+        }
+        self.add_file("facts", TableKind::Facts, || format!("{folder}/{FACTS_FILE}"));
+        if self.asks_for(STACKS) {
+            for name in list_table_names(&folder, STACKS).filter(|name| name.parse::<u32>().is_ok()) {
+                let file = || format!("{folder}/{STACKS}/{name}.parquet");
+                self.add_file("stacks.samples", TableKind::ParquetOfCases, file);
+            }
+        }
+        for schema in FOLDERS.into_iter().filter(|schema| self.asks_for(schema)).collect::<Vec<_>>() {
+            for name in
+                list_table_names(&folder, schema).filter(|name| self.asks_for(name)).collect::<Vec<_>>()
+            {
+                let view = format!("{schema}.{}", quote_name(&name));
+                self.add_file(&view, TableKind::Parquet, || format!("{folder}/{schema}/{name}.parquet"));
+            }
+        }
+    }
+
+    /// Whether a name stands in the question.
+    fn asks_for(&self, name: &str) -> bool {
+        self.question.as_ref().is_none_or(|question| question.contains(&name.to_lowercase()))
+    }
+
+    /// Adds a file to a view that is asked for, where it is there.
+    fn add_file(&mut self, view: &str, kind: TableKind, file: impl FnOnce() -> String) {
+        let name = view.rsplit('.').next().unwrap_or(view).trim_matches('"');
+        if !self.asks_for(name) {
+            return;
+        }
+        let file = file();
+        if Path::new(&file).is_file() {
+            let new = || ViewedTable { kind, files: Vec::new() };
+            self.views.entry(view.to_owned()).or_insert_with(new).files.push(file);
+        }
+    }
+}
+
+impl ViewedTable {
+    fn create_view(&self, view: &str) -> String {
+        let files: Vec<String> = self.files.iter().map(|file| quote_text(file)).collect();
+        let files = files.join(", ");
+        let run = format!("regexp_extract(filename, '/{RUNS}/([^/]+)/', 1) AS run");
+        let parquet = format!("read_parquet([{files}], filename = true, union_by_name = true)");
+        match self.kind {
+            TableKind::Parquet => {
+                format!("CREATE VIEW {view} AS SELECT {run}, * EXCLUDE (filename) FROM {parquet};\n")
+            }
+            TableKind::ParquetOfCases => format!(
+                "CREATE VIEW {view} AS SELECT {run}, CAST(regexp_extract(filename, '([0-9]+).parquet$', 1) AS INTEGER) \
+                 AS \"case\", * EXCLUDE (filename) FROM {parquet};\n"
+            ),
+            TableKind::Facts => format!(
+                "CREATE VIEW {view} AS SELECT {run}, key, value->>'value' AS value, value->>'source' AS source FROM \
+                 (SELECT filename, unnest(map_entries(CAST(CAST(content AS JSON) AS MAP(VARCHAR, JSON))), \
+                 recursive := true) FROM read_text([{files}]));\n"
+            ),
+        }
+    }
+}
+
+/// The names of the tables in a folder of a run, without their ending.
+fn list_table_names(run: &str, folder: &str) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(format!("{run}/{folder}")).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_suffix(".parquet").map(str::to_owned))
+}
+
+/// A row a run: what `perflab list` shows.
+fn runs_table(runs: &[&ArchiveEntry]) -> String {
+    let mut table = String::from(
+        "CREATE TABLE runs (run VARCHAR, label VARCHAR, study VARCHAR, study_file VARCHAR, status VARCHAR, \
+         begun TIMESTAMP, iterations BIGINT, planned BIGINT, bytes BIGINT);\n",
+    );
+    for some in runs.chunks(1000) {
+        let rows: Vec<String> = some.iter().filter_map(|run| run_row(run)).collect();
+        if !rows.is_empty() {
+            let _ = writeln!(table, "INSERT INTO runs VALUES {};", rows.join(", "));
+        }
+    }
+    table
+}
+
+fn run_row(run: &ArchiveEntry) -> Option<String> {
+    let summary = run.summary.as_ref().ok()?;
+    let label = summary.label.as_deref().map_or_else(|| "NULL".into(), quote_text);
+    Some(format!(
+        "({}, {label}, {}, {}, '{}', '{}', {}, {}, {})",
+        quote_text(&run.id),
+        quote_text(&summary.title),
+        quote_text(&summary.study_file),
+        summary.status,
+        TimeZone::UTC.to_datetime(summary.begun),
+        summary.iterations,
+        summary.planned,
+        run.bytes,
+    ))
+}
+
+/// A text as SQL writes it.
+fn quote_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A name as SQL writes it, whatever is in it.
+fn quote_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,103 @@
+//! Questions in SQL, answered by a real DuckDB: what the tables hold is what the other verbs say.
+
+use std::fs;
+use std::process::Stdio;
+
+use crate::laboratory::{Sandbox, find_test_python, skip_test};
+
+/// Two runs of one study; none where there is no DuckDB.
+fn prepare_sandbox(name: &str) -> Option<Sandbox> {
+    if find_test_python().is_none() {
+        skip_test(name, "no target/test-venv (cargo xtask test makes it)");
+        return None;
+    }
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("before", 100);
+    laboratory.run_echo("it's", 50);
+    Some(laboratory)
+}
+
+fn answer(laboratory: &Sandbox, arguments: &[&str]) -> serde_json::Value {
+    laboratory.run_json(&[&["query"], arguments].concat())
+}
+
+#[test]
+fn tables_hold_what_other_verbs_say() {
+    let Some(laboratory) = prepare_sandbox("query_tables") else { return };
+    let listed = laboratory.run_json(&["list"]);
+    let asked =
+        answer(&laboratory, &["SELECT run, label, study, iterations, bytes AS size FROM runs ORDER BY run"]);
+    let pick = |rows: &serde_json::Value, keys: &[&str]| -> Vec<Vec<serde_json::Value>> {
+        let row = |row: &serde_json::Value| keys.iter().map(|key| row[*key].clone()).collect();
+        rows.as_array().unwrap().iter().map(row).collect()
+    };
+    let keys = ["run", "label", "study", "iterations", "size"];
+    assert_eq!(pick(&asked, &keys), pick(&listed, &keys));
+    let counts = "SELECT (SELECT count(DISTINCT run) FROM samples) AS samples, (SELECT count(*) FROM iterations) AS \
+                  iterations, (SELECT count(*) FROM facts WHERE key = 'kernel.release') AS kernels";
+    let all: u64 = listed.as_array().unwrap().iter().map(|run| run["iterations"].as_u64().unwrap()).sum();
+    assert_eq!(
+        answer(&laboratory, &[counts]),
+        serde_json::json!([{ "samples": 2, "iterations": all, "kernels": 2 }])
+    );
+    let one =
+        answer(&laboratory, &["--label", "it's", "SELECT DISTINCT label FROM samples JOIN runs USING (run)"]);
+    assert_eq!(one, serde_json::json!([{ "label": "it's" }]));
+    let last = answer(&laboratory, &["--last", "1", "SELECT count(*) AS n FROM runs"]);
+    assert_eq!(last, serde_json::json!([{ "n": 1 }]));
+}
+
+#[test]
+fn numbers_keep_their_digits_and_nothing_is_null() {
+    let Some(laboratory) = prepare_sandbox("query_values") else { return };
+    let question = "SELECT 0.1::DOUBLE AS double, 1.50::DECIMAL(5, 2) AS decimal, 9007199254740993 AS large, NULL AS nothing, \
+                    TIMESTAMP '2024-02-29 12:00:00' AS time, 'a|b' AS text";
+    let row = &answer(&laboratory, &[question])[0];
+    assert_eq!(row["double"], 0.1);
+    assert_eq!(
+        row["decimal"].as_f64().or(row["decimal"].as_str().and_then(|text| text.parse().ok())),
+        Some(1.5)
+    );
+    assert_eq!(row["large"], 9_007_199_254_740_993_u64);
+    assert_eq!((&row["nothing"], &row["text"]), (&serde_json::Value::Null, &"a|b".into()));
+    assert_eq!(row["time"], "2024-02-29 12:00:00");
+    let said = laboratory.run_successfully(&["query", "SELECT run FROM runs WHERE false"]);
+    assert_eq!(said.out.trim(), "");
+}
+
+#[test]
+fn mistakes_are_the_users_and_a_missing_engine_is_the_machines() {
+    let Some(laboratory) = prepare_sandbox("query_mistakes") else { return };
+    let said = laboratory.run(&["query", "SELECT\n nosuch FROM samples"]);
+    assert!(
+        said.code == Some(2) && said.err.contains("nosuch") && said.err.contains("LINE 2"),
+        "{}",
+        said.err
+    );
+    assert_eq!(laboratory.run(&["query", " "]).code, Some(2));
+    assert_eq!(laboratory.run(&["query", "--label", "befor", "SELECT 1"]).code, Some(2));
+    let said = laboratory.run(&["query", "SELECT 1", "--engine", "/bin/true"]);
+    assert!(said.code == Some(3) && said.err.contains("/bin/true"), "{}", said.err);
+    let said = laboratory.run(&["query", "SELECT 1", "--engine", "/nowhere/duckdb"]);
+    assert!(said.code == Some(3) && said.err.contains("/nowhere/duckdb"), "{}", said.err);
+}
+
+/// A damaged run has no part in it; statements are printed for whoever wants a session.
+#[test]
+fn a_damaged_run_is_left_out_and_views_can_be_had() {
+    let Some(laboratory) = prepare_sandbox("query_views") else { return };
+    let runs = laboratory.run_json(&["list"]);
+    let first = runs[0]["run"].as_str().unwrap();
+    fs::write(laboratory.path("archive/runs").join(first).join("run.json"), "{").unwrap();
+    assert_eq!(
+        answer(&laboratory, &["SELECT count(DISTINCT run) AS n FROM samples"]),
+        serde_json::json!([{ "n": 1 }])
+    );
+    let views = laboratory.run_successfully(&["query", "--views"]).out;
+    assert!(views.contains("CREATE VIEW samples") && !views.contains(first), "{views}");
+    let mut asked = laboratory.command(&["query", "-", "--format", "csv"]);
+    let mut child = asked.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"SELECT count(*) AS n FROM runs;").unwrap();
+    let said = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "n\n1\n");
+}
