@@ -71,6 +71,9 @@ const PACKAGES: &[TestPackage] = &[
     declare_package("nodejs", "node"),
     declare_package("npm", "npm"),
     declare_package("golang-go", "go"),
+    declare_package("zsh", "zsh"),
+    declare_package("fish", "fish"),
+    declare_package("man-db", "man"),
 ];
 
 /// Whether we may install.

@@ -11,6 +11,7 @@
 //! | [`run_selector`] | from what a person types to runs: prefix, `@latest`, label, path |
 //! | [`index`], `run_summary` | the index of runs, which lists and histories are read from; what a list shows of a run |
 //! | `accepted_steps` | the steps of histories that somebody accepted |
+//! | [`run_peek`] | what a shell suggests of an archive: names and plans, without a lock, a write or a check |
 //! | [`run_id`] | run ids and their shortest prefixes |
 //! | [`recorder`] | a run's events into its journal, and at the end into tables |
 //! | [`journal`] | the log of events, appended and read line by line |
@@ -58,6 +59,7 @@ mod run_close;
 pub mod run_dir;
 pub mod run_id;
 mod run_layout;
+pub mod run_peek;
 pub mod run_selector;
 mod run_summary;
 pub mod sql_views;
@@ -84,5 +86,6 @@ pub use recorder::{BulkRecorder, RunRecorder};
 pub use retention::{PrunedRuns, RetentionPolicy};
 pub use run_dir::{ListedMonitors, RunDir};
 pub use run_id::new_run_id;
+pub use run_peek::PeekedRun;
 pub use run_summary::RunSummary;
 pub use stored_run::{StoredRun, TARGET_OUTPUT};

@@ -5,8 +5,8 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Command};
 use perflab_analyze::slab::SlabRowCounts;
 use perflab_archive::Archive;
 use perflab_archive::unpack_folder::{UnpackFolder, make_unpack_folder};
@@ -81,11 +81,13 @@ pub struct App {
     pub width: Option<usize>,
     /// root of /proc and /sys
     pub root: Root,
+    /// the whole command line, for what is made of it
+    pub command_line: fn() -> Command,
 }
 
 impl App {
     /// Resolves the global options.
-    pub fn new(global: &GlobalArgs) -> Self {
+    pub fn new(global: &GlobalArgs, command_line: fn() -> Command) -> Self {
         let terminal = io::stdout().is_terminal();
         let requested = std::env::var_os("NO_COLOR").is_none();
         App {
@@ -96,6 +98,7 @@ impl App {
             colour: terminal && requested,
             width: terminal.then(terminal_width).flatten(),
             root: Root::host(),
+            command_line,
         }
     }
 

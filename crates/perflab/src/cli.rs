@@ -1,13 +1,16 @@
 //! The table of verbs, and the command line that is made of it: help in groups, suggestions, the reference page.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches as _};
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use perflab_model::named::Named as _;
 use perflab_present::comparison::OutputFormat;
-use perflab_present::facts::fact_kinds_grid;
 
 use crate::app::{App, GlobalArgs};
 use crate::failure::{Exit, Failure};
+use crate::help::completions::{CompleteArgs, CompletionsArgs};
+use crate::help::global_options::hide_global_option;
+use crate::help::manual::ManArgs;
+use crate::help::reference::ReferenceArgs;
 use crate::instruments::flame::FlameArgs;
 use crate::instruments::io::IoArgs;
 use crate::instruments::prefetch::{PrefetchArgs, PrefetchGuardArgs};
@@ -43,7 +46,7 @@ use crate::see::report::ReportArgs;
 use crate::see::show::{DiffArgs, ShowArgs};
 use crate::see::why::WhyArgs;
 use crate::verb::VerbGroup::{Internal, Keep, Laboratory, LookInto, Measure, See};
-use crate::verb::{Verb, VerbEntry, VerbGroup};
+use crate::verb::{VerbEntry, VerbGroup};
 
 /// Every verb: its arguments, its name, and its group in the help.
 const VERBS: &[VerbEntry] = &[
@@ -87,6 +90,8 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<NoiseArgs>("noise", Laboratory),
     VerbEntry::new::<SampleSizeArgs>("plan", Laboratory),
     VerbEntry::new::<UndoArgs>("undo", Laboratory),
+    VerbEntry::new::<CompletionsArgs>("completions", Laboratory),
+    VerbEntry::new::<ManArgs>("man", Laboratory),
     VerbEntry::new::<BuiltInLoadArgs>("load", Internal),
     VerbEntry::new::<StartOnceArgs>("start-once", Internal),
     VerbEntry::new::<AgentArgs>("agent", Internal),
@@ -97,6 +102,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<TerminalArgs>("terminal", Internal),
     VerbEntry::new::<ReturnMachineArgs>("return-machine", Internal),
     VerbEntry::new::<ReferenceArgs>("reference", Internal),
+    VerbEntry::new::<CompleteArgs>("complete", Internal),
 ];
 
 const ABOUT: &str = "\
@@ -121,7 +127,20 @@ explained (why).";
 const MEANINGLESS: &[(&str, &[&str])] = &[
     (
         "archive",
-        &["study", "workload", "monitor", "setting", "vm", "kernel", "prefetch", "check", "tune", "undo"],
+        &[
+            "study",
+            "workload",
+            "monitor",
+            "setting",
+            "vm",
+            "kernel",
+            "prefetch",
+            "check",
+            "tune",
+            "undo",
+            "completions",
+            "man",
+        ],
     ),
     (
         "workloads",
@@ -151,6 +170,8 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "check",
             "tune",
             "undo",
+            "completions",
+            "man",
             "slab",
             "trace",
             "io",
@@ -184,6 +205,8 @@ const WITHOUT_RESULT: &[&str] = &[
     "plot scaling",
     "plot timeline",
     "plot heatmap",
+    "completions",
+    "man",
 ];
 
 /// Verbs whose rows have a form of one line each.
@@ -265,7 +288,7 @@ impl TypedCommand {
 }
 
 /// The command line as clap knows it; a verb's help shows those global options that mean something to it.
-fn build_command() -> Command {
+pub fn build_command() -> Command {
     let command = GlobalArgs::augment_args(Command::new("perflab"))
         .about(ABOUT.replace('\n', " ").trim_end_matches('.').to_owned())
         .version(env!("CARGO_PKG_VERSION"))
@@ -287,27 +310,10 @@ fn help_template() -> String {
         template += &format!("\n{}:\n", group.heading());
         for verb in VERBS.iter().filter(|verb| verb.group == group) {
             let about = verb.command().get_about().map(ToString::to_string).unwrap_or_default();
-            template += &format!("  {:<10}{about}\n", verb.name);
+            template += &format!("  {:<9} {about}\n", verb.name);
         }
     }
     template + "\nOptions of every verb:\n{options}{after-help}"
-}
-
-/// The command with a hidden copy of a global option in one verb, which is handed down in its place.
-fn hide_global_option(command: Command, verb: &str, name: &str) -> Command {
-    let option = command.get_arguments().find(|option| option.get_id() == name).cloned();
-    match option {
-        Some(option) => hide_option_in(command, &verb.split(' ').collect::<Vec<_>>(), &option),
-        None => command,
-    }
-}
-
-fn hide_option_in(command: Command, path: &[&str], option: &Arg) -> Command {
-    match path.split_first() {
-        Some((verb, rest)) => command.mut_subcommand(verb, |verb| hide_option_in(verb, rest, option)),
-        None if command.get_arguments().any(|one| one.get_id() == option.get_id()) => command,
-        None => command.arg(option.clone().hide(true)),
-    }
 }
 
 /// The verb that was typed, with the one below it.
@@ -362,54 +368,6 @@ fn explain_unknown_verb(command: &Command, error: clap::Error) -> clap::Error {
     verb.clone().error(ErrorKind::InvalidSubcommand, message)
 }
 
-/// Print the reference page of the command line: the help of every verb, global options once
-#[derive(Debug, Args)]
-pub struct ReferenceArgs {
-    /// Print the kinds of facts instead
-    #[arg(long)]
-    facts: bool,
-}
-
-impl Verb for ReferenceArgs {
-    fn run(&self, app: &App) -> Result<Exit, Failure> {
-        if self.facts {
-            app.print_grid(&fact_kinds_grid())?;
-        } else {
-            app.print_text(&render_reference())?;
-        }
-        Ok(Exit::Fine)
-    }
-}
-
-/// Columns of the reference page, whatever the terminal.
-const REFERENCE_WIDTH: usize = 100;
-
-/// Markdown: the help of perflab, then that of every verb without the global options.
-fn render_reference() -> String {
-    let mut command = build_command().term_width(REFERENCE_WIDTH);
-    let globals: Vec<String> = command
-        .get_arguments()
-        .filter(|option| option.is_global_set())
-        .map(|option| option.get_id().to_string())
-        .collect();
-    for name in &globals {
-        command = VERBS.iter().fold(command, |command, verb| hide_global_option(command, verb.name, name));
-    }
-    command.build();
-    let mut page = String::from("# Commands\n");
-    append_help(&command, "perflab", &mut page);
-    page
-}
-
-fn append_help(command: &Command, path: &str, page: &mut String) {
-    let help = command.clone().render_long_help();
-    *page += &format!("\n## {path}\n\n```text\n{}\n```\n", help.to_string().trim_end());
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
-    {
-        append_help(below, &format!("{path} {}", below.get_name()), page);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -458,7 +416,7 @@ mod tests {
 
     #[test]
     fn the_reference_lists_global_options_once() {
-        let page = render_reference();
+        let page = crate::help::reference::render_reference(build_command());
         for option in ["--archive <DIR>", "--workloads <DIR>", "--format <FORMAT>", "  -q, --quiet"] {
             assert_eq!(page.matches(&format!("{option}\n")).count(), 1, "{option}");
         }

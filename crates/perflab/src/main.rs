@@ -12,6 +12,7 @@ mod cli;
 mod failure;
 mod file_runs;
 mod gate_args;
+mod help;
 mod instruments;
 pub mod internal;
 mod keep;
@@ -64,7 +65,7 @@ fn run_verb(typed: &TypedCommand) -> Result<Exit, Failure> {
     if typed.writes_temporary_files() {
         check_temporary_folder()?;
     }
-    let app = App::new(&typed.global);
+    let app = App::new(&typed.global, cli::build_command);
     signals::remember_archive(app.archive_path());
     typed.run(&app)
 }

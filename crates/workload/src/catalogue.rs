@@ -84,6 +84,11 @@ impl Catalogue {
         Ok(catalogue)
     }
 
+    /// The names of those, sorted, without reading them.
+    pub fn embedded_names() -> impl Iterator<Item = &'static str> {
+        EMBEDDED.iter().filter_map(|(file, _)| file.strip_suffix(".toml"))
+    }
+
     /// Definitions from elsewhere, such as [`Catalogue::source`] of another catalogue.
     pub fn from_sources(sources: &[TomlSource]) -> Result<Catalogue, CatalogueError> {
         let mut catalogue = Catalogue::default();

@@ -1,6 +1,7 @@
 //! Reading through the index: rows whose stamps are those of the files now are taken as they are, all other runs are
 //! read, and their rows written, where that is possible.
 
+use std::collections::HashMap;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
@@ -110,6 +111,16 @@ pub(crate) fn list_heads(
         let _ = write_changes(archive, READER_PATIENCE, &changes);
     }
     listed
+}
+
+/// Label and title of each run that the index has a row of, whether or not that is still right; nothing is written, and none where
+/// there is no index that can be read.
+pub(crate) fn read_stored_summaries(archive: &Path) -> HashMap<String, (Option<String>, String)> {
+    let read = IndexFile::open_to_read(archive).and_then(|index| Ok(read_heads(&index.connection, None)?));
+    let named = |StoredHead { head, .. }: StoredHead| {
+        (head.id, (head.summary.label, head.summary.title.as_str().to_owned()))
+    };
+    read.unwrap_or_default().into_iter().map(named).collect()
 }
 
 /// The head of a run as its files have it, and whether it is closed: only then is it stored. Of one that cannot be read the

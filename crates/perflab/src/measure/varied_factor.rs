@@ -45,6 +45,11 @@ const KINDS: &[(FactorKind, bool)] = &[
     (FactorKind::Monitors, false),
 ];
 
+/// How an argument of each kind begins: `sysctl:`.
+pub fn kind_prefixes() -> impl Iterator<Item = String> {
+    KINDS.iter().map(|(kind, _)| format!("{kind}:"))
+}
+
 impl FromStr for VariedFactor {
     type Err = VariedFactorError;
 

@@ -44,6 +44,8 @@ const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("prefetch forget", "needs what was learnt"),
     ("prefetch daemon", "needs root"),
     ("prefetch show", "needs what was learnt"),
+    ("completions", "prints a script"),
+    ("man", "prints a page"),
 ];
 
 /// What is typed for each of the others, in this order; those that change something have no second chance.

@@ -13,6 +13,7 @@ mod channels;
 mod circles;
 mod compare;
 mod compared_rows;
+mod completions;
 mod counters;
 mod daemon;
 mod data_sets;

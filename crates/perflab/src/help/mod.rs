@@ -1,0 +1,7 @@
+//! What tells people how perflab is used: the reference page, manual pages, completion in shells.
+
+pub mod completed_values;
+pub mod completions;
+pub mod global_options;
+pub mod manual;
+pub mod reference;
