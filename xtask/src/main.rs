@@ -12,6 +12,7 @@ mod layouts;
 mod links;
 mod mutants;
 mod needs;
+mod package;
 mod page_block;
 mod reliability;
 mod simulate;
@@ -30,6 +31,9 @@ cargo xtask lint     format, lints, dependencies and their licences, links, and 
 cargo xtask links    look at the links of the book and of the pages beside it
 cargo xtask docs     rewrite docs/reference/ from the code
 cargo xtask dist     build one static file that starts on any Linux of this processor
+cargo xtask package [--binary PATH] [--output DIR]
+                     build the packages of a release into target/packages: .deb, .rpm, an archive; of a static perflab that is built
+                     for it, or of the one named
 cargo xtask bpf [--check]
                      rebuild the BPF programs into crates/observe/bpf (needs clang and llvm), or check that they are fresh
 cargo xtask bundle   rebuild the report's front end into crates/present/assets (needs node)
@@ -44,6 +48,9 @@ cargo xtask long causes [--sample N] [--seed N] [--only NAME] [--placebos N] [--
 cargo xtask long layouts [--seeds N]
                      run the study `layout` with seeds 1 to N (10), count into docs/statistics.md how often code that only moves is
                      the same, and code that is 3 % slower is found
+cargo xtask long packages [--binary PATH]
+                     build the packages twice, install each into a clean root, use and remove it, count what held into
+                     docs/reliability.md (as root)
 cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard|decided|bisect|shift]
                      make the simulated tables of docs/statistics.md and docs/decisions/location-shift.md again";
 
@@ -55,7 +62,12 @@ fn main() -> ExitCode {
         Some("lint") => run_lint_steps(),
         Some("links") => links::check_links(Path::new(".")),
         Some("docs") => docs::write_reference().map(|()| true),
-        Some("dist") => steps::build_static_binary().map(|()| true),
+        Some("dist") => steps::build_static_binary().map(|_| true),
+        Some("package") => {
+            package::release_packages::PackageOrder::parse(arguments.get(1..).unwrap_or_default())
+                .and_then(|order| package::release_packages::build_packages(&order))
+                .map(|_| true)
+        }
         Some("bpf") if words.get(1) == Some(&"--check") => bpf::check_object(),
         Some("bpf") => bpf::rebuild_object().map(|()| true),
         Some("bundle") => steps::rebuild_web_bundle().map(|()| true),
@@ -73,6 +85,9 @@ fn main() -> ExitCode {
         }
         Some("long") if words.get(1) == Some(&"mutants") => {
             mutants::test_mutants(arguments.get(2..).unwrap_or_default())
+        }
+        Some("long") if words.get(1) == Some(&"packages") => {
+            package::trial::try_packages(arguments.get(2..).unwrap_or_default())
         }
         Some("long") if words.get(1) == Some(&"simulate") => {
             simulate::simulate_tables(arguments.get(2..).unwrap_or_default())

@@ -74,6 +74,7 @@ const PACKAGES: &[TestPackage] = &[
     declare_package("zsh", "zsh"),
     declare_package("fish", "fish"),
     declare_package("man-db", "man"),
+    declare_package("rpm", "rpmbuild"),
 ];
 
 /// Whether we may install.

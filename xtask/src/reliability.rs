@@ -20,6 +20,9 @@ pub const DECODERS: ReliabilityTable = ReliabilityTable("|:--|--:|--:|--:|--:|--
 /// How many mutants the tests caught.
 pub const MUTANTS: ReliabilityTable = ReliabilityTable("|:--|--:|--:|--:|--:|--:|--:|:--|:--|");
 
+/// What held of packages that were installed into clean roots.
+pub const PACKAGES: ReliabilityTable = ReliabilityTable("|:--|:--|--:|--:|--:|--:|:--:|:--|");
+
 /// How often verdicts were wrong where the truth is known.
 pub const SIMULATIONS: ReliabilityTable = ReliabilityTable("|:--|--:|--:|--:|--:|--:|:--:|:--:|");
 

@@ -1,7 +1,7 @@
 //! The steps of `cargo xtask test` and `cargo xtask lint`, in order.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -169,7 +169,7 @@ impl TestStep {
 
 /// Builds one static file, which starts on any Linux of this processor. `--target` is what lets build scripts and procedural
 /// macros stay dynamic.
-pub fn build_static_binary() -> Result<()> {
+pub fn build_static_binary() -> Result<PathBuf> {
     let about = Command::new("rustc").arg("-vV").output()?;
     let about = String::from_utf8_lossy(&about.stdout).into_owned();
     let host =
@@ -177,8 +177,10 @@ pub fn build_static_binary() -> Result<()> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--package", "perflab", "--profile", "dist", "--target", host]);
     needs::run_command(cargo.env("RUSTFLAGS", "-C target-feature=+crt-static"))?;
-    println!("target/{host}/dist/perflab");
-    Ok(())
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let built = target.join(host).join("dist/perflab");
+    println!("{}", built.display());
+    Ok(built)
 }
 
 /// Rebuilds the committed bundle.
