@@ -3,5 +3,5 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { assets, stamp } from "./sources.mjs";
 
-const built = process.env.REPORT_OUT ?? assets;
-writeFileSync(join(built, "sources.sha256"), stamp(built) + "\n");
+const built = process.env.REPORT_OUT;
+writeFileSync(join(built ?? assets, "sources.sha256"), stamp(built) + "\n");

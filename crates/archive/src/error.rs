@@ -171,6 +171,14 @@ pub enum ArchiveError {
         /// what was found in it
         reason: String,
     },
+    /// A run that leads out of its archive.
+    #[error("run {id} has a link in it, {}, and is read on the command line only", path.display())]
+    Linked {
+        /// the run
+        id: String,
+        /// the link
+        path: PathBuf,
+    },
     /// A case without samples of call stacks.
     #[error(
         "case {case} of run {id} has no call stacks: record some with `perflab flame record` or a study's [profile]"
@@ -209,6 +217,7 @@ impl Classify for ArchiveError {
             | ArchiveError::Trace(_) => ErrorClass::Usage,
             ArchiveError::NotWritable { .. }
             | ArchiveError::OthersArchive { .. }
+            | ArchiveError::Linked { .. }
             | ArchiveError::Index { .. } => ErrorClass::Environment,
             // A loop of links is refused, as a missing right is.
             ArchiveError::Io { source, .. } | ArchiveError::JournalWrite { source, .. }

@@ -12,6 +12,7 @@
 //! | [`index`], `run_summary` | the index of runs, which lists and histories are read from; what a list shows of a run |
 //! | `accepted_steps` | the steps of histories that somebody accepted |
 //! | [`run_peek`] | what a shell suggests of an archive: names and plans, without a lock, a write or a check |
+//! | `run_notes` | what people wrote about a run |
 //! | [`run_id`] | run ids and their shortest prefixes |
 //! | [`recorder`] | a run's events into its journal, and at the end into tables |
 //! | [`journal`] | the log of events, appended and read line by line |
@@ -59,6 +60,7 @@ mod run_close;
 pub mod run_dir;
 pub mod run_id;
 mod run_layout;
+mod run_notes;
 pub mod run_peek;
 pub mod run_selector;
 mod run_summary;
@@ -86,6 +88,8 @@ pub use recorder::{BulkRecorder, RunRecorder};
 pub use retention::{PrunedRuns, RetentionPolicy};
 pub use run_dir::{ListedMonitors, RunDir};
 pub use run_id::new_run_id;
+pub use run_notes::LONGEST_NOTE;
 pub use run_peek::PeekedRun;
+pub use run_selector::parse_label;
 pub use run_summary::RunSummary;
 pub use stored_run::{StoredRun, TARGET_OUTPUT};

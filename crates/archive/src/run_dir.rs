@@ -2,6 +2,7 @@
 //!
 //! Reading never writes, even to a run whose process died.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::document_log;
 use crate::error::ArchiveError;
 use crate::journal::{self, JournalReader, StoredOutput, kind};
 use crate::manifest;
-use crate::run_layout::{self, JOURNAL, SAMPLES};
+use crate::run_layout::{self, JOURNAL, MANIFEST, SAMPLES};
 use crate::tables::{edges, io, operations, samples, series, stacks};
 use crate::unpack_folder::UnpackFolder;
 
@@ -78,6 +79,16 @@ impl RunDir {
     /// The run's directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A text that is another one once the run was changed: its label, its notes, or by its recorder. `None` where it is not there.
+    pub fn change_stamp(&self) -> Option<String> {
+        let stamp = |name: &str| {
+            let about = std::fs::metadata(self.path.join(name)).ok()?;
+            Some(format!("{}.{}.{}.{}", about.ino(), about.size(), about.ctime(), about.ctime_nsec()))
+        };
+        let notes = stamp(run_layout::NOTES).unwrap_or_default();
+        Some(format!("{} {} {notes}", stamp(MANIFEST)?, stamp(JOURNAL)?))
     }
 
     /// How the run stands: `Running` only while a living process holds its lock.

@@ -19,6 +19,9 @@ pub(crate) const MANIFEST: &str = "run.json";
 
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
+/// What people wrote about the run.
+pub(crate) const NOTES: &str = "notes.jsonl";
+
 pub(crate) const LOCK: &str = "lock";
 
 pub(crate) const SAMPLES: &str = "samples.parquet";

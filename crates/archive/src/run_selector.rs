@@ -2,7 +2,7 @@
 //!
 //! Where several runs fit a prefix, none is guessed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::archive_dir::Archive;
 use crate::checksums::open_verified;
@@ -40,6 +40,26 @@ impl Archive {
         Ok(self.find_runs_and_damaged(selector)?.runs)
     }
 
+    /// The same for whoever asks from elsewhere: a path means nothing, and a run that holds a link, which may lead out of the
+    /// archive, is refused.
+    ///
+    /// # Errors
+    /// As [`Archive::find_runs`]; [`ArchiveError::Linked`].
+    pub fn find_contained_runs(&self, selector: &str) -> Result<Vec<RunDir>, ArchiveError> {
+        if is_path(selector) {
+            let hint = "give an id's first four characters or more, a label or @latest".into();
+            let archive = self.path().into();
+            return Err(ArchiveError::NotFound { selector: selector.into(), archive, hint });
+        }
+        let runs = self.find_runs(selector)?;
+        for run in &runs {
+            if let Some(path) = find_link(run.path()) {
+                return Err(ArchiveError::Linked { id: run.id().to_owned(), path });
+            }
+        }
+        Ok(runs)
+    }
+
     /// The same, with the runs of a label that are damaged.
     ///
     /// # Errors
@@ -49,7 +69,7 @@ impl Archive {
         if let Some(back) = selector.strip_prefix('@') {
             return self.nth_latest(back).map(only);
         }
-        if selector.contains('/') || selector == "." || selector.ends_with(".perflab") {
+        if is_path(selector) {
             return self.open_run_path(Path::new(selector)).map(only);
         }
         if let Some(run) = self.find_by_prefix(selector)? {
@@ -154,6 +174,37 @@ impl Archive {
         };
         ArchiveError::NotFound { selector: selector.into(), archive: self.path().into(), hint }
     }
+}
+
+/// A label that selects the runs that have it: `@latest` is another run.
+///
+/// # Errors
+/// An empty one, or one that begins with `@`.
+pub fn parse_label(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("a label has a letter at least".into()),
+        reserved if reserved.starts_with('@') => {
+            Err("`@` begins names that perflab gives, such as @latest; begin with another letter".into())
+        }
+        label => Ok(label.to_owned()),
+    }
+}
+
+/// Whether a selector is the path of a run, not its name.
+fn is_path(selector: &str) -> bool {
+    selector.contains('/') || selector == "." || selector.ends_with(".perflab")
+}
+
+/// The first link in a run's directory, or the directory itself where it is one. What is not there is told by whoever reads it.
+fn find_link(path: &Path) -> Option<PathBuf> {
+    let about = path.symlink_metadata().ok()?;
+    if about.is_symlink() {
+        return Some(path.into());
+    }
+    if !about.is_dir() {
+        return None;
+    }
+    std::fs::read_dir(path).ok()?.flatten().find_map(|entry| find_link(&entry.path()))
 }
 
 /// What is wrong with a run's tables of iterations and samples, and its journal, which a comparison reads: each table is hashed once,

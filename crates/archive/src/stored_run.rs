@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use perflab_model::io_trace::IoRecording;
 use perflab_model::operation::{OPERATION_TRACER, OperationColumns, OperationTraceSummary, TracedIteration};
 use perflab_model::series::RowRuns;
-use perflab_model::{Outcome, Profile, RunData, RunDataError, RunRecord};
+use perflab_model::{Outcome, Profile, RunData, RunDataError, RunNote, RunRecord};
 
 use crate::error::ArchiveError;
 use crate::run_dir::RunDir;
@@ -53,6 +53,10 @@ impl RunData for StoredRun {
         }
         let read = self.read_series().map_err(RunDataError::new)?;
         Ok(self.series.get_or_init(|| read))
+    }
+
+    fn notes(&self) -> Result<Vec<RunNote>, RunDataError> {
+        self.directory.read_notes().map_err(RunDataError::new)
     }
 
     fn target_output(&self) -> Result<Option<String>, RunDataError> {

@@ -25,6 +25,7 @@
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
 //! | `run_data` | a run as sections and analyses read it, wherever it lies ([`RunData`]) |
+//! | `run_note` | what somebody wrote about a run ([`RunNote`]) |
 //! | `trigger` | what a flight recorder was waiting for, once it has happened ([`Trigger`]) |
 //! | `accepted_step` | a step of a history that somebody accepts ([`AcceptedStep`]) |
 //! | [`untrusted_text`], `shared_str` | names that others chose, shown without obeying them; names held once |
@@ -58,6 +59,7 @@ mod refusal;
 pub mod resource_use;
 pub mod run;
 mod run_data;
+mod run_note;
 pub mod scalar;
 pub mod series;
 mod setting;
@@ -96,6 +98,7 @@ pub use run::{
     describe_overwritten_settings,
 };
 pub use run_data::{RunData, RunDataError};
+pub use run_note::RunNote;
 pub use scalar::Scalar;
 pub use series::SeriesSchema;
 pub use setting::{PlannedSetting, Setting, normalize_path};

@@ -7,6 +7,7 @@ use crate::io_trace::IoRecording;
 use crate::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 use crate::profile::Profile;
 use crate::run::RunRecord;
+use crate::run_note::RunNote;
 use crate::series::RowRuns;
 
 /// A run's parts, each read when it is asked for. A part that was not recorded is empty, never an error.
@@ -19,6 +20,14 @@ pub trait RunData {
     /// # Errors
     /// Tables that are missing or damaged.
     fn series(&self) -> Result<&[RowRuns], RunDataError>;
+
+    /// What people wrote about it, the oldest first.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    fn notes(&self) -> Result<Vec<RunNote>, RunDataError> {
+        Ok(Vec::new())
+    }
 
     /// What its targets printed beside their streams (errors, consoles), where an iteration failed.
     ///

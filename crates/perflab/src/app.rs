@@ -66,7 +66,7 @@ pub fn named_parser<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
 }
 
 /// The command line's global options, resolved.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct App {
     archive: PathBuf,
     /// Folders of definitions beside the shipped ones.

@@ -43,6 +43,7 @@ use crate::see::history::{GuardArgs, HistoryArgs};
 use crate::see::plot::PlotArgs;
 use crate::see::query::QueryArgs;
 use crate::see::report::ReportArgs;
+use crate::see::serve::ServeArgs;
 use crate::see::show::{DiffArgs, ShowArgs};
 use crate::see::why::WhyArgs;
 use crate::verb::VerbGroup::{Internal, Keep, Laboratory, LookInto, Measure, See};
@@ -65,6 +66,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<ShowArgs>("show", See),
     VerbEntry::new::<DiffArgs>("diff", See),
     VerbEntry::new::<QueryArgs>("query", See),
+    VerbEntry::new::<ServeArgs>("serve", See),
     VerbEntry::new::<ListArgs>("list", Keep),
     VerbEntry::new::<LabelArgs>("label", Keep),
     VerbEntry::new::<RmArgs>("rm", Keep),
@@ -156,6 +158,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "show",
             "diff",
             "query",
+            "serve",
             "label",
             "rm",
             "prune",
@@ -219,6 +222,7 @@ const WITH_VERDICTS: &[&str] = &["compare", "guard"];
 const WITHOUT_TABLE: &[&str] = &[
     "bisect",
     "report",
+    "serve",
     "export",
     "show --output",
     "study check",

@@ -55,6 +55,14 @@ impl Exit {
 }
 
 impl Exit {
+    /// The class of what ended it; of an end that is none, that of what should not happen.
+    pub const fn class(self) -> ErrorClass {
+        match self {
+            Exit::Class(class) => class,
+            Exit::Fine | Exit::Regression | Exit::NothingJudged | Exit::Program(_) => ErrorClass::Unexpected,
+        }
+    }
+
     /// As `git bisect run` reads it: 0 is good, 1 bad, 125 tells nothing of the commit, and with 128 it stops, because the next
     /// commit would fail in the same way.
     pub const fn code_for_git_bisect(self) -> u8 {

@@ -8,26 +8,13 @@ use perflab_analyze::{
     AnalysisOptions, AnalyzeError, CaseCondition, Comparison, ComparisonSide, KernelLogPart,
     KernelLogsOfRuns, MethodDescription, VerdictRow, compare_kernel_logs, compare_kernel_logs_of_levels,
 };
+pub use perflab_archive::parse_label;
 use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{Archive, ArchiveError, RunDir, StoredOutput, TARGET_OUTPUT};
 use perflab_model::{RunEventKind, RunRecord, RunStatus, fact_table};
 use rayon::prelude::*;
 
 use crate::failure::{Failure, UsageError};
-
-/// A label that selects the runs that have it: `@latest` is another run.
-///
-/// # Errors
-/// An empty one, or one that begins with `@`.
-pub fn parse_label(text: &str) -> Result<String, String> {
-    match text {
-        "" => Err("a label has a letter at least".into()),
-        reserved if reserved.starts_with('@') => {
-            Err("`@` begins names that perflab gives, such as @latest; begin with another letter".into())
-        }
-        label => Ok(label.to_owned()),
-    }
-}
 
 /// The runs that were named; the latest, where none was.
 pub fn named_runs_or_latest(named: &[String]) -> Vec<String> {

@@ -17,7 +17,7 @@ use crate::comparison::verdict_table::VerdictTable;
 use crate::flame::viewer::FlameViewerData;
 use crate::grid::GridTexts;
 use crate::packed_column::encode_base64;
-use crate::section::{ReportData, ReportError, Section, SectionBlock, SectionError, ViewerData};
+use crate::section::{PageLink, ReportData, ReportError, Section, SectionBlock, SectionError, ViewerData};
 use crate::{
     comparison, facts, fairness, flame, history, io, operations, run_overview, run_viewer, slab, startup,
 };
@@ -58,6 +58,7 @@ pub fn render_report(data: &ReportData, sections: &[&Section]) -> Result<String,
         description: study.description.clone(),
         reference: study.reference.clone(),
         writer: first.manifest.writer.clone(),
+        links: data.links.clone(),
         answer: Vec::new(),
         sections: Vec::new(),
         data: Vec::new(),
@@ -91,6 +92,7 @@ pub fn render_flame_page(writer: &str, picture: &FlameViewerData) -> Result<Stri
         description: None,
         reference: None,
         writer: writer.into(),
+        links: Vec::new(),
         answer: Vec::new(),
         sections: Vec::new(),
         data: Vec::new(),
@@ -110,6 +112,7 @@ struct PageView {
     description: Option<String>,
     reference: Option<String>,
     writer: String,
+    links: Vec<PageLink>,
     /// The conclusions of the first section that has any: what the page begins with.
     answer: Vec<String>,
     sections: Vec<SectionView>,
@@ -255,7 +258,7 @@ fn fill_page(page: &PageView) -> Result<String, ReportError> {
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
     templates.add_filter("code", mark_code);
     templates.add_template("report.html", TEMPLATE)?;
-    let values = TemplateValues { page, policy: content_security_policy(), style: STYLE, script: SCRIPT };
+    let values = TemplateValues { page, policy: page_policy(), style: PAGE_STYLE, script: SCRIPT };
     Ok(templates.get_template("report.html")?.render(Value::from(Serde(values)))?)
 }
 
@@ -276,11 +279,12 @@ const TEMPLATE: &str = include_str!("../assets/report.html");
 const SCRIPT: &str = include_str!("../assets/report.js");
 
 /// Its style sheet.
-const STYLE: &str = include_str!("../assets/report.css");
+pub const PAGE_STYLE: &str = include_str!("../assets/report.css");
 
-/// The content security policy: nothing from anywhere, no style attributes, no script but ours.
-fn content_security_policy() -> String {
-    let (script, style) = (hash_source(SCRIPT), hash_source(STYLE));
+/// The content security policy of a page: nothing from anywhere, no style attributes, no script but ours.
+#[must_use]
+pub fn page_policy() -> String {
+    let (script, style) = (hash_source(SCRIPT), hash_source(PAGE_STYLE));
     format!(
         "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; \
          base-uri 'none'; form-action 'none'"
@@ -298,12 +302,12 @@ mod tests {
     #[test]
     fn nothing_in_the_bundle_ends_its_own_element() {
         assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--"));
-        assert!(!STYLE.contains("</style"));
+        assert!(!PAGE_STYLE.contains("</style"));
     }
 
     #[test]
     fn code_stays_in_its_budget() {
-        assert!(SCRIPT.len() + STYLE.len() <= 150_000, "{} bytes", SCRIPT.len() + STYLE.len());
+        assert!(SCRIPT.len() + PAGE_STYLE.len() <= 150_000, "{} bytes", SCRIPT.len() + PAGE_STYLE.len());
     }
 
     #[test]

@@ -54,6 +54,17 @@ fn run_card(run: &dyn RunData) -> Result<SectionBlock, SectionError> {
         advice: "Some iterations ran under another setting than their case says.".into(),
         details: overwritten,
     }));
+    blocks.extend(run.notes()?.into_iter().flat_map(|note| {
+        let by = if note.by.is_empty() {
+            String::new()
+        } else {
+            format!(" by {}", escape_controls_in_line(&note.by))
+        };
+        let head = format!("Note of {}{by}:", format_date(note.at));
+        let lines =
+            note.text.lines().map(|line| SectionBlock::Text(escape_controls_in_line(line).into_owned()));
+        std::iter::once(SectionBlock::Hint(head)).chain(lines.collect::<Vec<_>>())
+    }));
     let console = run.target_output()?.as_deref().map(last_output_lines).filter(|text| !text.is_empty());
     blocks.extend(console.map(|text| SectionBlock::Fold {
         summary: "Last output of the targets: errors, the end of consoles".into(),

@@ -11,6 +11,7 @@ use perflab_model::operation::OperationColumns;
 use perflab_model::operation::{OperationTraceSummary, TracedIteration};
 use perflab_model::series::RowRuns;
 use perflab_model::{Profile, RunData, RunDataError, RunRecord};
+use serde::Serialize;
 
 use crate::chart::scene::Scene;
 use crate::comparison::verdict_table::VerdictTable;
@@ -151,6 +152,17 @@ pub struct ReportData<'a> {
     pub history: Option<MetricHistories>,
     /// What a startup trace that is remembered of a program would bring. Startup traces are of the measuring wing.
     pub startup_trace: fn(&str) -> Option<TraceContents>,
+    /// Other pages, where the page is one of a site; a page that stands alone has none.
+    pub links: Vec<PageLink>,
+}
+
+/// A link to another page of the site that a page is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PageLink {
+    /// What it is called.
+    pub text: String,
+    /// Its path and query.
+    pub address: String,
 }
 
 impl Default for ReportData<'_> {
@@ -161,6 +173,7 @@ impl Default for ReportData<'_> {
             runs: Vec::new(),
             history: None,
             startup_trace: |_| None,
+            links: Vec::new(),
         }
     }
 }

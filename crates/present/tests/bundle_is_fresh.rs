@@ -28,12 +28,15 @@ fn the_bundle_belongs_to_these_sources() {
     let mut sources: Vec<String> = files_below(&web.join("src"))
         .iter()
         .map(|path| path.strip_prefix(&web).unwrap().to_str().unwrap().replace('\\', "/"))
-        .chain(["package-lock.json".into(), "vite.config.ts".into()])
+        .chain(["package-lock.json", "vite.config.ts", "vite.laboratory.config.ts"].map(String::from))
         .collect();
     sources.sort();
     let mut hash = Sha256::new();
     sources.iter().for_each(|name| hash_file(&mut hash, name, &web.join(name)));
-    ["report.css", "report.js"].iter().for_each(|name| hash_file(&mut hash, name, &assets.join(name)));
+    let built = ["report.css", "report.js", "../../serve/assets/laboratory.js"].map(|name| assets.join(name));
+    for path in built {
+        hash_file(&mut hash, path.file_name().unwrap().to_str().unwrap(), &path);
+    }
     let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     let stamped = fs::read_to_string(assets.join("sources.sha256")).unwrap();
     assert_eq!(

@@ -2,6 +2,7 @@
 
 use clap::{Args, Command};
 use perflab_present::facts::fact_kinds_grid;
+use perflab_serve::render_api_reference;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
@@ -14,12 +15,17 @@ pub struct ReferenceArgs {
     /// Print the kinds of facts instead
     #[arg(long)]
     facts: bool,
+    /// Print the routes of the web laboratory instead
+    #[arg(long, conflicts_with = "facts")]
+    api: bool,
 }
 
 impl Verb for ReferenceArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {
         if self.facts {
             app.print_grid(&fact_kinds_grid())?;
+        } else if self.api {
+            app.print_text(&render_api_reference())?;
         } else {
             app.print_text(&render_reference((app.command_line)()))?;
         }

@@ -43,16 +43,8 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
     if let [first, second] = &args.by[..] {
         return compare_two_factors(context, args, [first, second]);
     }
-    let (mut comparison, sides) = build_comparison(context, args)?;
-    let has_own_table = args.style == ComparisonStyle::Perflab && !args.ratio && args.stat.is_empty();
+    let (mut comparison, sides) = build_explained_comparison(context, args)?;
     let reads_log = gate.is_some_and(Gate::reads_kernel_log);
-    if args.monitor.is_none() && (has_own_table || reads_log) {
-        let runs = find_compared_runs(context, args)?;
-        selection::add_kernel_log(&mut comparison, &sides, &selection::read_kernel_logs(&runs)?);
-        if has_own_table && matches!(context.format, OutputFormat::Table | OutputFormat::Json) {
-            add_row_suspects(&mut comparison, &sides, &runs, &comparison_options(args));
-        }
-    }
     args.sort.into_iter().for_each(|order| comparison.sort_rows(order));
     comparison.notes.extend(
         args.monitor.as_deref().and_then(|name| crate::selection::missing_averages_note(name, &comparison)),
@@ -90,6 +82,24 @@ pub fn compare_runs(context: &App, args: &CompareArgs) -> Result<Exit, Failure> 
         0 => Exit::Fine,
         _ => Exit::Regression,
     })
+}
+
+/// The comparison with what stands beside its rows: what kernels printed, and the suspects of each change.
+pub(super) fn build_explained_comparison(
+    context: &App,
+    args: &CompareArgs,
+) -> Result<(Comparison, Vec<ComparisonSide>), Failure> {
+    let (mut comparison, sides) = build_comparison(context, args)?;
+    let has_own_table = args.style == ComparisonStyle::Perflab && !args.ratio && args.stat.is_empty();
+    let reads_log = args.gate.gate().as_ref().is_some_and(Gate::reads_kernel_log);
+    if args.monitor.is_none() && (has_own_table || reads_log) {
+        let runs = find_compared_runs(context, args)?;
+        selection::add_kernel_log(&mut comparison, &sides, &selection::read_kernel_logs(&runs)?);
+        if has_own_table && matches!(context.format, OutputFormat::Table | OutputFormat::Json) {
+            add_row_suspects(&mut comparison, &sides, &runs, &comparison_options(args));
+        }
+    }
+    Ok((comparison, sides))
 }
 
 /// All runs that are named.

@@ -230,12 +230,23 @@ pub fn write_history_report(
     found: &MetricHistories,
 ) -> Result<(), Failure> {
     let Some(path) = &of.report else { return Ok(()) };
-    let data = report::report_data(std::slice::from_ref(&runs.newest), Vec::new())?;
-    let data = ReportData { title: "History".into(), history: Some(found.clone()), ..data };
-    let page = render_report(&data, SECTIONS)?;
+    let page = render_report(&history_data(runs, found)?, SECTIONS)?;
     path.write(page.as_bytes())?;
     context.note(format!("report: {path}"));
     Ok(())
+}
+
+fn history_data(runs: &HistoryRuns, found: &MetricHistories) -> Result<ReportData<'static>, Failure> {
+    let data = report::report_data(std::slice::from_ref(&runs.newest), Vec::new())?;
+    Ok(ReportData { title: "History".into(), history: Some(found.clone()), ..data })
+}
+
+/// What a page of the history of these runs is made from.
+pub fn read_history_data(context: &App, of: &HistorySelection) -> Result<ReportData<'static>, Failure> {
+    let runs = read_history_runs(context, of, false)?;
+    let mut found = runs.histories(&history_options(of))?;
+    found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
+    history_data(&runs, &found)
 }
 
 /// The newest run against its history.

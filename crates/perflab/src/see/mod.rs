@@ -12,5 +12,6 @@ pub mod query;
 mod recorded_sides;
 pub mod report;
 mod row_suspects;
+pub mod serve;
 pub mod show;
 pub mod why;

@@ -25,27 +25,36 @@ use crate::verb::Verb;
 pub fn report_runs(context: &App, args: &ReportArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
     let named = NamedRuns::resolve(context, &args.runs)?;
-    let sides = named
-        .selectors
-        .iter()
-        .map(|name| crate::selection::select_side(&archive, name))
-        .collect::<Result<Vec<_>, _>>()?;
-    let found = named.selectors.iter().map(|name| archive.find_runs(name)).collect::<Result<Vec<_>, _>>()?;
-    let runs: Vec<RunDir> = found.into_iter().flatten().collect();
+    let (runs, data) = report_data_of(&archive, &named.selectors)?;
     let path = match (&args.output, runs.first()) {
         (Some(path), _) => path.clone(),
         (None, Some(run)) => default_page_path(context, run, ".html")?,
         (None, None) => OutputPath::File("perflab-report.html".into()),
     };
-    let mut comparisons = compare_report_sides(&archive, &sides)?;
+    write_report(&path, &data)?;
+    note_written_file(context, "report", &path)?;
+    Ok(Exit::Fine)
+}
+
+/// The runs behind selectors, and what a report of them is made from.
+pub fn report_data_of(
+    archive: &Archive,
+    selectors: &[String],
+) -> Result<(Vec<RunDir>, ReportData<'static>), Failure> {
+    let sides = selectors
+        .iter()
+        .map(|name| crate::selection::select_side(archive, name))
+        .collect::<Result<Vec<_>, _>>()?;
+    let found = selectors.iter().map(|name| archive.find_runs(name)).collect::<Result<Vec<_>, _>>()?;
+    let runs: Vec<RunDir> = found.into_iter().flatten().collect();
+    let mut comparisons = compare_report_sides(archive, &sides)?;
     let logs = crate::selection::read_kernel_logs(&runs)?;
     for comparison in &mut comparisons {
         crate::selection::add_kernel_log(comparison, &sides, &logs);
         add_row_suspects(comparison, &sides, &runs, &AnalysisOptions::default());
     }
-    write_report(&path, &report_data(&runs, comparisons)?)?;
-    note_written_file(context, "report", &path)?;
-    Ok(Exit::Fine)
+    let data = report_data(&runs, comparisons)?;
+    Ok((runs, data))
 }
 
 /// After a run: the comparison of each factor on stdout, the report's name on stderr.

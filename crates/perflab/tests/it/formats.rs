@@ -19,6 +19,7 @@ const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("kernel diff", "tests of kernels compare two"),
     ("slab record", "needs root"),
     ("slab top", "needs root"),
+    ("serve", "runs until it is ended"),
     ("label", "prints nothing"),
     ("rm", "prints nothing"),
     ("index", "tests of the index ask for its JSON"),

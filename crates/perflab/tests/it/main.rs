@@ -61,6 +61,7 @@ mod reboot;
 mod relayout;
 mod reproduce;
 mod runs;
+mod serve;
 mod server;
 mod settings;
 mod slab;

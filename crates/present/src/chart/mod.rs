@@ -53,3 +53,4 @@ pub use panels::stack_panels;
 pub use png::ChartError;
 pub use scene::{MarkInk, Scene, SceneMark, ScenePoint, SceneSurface, TextAnchor};
 pub use strip_chart::{StripChart, StripRow};
+pub use thinning::{bucket_size, find_extremes};

@@ -37,7 +37,9 @@ pub(crate) fn counter_rates(at: &[i64], growth: &[Option<i64>]) -> Vec<Option<f6
     growth.iter().zip(tick_lengths(at)).map(|(more, step)| Some((*more)? as f64 / step?)).collect()
 }
 
-fn bucket_size(ticks: usize, limit: usize) -> usize {
+/// How many ticks share two points, so that there are `limit` points at most.
+#[must_use]
+pub fn bucket_size(ticks: usize, limit: usize) -> usize {
     ticks.div_ceil((limit / 2).max(1)).max(1)
 }
 
@@ -53,14 +55,16 @@ pub(crate) fn bucket_extremes(values: &[Option<f64>], limit: usize) -> Vec<Optio
 }
 
 fn extreme_pair(bucket: &[Option<f64>]) -> [Option<f64>; 2] {
-    let present = || bucket.iter().enumerate().filter_map(|(at, value)| Some((at, (*value)?)));
-    let low = present().min_by(|a, b| a.1.total_cmp(&b.1));
-    let high = present().max_by(|a, b| a.1.total_cmp(&b.1));
-    match (low, high) {
-        (Some(low), Some(high)) if low.0 <= high.0 => [Some(low.1), Some(high.1)],
-        (Some(low), Some(high)) => [Some(high.1), Some(low.1)],
-        _ => [None, None],
-    }
+    let value = |at: usize| bucket.get(at).copied().flatten();
+    find_extremes(bucket.iter().copied()).map_or([None, None], |found| found.map(value))
+}
+
+/// Where the smallest and the largest of these values stand, in the order in which they came; nothing without a value.
+pub fn find_extremes(values: impl Iterator<Item = Option<f64>> + Clone) -> Option<[usize; 2]> {
+    let present = || values.clone().enumerate().filter_map(|(at, value)| Some((at, value?)));
+    let (low, _) = present().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (high, _) = present().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(if low <= high { [low, high] } else { [high, low] })
 }
 
 /// How much values vary: the share of their size that the middle nine tenths span, weighted by the

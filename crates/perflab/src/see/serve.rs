@@ -1,0 +1,119 @@
+//! `perflab serve`: the web laboratory, whose results are those of `report`, `compare` and `history`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use perflab_analyze::Comparison;
+use perflab_present::ReportData;
+use perflab_present::comparison::OutputFormat;
+use perflab_serve::{HistoryRequest, ListenPlace, ResultRefusal, ResultSource, ServeOptions, serve_archive};
+
+use crate::app::App;
+use crate::failure::{Exit, Failure, UnexpectedError};
+use crate::see::compare::{CompareArgs, build_explained_comparison};
+use crate::see::history::{HistoryArgs, read_history_data};
+use crate::see::report::report_data_of;
+use crate::signals::with_stop_signal;
+use crate::verb::Verb;
+
+/// Serves the archive until a signal ends it.
+pub fn serve_laboratory(context: &App, args: &ServeArgs) -> Result<Exit, Failure> {
+    let archive = context.archive()?;
+    // What a verb says beside its result has no place in an answer.
+    let mut silent = context.clone();
+    (silent.quiet, silent.format) = (true, OutputFormat::Json);
+    let source = ArchiveResults(silent);
+    let place = match &args.socket {
+        Some(path) => ListenPlace::Unix(path.clone()),
+        None => args.listen.clone(),
+    };
+    let options = ServeOptions { place, hosts: args.host.clone(), may_write: args.write };
+    let mut printed = Ok(());
+    let begun = |address: &str| {
+        printed = context.print_value("address", address);
+        context.note("^C ends it; whoever has this address reads the archive");
+    };
+    let (served, _) =
+        with_stop_signal(|stop| serve_archive(archive, Arc::new(source), &options, stop, begun))?;
+    served?;
+    printed?;
+    Ok(Exit::Fine)
+}
+
+/// The results that the verbs of the command line print.
+struct ArchiveResults(App);
+
+impl ResultSource for ArchiveResults {
+    fn report_data(&self, selectors: &[String]) -> Result<ReportData<'static>, ResultRefusal> {
+        let archive = self.0.archive().map_err(refuse)?;
+        report_data_of(&archive, selectors).map(|(_, data)| data).map_err(refuse)
+    }
+
+    fn comparison(&self, selectors: &[String], by: Option<&str>) -> Result<Comparison, ResultRefusal> {
+        let by = by.map(|by| format!("--by={by}"));
+        let args: CompareArgs = parse_verb(by, selectors).map_err(refuse)?;
+        build_explained_comparison(&self.0, &args).map(|(found, _)| found).map_err(refuse)
+    }
+
+    fn history_data(&self, of: &HistoryRequest) -> Result<ReportData<'static>, ResultRefusal> {
+        let workloads = of.workloads.iter().map(|name| format!("--workload={name}"));
+        let label = of.label.iter().map(|label| format!("--label={label}"));
+        let study = of.study.iter().map(|study| format!("--study={study}"));
+        let last = of.last.iter().map(|last| format!("--last={last}"));
+        let options = workloads.chain(label).chain(study).chain(last);
+        let args: HistoryArgs = parse_verb(options, &of.metrics).map_err(refuse)?;
+        read_history_data(&self.0, &args.of).map_err(refuse)
+    }
+}
+
+/// The arguments of a verb with what it takes where nothing else is said: options, then words that are none.
+fn parse_verb<A: Args + FromArgMatches>(
+    options: impl IntoIterator<Item = String>,
+    words: &[String],
+) -> Result<A, Failure> {
+    let typed = options.into_iter().chain(["--".to_owned()]).chain(words.iter().cloned());
+    let command = A::augment_args(Command::new("verb").no_binary_name(true));
+    let parsed = command.try_get_matches_from(typed);
+    let parsed = parsed.and_then(|matches: ArgMatches| A::from_arg_matches(&matches));
+    // The parameters have types: only a mistake of ours is left.
+    parsed.map_err(|error| UnexpectedError(error.to_string()).into())
+}
+
+fn refuse(failure: Failure) -> ResultRefusal {
+    ResultRefusal { class: failure.exit().class(), sentence: failure.to_string() }
+}
+
+/// Serve the archive to a browser on this machine
+#[derive(Debug, Args)]
+#[command(after_long_help = SERVE)]
+pub struct ServeArgs {
+    /// A port of this machine, or ADDRESS:PORT; port 0 is any that is free
+    #[arg(long, value_name = "PORT|ADDRESS:PORT", default_value = "0")]
+    pub listen: ListenPlace,
+    /// Listen on this Unix socket instead, which only this user can connect to: for a reverse proxy
+    #[arg(long, value_name = "PATH", conflicts_with = "listen")]
+    pub socket: Option<PathBuf>,
+    /// A further name under which it is reached, such as that of the proxy (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
+    /// Let pages and scripts change labels and add notes
+    #[arg(long)]
+    pub write: bool,
+}
+
+impl Verb for ServeArgs {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
+        serve_laboratory(app, self)
+    }
+}
+
+const SERVE: &str = "\
+Prints an address with a token, new at each start; the browser keeps it in a cookie. Scripts send it
+in the header Authorization: Bearer TOKEN. It only reads, and only the archive, but for
+labels and notes with --write.
+
+Examples:
+  perflab serve                                     any free port
+  perflab serve --listen 8080
+  perflab serve --socket /run/user/1000/perflab.sock --host lab.example";

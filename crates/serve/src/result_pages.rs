@@ -1,0 +1,153 @@
+//! What is made of runs by the functions behind `perflab report`, `compare` and `history`: pages, and comparisons as JSON.
+
+use std::fmt::Write as _;
+
+use axum::body::Bytes;
+use perflab_analyze::Comparison;
+use perflab_present::ReportData;
+use perflab_present::comparison::ComparisonDocument;
+use perflab_present::report::{SECTIONS, page_policy, render_report};
+use perflab_present::section::PageLink;
+
+use crate::laboratory::WebLaboratory;
+use crate::refusal::RequestRefusal;
+use crate::result_source::HistoryRequest;
+use crate::route::{RouteAnswer, RouteParameter, RouteParameterKind, RouteRequest, encode_query};
+use crate::run_lookup::{find_run, find_runs, runs_version};
+
+/// The two sides of a comparison.
+pub(crate) const SIDE_PARAMETERS: &[RouteParameter] = &[SIDE_A, SIDE_B];
+
+const SIDE_A: RouteParameter = RouteParameter::required(
+    "a",
+    RouteParameterKind::Text,
+    "the baseline: the beginning of a run's id, a label (its runs are repetitions), or @latest",
+);
+
+const SIDE_B: RouteParameter =
+    RouteParameter::required("b", RouteParameterKind::Text, "the candidate, named likewise");
+
+/// What a comparison as JSON takes.
+pub(crate) const COMPARE_PARAMETERS: &[RouteParameter] = &[
+    SIDE_A,
+    RouteParameter::optional(
+        "b",
+        RouteParameterKind::Text,
+        "the candidate; without one, the levels of a factor of `a` are compared",
+    ),
+    RouteParameter::optional("by", RouteParameterKind::Text, "that factor, where `a` has several"),
+];
+
+/// What a history is made of.
+pub(crate) const HISTORY_PARAMETERS: &[RouteParameter] = &[
+    RouteParameter::optional("metric", RouteParameterKind::Texts, "only this metric (repeatable)"),
+    RouteParameter::optional("workload", RouteParameterKind::Texts, "only this workload (repeatable)"),
+    RouteParameter::optional("label", RouteParameterKind::Text, "only runs with this label"),
+    RouteParameter::optional(
+        "study",
+        RouteParameterKind::Text,
+        "only runs of this study, by its title or file",
+    ),
+    RouteParameter::optional("last", RouteParameterKind::Number, "only the latest runs, as many"),
+];
+
+/// `/runs/{id}`
+pub(crate) fn send_run_page(
+    laboratory: &WebLaboratory,
+    request: &RouteRequest,
+) -> Result<RouteAnswer, RequestRefusal> {
+    let run = find_run(laboratory, request.path_part("id"))?;
+    let id = run.id().to_owned();
+    let links = vec![
+        PageLink { text: "Runs".into(), address: "/".into() },
+        PageLink { text: "Label and notes".into(), address: format!("/runs/{id}/notes") },
+        PageLink { text: "As JSON".into(), address: format!("/api/v1/runs/{id}") },
+    ];
+    let version = runs_version(&[run]);
+    send_report(laboratory, version.map(|version| format!("run {version}")), links, || {
+        Ok(laboratory.source.report_data(&[id])?)
+    })
+}
+
+/// `/compare`
+pub(crate) fn send_comparison_page(
+    laboratory: &WebLaboratory,
+    request: &RouteRequest,
+) -> Result<RouteAnswer, RequestRefusal> {
+    let sides = [request.required_text("a")?, request.required_text("b")?];
+    let version = sides_version(laboratory, &sides)?;
+    let [a, b] = sides.map(encode_query);
+    let links = vec![
+        PageLink { text: "Runs".into(), address: "/".into() },
+        PageLink { text: "Other way round".into(), address: format!("/compare?a={b}&b={a}") },
+        PageLink { text: "As JSON".into(), address: format!("/api/v1/compare?a={a}&b={b}") },
+    ];
+    let sides = sides.map(str::to_owned);
+    send_report(laboratory, version, links, || Ok(laboratory.source.report_data(&sides)?))
+}
+
+/// `/api/v1/compare`
+pub(crate) fn send_comparison(
+    laboratory: &WebLaboratory,
+    request: &RouteRequest,
+) -> Result<RouteAnswer, RequestRefusal> {
+    let sides: Vec<&str> = std::iter::once(request.required_text("a")?).chain(request.text("b")).collect();
+    for side in &sides {
+        find_runs(laboratory, side)?;
+    }
+    let sides: Vec<String> = sides.into_iter().map(str::to_owned).collect();
+    let found: Comparison = laboratory.source.comparison(&sides, request.text("by"))?;
+    RouteAnswer::json(&ComparisonDocument::new(&found))
+}
+
+/// `/history`
+pub(crate) fn send_history_page(
+    laboratory: &WebLaboratory,
+    request: &RouteRequest,
+) -> Result<RouteAnswer, RequestRefusal> {
+    laboratory.refuse_missing_archive()?;
+    let texts = |name| request.texts(name).map(str::to_owned).collect();
+    let of = HistoryRequest {
+        metrics: texts("metric"),
+        workloads: texts("workload"),
+        label: request.text("label").map(str::to_owned),
+        study: request.text("study").map(str::to_owned),
+        last: request.number("last")?,
+    };
+    let links = vec![PageLink { text: "Runs".into(), address: "/".into() }];
+    send_report(laboratory, None, links, || Ok(laboratory.source.history_data(&of)?))
+}
+
+/// Sends a page that is there already, or makes it. `version` says what it is made from; without one it is made each time.
+fn send_report(
+    laboratory: &WebLaboratory,
+    version: Option<String>,
+    links: Vec<PageLink>,
+    data: impl FnOnce() -> Result<ReportData<'static>, RequestRefusal>,
+) -> Result<RouteAnswer, RequestRefusal> {
+    let policy = Some(format!("{}; frame-ancestors 'none'", page_policy()));
+    if let Some(page) = version.as_deref().and_then(|version| laboratory.pages.find(version)) {
+        return Ok(RouteAnswer { policy, ..RouteAnswer::new(page) });
+    }
+    let data = ReportData { links, ..data()? };
+    let page = render_report(&data, SECTIONS)
+        .map_err(|error| RequestRefusal::unexpected(format!("cannot make the page: {error}")))?;
+    let page = Bytes::from(page);
+    if let Some(version) = version {
+        laboratory.pages.keep(version, &page);
+    }
+    Ok(RouteAnswer { policy, ..RouteAnswer::new(page) })
+}
+
+/// What a comparison is made from: its runs, and the newest of the archive, as others of a study tell what is usual.
+fn sides_version(laboratory: &WebLaboratory, sides: &[&str]) -> Result<Option<String>, RequestRefusal> {
+    let mut version = "compare".to_owned();
+    for side in sides {
+        let runs = find_runs(laboratory, side)?;
+        let Some(part) = runs_version(&runs) else { return Ok(None) };
+        // Writing to a string cannot fail.
+        let _ = write!(version, " {} {side} {part}", runs.len());
+    }
+    let newest = laboratory.archive.list_latest_runs(1)?.pop().map(|run| run.id).unwrap_or_default();
+    Ok(Some(format!("{version} {newest}")))
+}

@@ -1,0 +1,158 @@
+// `perflab serve` in real Chromium: an archive of real runs, hostile names in every field that has one.
+//
+// `node test/serve.mjs PERFLAB`: the binary; without an argument that of a debug build. Screenshots go to target/serve-shots/.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const shots = join(root, "target/serve-shots");
+const perflab = process.argv[2] ?? join(root, "target/debug/perflab");
+const browserPath = process.env.PERFLAB_CHROMIUM ?? "/usr/bin/chromium";
+const HOSTILE = `"><script>document.title="pwned"</script><img src=x onerror=alert(1)>'&amp;\u202e {{ 7*7 }}`;
+
+if (!existsSync(browserPath)) {
+  if (process.env.PERFLAB_REQUIRE_ALL === "1") throw new Error(`${browserPath} is missing`);
+  console.error(`SKIP serve_in_chromium: ${browserPath} is missing (apt install chromium)`);
+  process.exit(0);
+}
+mkdirSync(shots, { recursive: true });
+const folder = mkdtempSync(join(tmpdir(), "perflab-serve-test-"));
+const environment = { ...process.env, PERFLAB_ARCHIVE: join(folder, "archive"), PERFLAB_STATE: join(folder, "state") };
+const run = (...words) => execFileSync(perflab, words, { cwd: folder, env: environment, stdio: ["ignore", "ignore", "pipe"] });
+let failed = 0;
+
+function fillArchive() {
+  const study = (title, extra = "") => `title = ${JSON.stringify(title)}\nrun = { iterations = 6, warmup = 0 }\nmonitors = { vmstat = "5ms" }\n[workload.memory-sweep]\nparameters = { size = "1MiB", passes = 8 }\n${extra}`;
+  writeFileSync(join(folder, "plain.toml"), study("memory sweep", '[factor.pages]\nkind = "parameter"\nlevels = ["ordinary", "huge"]\n'));
+  writeFileSync(join(folder, "hostile.toml"), study(HOSTILE));
+  for (const label of ["before", "after"]) run("run", "plain.toml", "--label", label, "--quiet", "--no-report");
+  run("run", "hostile.toml", "--label", HOSTILE, "--quiet", "--no-report");
+}
+
+async function startServer(...more) {
+  const child = spawn(perflab, ["serve", ...more], { cwd: folder, env: environment, stdio: ["ignore", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout });
+  const address = await new Promise((resolve, reject) => {
+    lines.once("line", resolve);
+    child.once("exit", (code) => reject(new Error(`perflab serve ended with ${code}`)));
+  });
+  return { child, address, origin: new URL(address).origin };
+}
+
+async function test(name, browser, server, options, body) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const noise = [];
+  page.on("console", (message) => noise.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => noise.push(String(error)));
+  page.on("dialog", (dialog) => { noise.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
+  page.on("request", (request) => { if (!request.url().startsWith(`${server.origin}/`) && !request.url().startsWith("data:")) noise.push(`request: ${request.url()}`); });
+  try {
+    await page.goto(server.address);
+    assert.equal(page.url(), `${server.origin}/`, "the token has left the address");
+    await body(page);
+    assert.deepEqual(noise, []);
+    console.log(`ok   ${name}`);
+  } catch (error) {
+    failed++;
+    console.error(`FAIL ${name}: ${error.stack ?? error}`);
+    await page.screenshot({ path: join(shots, "failed.png") });
+  } finally {
+    await context.close();
+  }
+}
+
+async function noSidewaysScroll(page) {
+  const [width, room] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  assert.ok(width <= room, `${width} px wide in ${room} px`);
+}
+
+async function everything(browser, server) {
+  for (const [device, width, height] of [["phone", 360, 740], ["desktop", 1280, 900], ["wide", 2560, 1300]]) {
+    for (const colorScheme of ["light", "dark"]) {
+      await test(`runs: ${device}, ${colorScheme}`, browser, server, { viewport: { width, height }, colorScheme }, async (page) => {
+        assert.equal(await page.locator("tbody tr").count(), 3);
+        await noSidewaysScroll(page);
+        await page.screenshot({ path: join(shots, `runs-${device}-${colorScheme}.png`), fullPage: true });
+      });
+    }
+  }
+  await test("hostile names are text", browser, server, {}, async (page) => {
+    assert.equal(await page.title(), "Runs · perflab");
+    const row = page.locator("tbody tr").first();
+    assert.ok((await row.textContent()).includes("<script>document.title"));
+    assert.equal(await page.locator("main script, main img").count(), 0);
+    await row.locator("th a").click();
+    await page.waitForSelector(".alive");
+    assert.ok(!(await page.title()).startsWith("pwned"));
+    await page.goto(`${server.origin}/?q=${encodeURIComponent(HOSTILE)}`);
+    assert.equal(await page.locator("input[name=q]").inputValue(), HOSTILE);
+    await page.goto(`${server.origin}/?label=${encodeURIComponent(HOSTILE)}`);
+    assert.equal(await page.locator("tbody tr").count(), 1);
+    await page.goto(`${server.origin}/history`);
+    await page.waitForSelector("h1");
+    await page.screenshot({ path: join(shots, "history.png"), fullPage: true });
+  });
+  await test("refusals say what to do", browser, server, {}, async (page) => {
+    // A page that is not there is an error of the network to the console: asked for by a script, it is none.
+    const text = await page.evaluate(async () => (await fetch("/api/v1/runs?status=damaged")).text());
+    assert.equal(JSON.parse(text).matched, 0);
+  });
+  await test("filter, run and comparison by keyboard alone", browser, server, { viewport: { width: 1280, height: 900 } }, async (page) => {
+    const focus = async (selector, most = 60) => {
+      for (let presses = 0; presses < most; presses++) {
+        if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) ?? false, selector)) return;
+        await page.keyboard.press("Tab");
+      }
+      throw new Error(`no focus on ${selector}`);
+    };
+    await focus("input[name=q]");
+    await page.keyboard.type("memory");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/q=memory/);
+    assert.equal(await page.locator("tbody tr").count(), 2);
+    await focus("input[name=a]");
+    await page.keyboard.press("ArrowDown");
+    await focus("input[name=b]");
+    await page.keyboard.press("Space");
+    await focus("main form button:not([class])", 80);
+    await page.waitForTimeout(50);
+    const shown = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+    assert.notEqual(shown, "none");
+    await page.locator("form[action='/compare'] button").focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/compare\?a=/);
+    await page.waitForSelector(".alive");
+    assert.ok(await page.locator("#verdicts").count() === 1);
+    await noSidewaysScroll(page);
+    await page.screenshot({ path: join(shots, "compare.png"), fullPage: true });
+    await page.locator(".reference a", { hasText: "Runs" }).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`${server.origin}/`);
+  });
+  await test("without JavaScript", browser, server, { javaScriptEnabled: false, viewport: { width: 360, height: 740 } }, async (page) => {
+    await page.locator("tbody th a").first().click();
+    assert.equal(await page.locator("h1").count(), 1);
+    await page.screenshot({ path: join(shots, "run-phone.png") });
+  });
+}
+
+const started = [];
+const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
+try {
+  fillArchive();
+  const server = await startServer();
+  started.push(server);
+  await everything(browser, server);
+} finally {
+  await browser.close();
+  started.forEach((server) => server.child.kill("SIGTERM"));
+  rmSync(folder, { recursive: true, force: true });
+}
+process.exitCode = failed > 0 ? 1 : 0;
