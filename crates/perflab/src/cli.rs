@@ -1,5 +1,7 @@
 //! The table of verbs, and the command line that is made of it: help in groups, suggestions, the reference page.
 
+use std::ffi::OsString;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use perflab_model::named::Named as _;
@@ -8,6 +10,7 @@ use perflab_present::comparison::OutputFormat;
 use crate::app::{App, GlobalArgs};
 use crate::failure::{Exit, Failure};
 use crate::help::completions::{CompleteArgs, CompletionsArgs};
+use crate::help::first_hour::FirstHourArgs;
 use crate::help::global_options::hide_global_option;
 use crate::help::manual::ManArgs;
 use crate::help::reference::ReferenceArgs;
@@ -48,6 +51,9 @@ use crate::see::show::{DiffArgs, ShowArgs};
 use crate::see::why::WhyArgs;
 use crate::verb::VerbGroup::{Internal, Keep, Laboratory, LookInto, Measure, See};
 use crate::verb::{VerbEntry, VerbGroup};
+
+/// What `perflab` without a word stands for.
+const ALONE: &str = "first-hour";
 
 /// Every verb: its arguments, its name, and its group in the help.
 const VERBS: &[VerbEntry] = &[
@@ -105,6 +111,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<ReturnMachineArgs>("return-machine", Internal),
     VerbEntry::new::<ReferenceArgs>("reference", Internal),
     VerbEntry::new::<CompleteArgs>("complete", Internal),
+    VerbEntry::new::<FirstHourArgs>(ALONE, Internal),
 ];
 
 const ABOUT: &str = "\
@@ -256,7 +263,11 @@ impl TypedCommand {
     /// What clap refuses, and a format that would change nothing.
     pub fn read() -> Result<Self, clap::Error> {
         let mut command = build_command();
-        let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+        let mut words: Vec<OsString> = std::env::args_os().collect();
+        if words.len() < 2 {
+            words = ["perflab", ALONE].map(OsString::from).into();
+        }
+        let matches = match command.try_get_matches_from_mut(words) {
             Ok(matches) => matches,
             Err(error) => return Err(explain_unknown_verb(&command, error)),
         };
@@ -297,7 +308,6 @@ pub fn build_command() -> Command {
         .about(ABOUT.replace('\n', " ").trim_end_matches('.').to_owned())
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
-        .arg_required_else_help(true)
         .subcommand_value_name("VERB")
         .help_template(help_template())
         .after_long_help(AFTER)

@@ -20,6 +20,37 @@ fn quickstart_prints_the_tables_and_names_the_report() {
     assert_eq!((&listed[0]["status"], &listed[0]["iterations"]), (&"finished".into(), &16.into()));
 }
 
+/// The commands that `perflab` alone names, in its order.
+fn next_commands(laboratory: &Sandbox) -> Vec<String> {
+    let mut alone = std::process::Command::new(env!("CARGO_BIN_EXE_perflab"));
+    alone.current_dir(laboratory.home.path()).env("PERFLAB_ARCHIVE", laboratory.path("archive"));
+    let said = crate::laboratory::to_command_output(alone.output().unwrap());
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    let commands = said.out.lines().filter_map(|line| line.strip_prefix("  perflab "));
+    commands.map(|line| line.split("  ").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn perflab_alone_names_commands_that_work_here_and_writes_nothing() {
+    let laboratory = Sandbox::new();
+    let first = next_commands(&laboratory);
+    assert_eq!(first[0], "run quickstart");
+    assert!(!laboratory.path("archive").exists());
+    laboratory.run_echo("before", 100);
+    assert_eq!(next_commands(&laboratory)[0], "show @latest");
+    laboratory.run_echo("after", 100);
+    let later = next_commands(&laboratory);
+    assert_eq!(later[0], "compare @latest~1 @latest");
+    // Those with a command to be put in its place are tried elsewhere.
+    let is_whole = |command: &&String| !command.contains(|letter: char| letter.is_ascii_uppercase());
+    for command in first.iter().chain(&later).filter(is_whole).filter(|command| *command != "run quickstart")
+    {
+        let words: Vec<&str> = command.split(' ').collect();
+        let said = laboratory.run(&words);
+        assert_eq!(said.code, Some(0), "{command}: {}", said.err);
+    }
+}
+
 #[test]
 fn data_goes_to_stdout_without_escape_codes() {
     let laboratory = Sandbox::new();
