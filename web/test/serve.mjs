@@ -143,6 +143,47 @@ async function everything(browser, server) {
   });
 }
 
+/** Label and notes, by pages of a server that may write. */
+async function writing(browser, server) {
+  await test("label and notes are written", browser, server, { viewport: { width: 360, height: 740 } }, async (page) => {
+    await page.locator("tbody tr", { hasText: "after" }).locator("th a").click();
+    await page.locator(".reference a", { hasText: "Label and notes" }).click();
+    await page.locator("textarea").fill(`${HOSTILE}\nsecond line`);
+    await page.locator("input[name=by]").fill("<b>Ada</b>");
+    await page.locator("button", { hasText: "Add note" }).press("Enter");
+    await page.waitForSelector("article.card");
+    assert.ok((await page.locator(".note-text").textContent()).endsWith("\nsecond line"));
+    await page.locator("input[name=label]").fill("renamed");
+    await page.locator("input[name=label]").press("Enter");
+    await page.locator("p b", { hasText: "renamed" }).waitFor();
+    await noSidewaysScroll(page);
+    await page.screenshot({ path: join(shots, "notes-phone.png"), fullPage: true });
+    await page.locator("main p a").first().click();
+    await page.waitForSelector(".alive");
+    assert.ok((await page.locator("#runs").textContent()).includes("second line"));
+    assert.equal(await page.locator("main img").count(), 0);
+  });
+}
+
+/** A run that begins and ends while the list is looked at. */
+async function following(browser, server) {
+  await test("a run is followed while it is recorded", browser, server, {}, async (page) => {
+    await page.waitForTimeout(1500);
+    const recording = spawn(perflab, ["run", "--iterations", "12", "--quiet", "--no-report", "--", "sleep", "0.4"], { cwd: folder, env: environment, stdio: ["ignore", "ignore", "inherit"] });
+    await page.locator("[data-news] a").waitFor({ timeout: 20_000 });
+    await page.locator("[data-news] a").click();
+    const row = page.locator("tbody tr").first();
+    await row.locator("progress").waitFor({ timeout: 20_000 });
+    const before = await row.locator("[data-cell=done]").textContent();
+    await page.screenshot({ path: join(shots, "following.png") });
+    await page.waitForFunction((text) => document.querySelector("tbody tr [data-cell=done]")?.textContent !== text, before, { timeout: 20_000 });
+    await page.waitForFunction(() => document.querySelector("tbody tr [data-cell=status]")?.textContent === "finished", undefined, { timeout: 60_000 });
+    const [done, planned] = (await row.locator("[data-cell=done]").textContent()).split("/");
+    assert.ok(done === planned && Number(done) >= 12, `${done} of ${planned}`);
+    await new Promise((resolve) => (recording.exitCode === null ? recording.once("exit", resolve) : resolve()));
+  });
+}
+
 const started = [];
 const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
 try {
@@ -150,6 +191,10 @@ try {
   const server = await startServer();
   started.push(server);
   await everything(browser, server);
+  const writer = await startServer("--write");
+  started.push(writer);
+  await writing(browser, writer);
+  await following(browser, writer);
 } finally {
   await browser.close();
   started.forEach((server) => server.child.kill("SIGTERM"));
