@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use axum::body::Bytes;
 use perflab_analyze::Comparison;
+use perflab_archive::RunDir;
 use perflab_present::ReportData;
 use perflab_present::comparison::ComparisonDocument;
 use perflab_present::report::{SECTIONS, page_policy, render_report};
@@ -51,6 +52,25 @@ pub(crate) const HISTORY_PARAMETERS: &[RouteParameter] = &[
     RouteParameter::optional("last", RouteParameterKind::Number, "only the latest runs, as many"),
 ];
 
+/// `/runs/{id}`, where it is made already.
+pub(crate) fn find_run_page(
+    laboratory: &WebLaboratory,
+    request: &RouteRequest,
+) -> Result<Option<RouteAnswer>, RequestRefusal> {
+    let run = find_run(laboratory, request.path_part("id"))?;
+    Ok(run_version(&[run]).and_then(|version| find_report(laboratory, &version)))
+}
+
+/// `/compare`, where it is made already.
+pub(crate) fn find_comparison_page(
+    laboratory: &WebLaboratory,
+    request: &RouteRequest,
+) -> Result<Option<RouteAnswer>, RequestRefusal> {
+    let sides = [request.required_text("a")?, request.required_text("b")?];
+    let version = sides_version(laboratory, &sides)?;
+    Ok(version.and_then(|version| find_report(laboratory, &version)))
+}
+
 /// `/runs/{id}`
 pub(crate) fn send_run_page(
     laboratory: &WebLaboratory,
@@ -63,10 +83,7 @@ pub(crate) fn send_run_page(
         PageLink { text: "Label and notes".into(), address: format!("/runs/{id}/notes") },
         PageLink { text: "As JSON".into(), address: format!("/api/v1/runs/{id}") },
     ];
-    let version = runs_version(&[run]);
-    send_report(laboratory, version.map(|version| format!("run {version}")), links, || {
-        Ok(laboratory.source.report_data(&[id])?)
-    })
+    send_report(laboratory, run_version(&[run]), links, || Ok(laboratory.source.report_data(&[id])?))
 }
 
 /// `/compare`
@@ -125,9 +142,9 @@ fn send_report(
     links: Vec<PageLink>,
     data: impl FnOnce() -> Result<ReportData<'static>, RequestRefusal>,
 ) -> Result<RouteAnswer, RequestRefusal> {
-    let policy = Some(format!("{}; frame-ancestors 'none'", page_policy()));
-    if let Some(page) = version.as_deref().and_then(|version| laboratory.pages.find(version)) {
-        return Ok(RouteAnswer { policy, ..RouteAnswer::new(page) });
+    // Somebody else may have asked for it, too, and been first.
+    if let Some(made) = version.as_deref().and_then(|version| find_report(laboratory, version)) {
+        return Ok(made);
     }
     let data = ReportData { links, ..data()? };
     let page = render_report(&data, SECTIONS)
@@ -136,7 +153,21 @@ fn send_report(
     if let Some(version) = version {
         laboratory.pages.keep(version, &page);
     }
-    Ok(RouteAnswer { policy, ..RouteAnswer::new(page) })
+    Ok(report_answer(page))
+}
+
+fn find_report(laboratory: &WebLaboratory, version: &str) -> Option<RouteAnswer> {
+    laboratory.pages.find(version).map(report_answer)
+}
+
+fn report_answer(page: Bytes) -> RouteAnswer {
+    let policy = Some(format!("{}; frame-ancestors 'none'", page_policy()));
+    RouteAnswer { policy, ..RouteAnswer::new(page) }
+}
+
+/// What the page of a run is made from.
+fn run_version(run: &[RunDir]) -> Option<String> {
+    runs_version(run).map(|version| format!("run {version}"))
 }
 
 /// What a comparison is made from: its runs, and the newest of the archive, as others of a study tell what is usual.

@@ -101,6 +101,9 @@ impl RouteContent {
     }
 }
 
+/// What sends an answer that is there already.
+type RouteFinder = fn(&WebLaboratory, &RouteRequest) -> Result<Option<RouteAnswer>, RequestRefusal>;
+
 type RouteFunction = fn(&WebLaboratory, &RouteRequest) -> Result<RouteAnswer, RequestRefusal>;
 
 /// The function behind a route; both kinds read files, on threads that may wait.
@@ -109,6 +112,8 @@ pub(crate) enum RouteHandler {
     Lookup(RouteFunction),
     /// makes pages and comparisons, which takes memory: few at once
     Rendering(RouteFunction),
+    /// the same, unless the first function finds it made: who asks for that waits for nobody's rendering
+    Kept(RouteFinder, RouteFunction),
     /// writes what a body of this schema says
     Writing(RouteFunction, fn(&mut SchemaGenerator) -> Schema),
     /// opens a stream, which waits for nothing
@@ -233,8 +238,7 @@ impl HandlerLimits {
         }
     }
 
-    /// Calls the function behind a route on a thread that may wait. A request whose client is gone leaves a place only when its
-    /// function has ended.
+    /// Calls the function behind a route.
     pub(crate) async fn call(
         &self,
         route: &'static ApiRoute,
@@ -242,23 +246,43 @@ impl HandlerLimits {
         request: RouteRequest,
     ) -> Result<RouteAnswer, RequestRefusal> {
         request.check_parameters(route)?;
+        let request = Arc::new(request);
         let (limit, function) = match route.handler {
             RouteHandler::Lookup(function) => (&self.lookups, function),
             RouteHandler::Rendering(function) => (&self.renderings, function),
+            RouteHandler::Kept(find, function) => {
+                let (laboratory, request) = (Arc::clone(&laboratory), Arc::clone(&request));
+                if let Some(answer) =
+                    call_on_thread(&self.lookups, move || find(&laboratory, &request)).await?
+                {
+                    return Ok(answer);
+                }
+                (&self.renderings, function)
+            }
             RouteHandler::Writing(function, _) => (&self.lookups, function),
             RouteHandler::Feed(open) => return open(&laboratory).map(RouteAnswer::new),
         };
-        let unavailable = |reason: &str| RequestRefusal::new(StatusCode::SERVICE_UNAVAILABLE, reason);
-        let place =
-            Arc::clone(limit).acquire_owned().await.map_err(|_| unavailable("perflab serve is ending"))?;
-        let called = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            function(&laboratory, &request)
-        });
-        called.await.unwrap_or_else(|_| {
-            Err(RequestRefusal::unexpected(
-                "perflab made a mistake here: its terminal has the message; please report it",
-            ))
-        })
+        call_on_thread(limit, move || function(&laboratory, &request)).await
     }
+}
+
+/// Calls a function on a thread that may wait, once there is a place. The place is free when the function has ended, though nobody
+/// waits for it any more.
+async fn call_on_thread<T: Send + 'static>(
+    places: &Arc<Semaphore>,
+    function: impl FnOnce() -> Result<T, RequestRefusal> + Send + 'static,
+) -> Result<T, RequestRefusal> {
+    let place = Arc::clone(places)
+        .acquire_owned()
+        .await
+        .map_err(|_| RequestRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "perflab serve is ending"))?;
+    let called = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        function()
+    });
+    called.await.unwrap_or_else(|_| {
+        Err(RequestRefusal::unexpected(
+            "perflab made a mistake here: its terminal has the message; please report it",
+        ))
+    })
 }

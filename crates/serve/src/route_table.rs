@@ -10,10 +10,10 @@ use crate::open_metrics::{OPEN_METRICS, send_metrics};
 use crate::page::{send_script, send_style};
 use crate::refusal::RequestRefusal;
 use crate::result_pages::{
-    COMPARE_PARAMETERS, HISTORY_PARAMETERS, SIDE_PARAMETERS, send_comparison, send_comparison_page,
-    send_history_page, send_run_page,
+    COMPARE_PARAMETERS, HISTORY_PARAMETERS, SIDE_PARAMETERS, find_comparison_page, find_run_page,
+    send_comparison, send_comparison_page, send_history_page, send_run_page,
 };
-use crate::route::RouteHandler::{Feed, Lookup, Rendering, Writing};
+use crate::route::RouteHandler::{Feed, Kept, Lookup, Rendering, Writing};
 use crate::route::{ApiRoute, RouteAnswer, RouteContent, RouteMethod, RouteRequest};
 use crate::run_document::{RUN_PARAMETER, RunDocument, send_run};
 use crate::run_edits::{
@@ -40,7 +40,7 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
         about: "The report of a run, as `perflab report` writes it",
         parameters: &[RUN_PARAMETER],
         gives: RouteContent::Page,
-        handler: Rendering(send_run_page),
+        handler: Kept(find_run_page, send_run_page),
     },
     ApiRoute {
         method: RouteMethod::Get,
@@ -58,7 +58,7 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
         about: "The report of two runs, or of two labels, the first being the baseline",
         parameters: SIDE_PARAMETERS,
         gives: RouteContent::Page,
-        handler: Rendering(send_comparison_page),
+        handler: Kept(find_comparison_page, send_comparison_page),
     },
     ApiRoute {
         method: RouteMethod::Get,
