@@ -2,7 +2,8 @@
 
 use perflab_analyze::why::{
     DoseWord, EXPLANATION_FORMAT, Explanation, FigureRow, IntervalValue, LeftOut, LogEvidence,
-    RuledOutReason, SeriesFigures, Suspect, TimePart, TimePlace, VariedSetting,
+    RuledOutReason, SeriesFigures, Suspect, SuspectTest, SuspectTestWord, TestedLevel, TimePart, TimePlace,
+    VariedSetting,
 };
 use perflab_analyze::{Comparison, FailureCount, KernelLogCount, VerdictRow};
 use perflab_model::quantity::{
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
+use crate::comparison::row_text::format_change;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::terminal_text::{bold_text, wrap_text};
 
@@ -135,6 +137,7 @@ fn answer_lines(found: &Explanation, room: AnswerRoom, width: Option<usize>, col
             lines.add_command("   Figures: ", figures);
         }
     }
+    found.tested.iter().for_each(|tested| lines.add_text("", &test_sentence(tested, found)));
     if !found.is_mostly_carried() {
         lines.add_text(
             "",
@@ -362,6 +365,28 @@ fn log_sentence(line: &LogEvidence, found: &Explanation) -> String {
         format_probability(p),
         line.line
     )
+}
+
+/// What the test of a suspect has shown.
+fn test_sentence(tested: &SuspectTest, found: &Explanation) -> String {
+    let level = |one: &TestedLevel| {
+        let change =
+            one.change.map_or_else(|| "no value".into(), |change| format_change(change, &found.unit.0));
+        format!("{change} with {}={}", tested.factor, one.level)
+    };
+    let levels: Vec<String> = tested.levels.iter().map(level).collect();
+    let percent = |share: f64| format!("{:.0}", 100.0 * share);
+    let share = tested.share.map(|share| {
+        let [value, low, high] = [share.value, share.low, share.high].map(percent);
+        format!("{value} % [{low}, {high}] of the change is gone")
+    });
+    let word = match tested.word {
+        SuspectTestWord::Cause => "it is the cause of most of it",
+        SuspectTestWord::NoCause => "most of it has another cause",
+        SuspectTestWord::Undecided => "which does not decide: more iterations would",
+    };
+    let shown: Vec<String> = [levels.join(", ")].into_iter().chain(share).collect();
+    format!("Tested, {} (run {}): {}; {word}", tested.cause, tested.run, shown.join("; "))
 }
 
 /// Facts that differ, the likeliest causes, in one line.

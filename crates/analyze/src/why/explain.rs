@@ -99,6 +99,7 @@ pub fn explain_row(
         kernel_log: weigh_kernel_log(comparison, row),
         left_out: Vec::new(),
         to_record: Vec::new(),
+        tested: None,
     };
     // Where all iterations of a side failed, there is no value to explain.
     if row.change.is_some() {

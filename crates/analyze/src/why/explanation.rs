@@ -5,6 +5,7 @@ use perflab_stats::ConfidenceInterval;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::compare::change::MetricChange;
 use crate::compare::failures::FailureComparison;
 use crate::compare::run_differences::FactDifference;
 use crate::why::cause_table::TimePart;
@@ -93,6 +94,8 @@ pub struct Explanation {
     pub left_out: Vec<LeftOut>,
     /// What could be recorded to know more: commands.
     pub to_record: Vec<RecordingAdvice>,
+    /// What the test of a suspect has shown, where one was made.
+    pub tested: Option<SuspectTest>,
 }
 
 impl Explanation {
@@ -356,4 +359,45 @@ pub struct RecordingAdvice {
     pub about: String,
     /// A command.
     pub command: String,
+}
+
+/// What the test of a suspect has shown.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SuspectTest {
+    /// What people call the cause.
+    pub cause: String,
+    /// The suspect's quantity.
+    pub series: String,
+    /// The setting that was varied beside the sides.
+    pub factor: String,
+    /// The run that tested it.
+    pub run: String,
+    /// The change between the sides under each level, in the order of the levels.
+    pub levels: Vec<TestedLevel>,
+    /// The share of the change, where it is largest, that is gone where it is smallest: 1 is all of it. Absent where a level has
+    /// no interval, or the largest change may be none.
+    pub share: Option<IntervalValue>,
+    /// What that amounts to.
+    pub word: SuspectTestWord,
+}
+
+/// The change under one level.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TestedLevel {
+    /// The level.
+    pub level: String,
+    /// The change of the metric; absent where a side has no value.
+    pub change: Option<MetricChange>,
+}
+
+/// What a test says of its suspect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SuspectTestWord {
+    /// most of the change goes with it: the interval of the share is above a half
+    Cause,
+    /// most of the change stays without it: the interval is below a half
+    NoCause,
+    /// the interval holds a half, or there is none
+    Undecided,
 }

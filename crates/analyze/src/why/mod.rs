@@ -11,6 +11,7 @@
 //! | `varied_setting` | what the study set differently on the sides |
 //! | `recorded_study` | what was run, as a command that can be pasted |
 //! | `recording_advice` | what to record where that says nothing |
+//! | `suspect_test` | the experiment that switches a suspect: what is left of the change |
 //! | `first_suspect` | the answer in one line, for a table |
 //! | `series_figures` | the table behind the figures of a suspect |
 //! | `explanation` | the answer |
@@ -26,6 +27,7 @@ mod log_evidence;
 mod recorded_study;
 mod recording_advice;
 mod series_figures;
+mod suspect_test;
 #[cfg(test)]
 mod tests;
 mod varied_setting;
@@ -35,7 +37,7 @@ pub use explain::explain_row;
 pub use explanation::{
     AccountEvidence, AccountLimit, ComparedUnits, DifferenceEvidence, DoseEvidence, DoseWord,
     EXPLANATION_FORMAT, Explanation, FailureEvidence, IntervalValue, LeftOut, QuantityCounts,
-    RecordingAdvice, RuledOut, RuledOutReason, Suspect, TimePlace,
+    RecordingAdvice, RuledOut, RuledOutReason, Suspect, SuspectTest, SuspectTestWord, TestedLevel, TimePlace,
 };
 pub use first_suspect::find_first_suspect;
 pub use iteration_quantities::{QuantityGap, add_durations, add_monitor_quantities};

@@ -129,6 +129,11 @@ fn factor_name(kind: FactorKind, key: Option<&str>) -> String {
 }
 
 impl VariedFactor {
+    /// What it is called in the study.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The parameter that it varies, if it is one.
     pub fn parameter(&self) -> Option<&str> {
         let is_parameter = self.factor.kind == FactorKind::Parameter;

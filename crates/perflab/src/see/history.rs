@@ -31,6 +31,7 @@ use crate::quantities::parse_margin;
 use crate::see::ci_job::print_ci_tests;
 use crate::see::confirmation::{CONFIRMATION, ConfirmedSides, confirm_alarms};
 use crate::see::report;
+use crate::see::why_test::SUSPECT_TEST;
 use crate::selection;
 use crate::verb::Verb;
 
@@ -457,13 +458,13 @@ pub struct HistorySelection {
 
 impl HistorySelection {
     /// Whether a run takes part: one that is still recorded does not. A study is named by its title, its file, or that without
-    /// folder and ending. Runs that measure old and new, one thing twice, or commits that are bisected, are no part of a series unless their label is asked for.
+    /// folder and ending. Runs that measure old and new, one thing twice, a suspect, or commits that are bisected, are no part of a series unless their label is asked for.
     fn includes_run(&self, run: &RunSummary) -> bool {
         run.status != RunStatus::Running
             && match (&self.label, run.label.as_deref()) {
-                (None, own) => {
-                    own.is_none_or(|own| own != CONFIRMATION && own != NOISE && !own.starts_with(BISECTION))
-                }
+                (None, own) => own.is_none_or(|own| {
+                    ![CONFIRMATION, NOISE, SUSPECT_TEST].contains(&own) && !own.starts_with(BISECTION)
+                }),
                 (Some(label), own) => own == Some(label.as_str()),
             }
             && self.study.as_deref().is_none_or(|study| study_names(run).any(|name| name == study))

@@ -15,3 +15,4 @@ mod row_suspects;
 pub mod serve;
 pub mod show;
 pub mod why;
+mod why_test;

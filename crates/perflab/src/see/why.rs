@@ -3,7 +3,7 @@
 use clap::Args;
 use perflab_analyze::why::{Explanation, explain_row, figures_of_series};
 use perflab_analyze::{CaseCondition, Comparison, VerdictRow};
-use perflab_model::Ratio;
+use perflab_model::{Nanos, Ratio};
 use perflab_present::comparison::OutputFormat;
 use perflab_present::why::{
     ExplanationDocument, explanation_schema, explanation_text, series_grid, suspect_grid,
@@ -16,6 +16,7 @@ use crate::quantities::{parse_confidence, parse_margin};
 use crate::see::compare::{self, CONFIDENCE, CompareArgs, ComparisonStyle, MARGIN, WarmupChoice};
 use crate::see::recorded_sides::RecordedSides;
 use crate::see::row_suspects::changed_rows;
+use crate::see::why_test::test_suspect;
 use crate::selection;
 use crate::verb::Verb;
 
@@ -53,6 +54,10 @@ pub fn explain_change(context: &App, args: &WhyArgs) -> Result<Exit, Failure> {
     }
     let mut found = explain_row(&comparison, &row, &recorded.sides, &options, &recorded.monitors)?;
     found.left_out.append(&mut recorded.left_out);
+    if let Some(limit) = args.test {
+        let tested = test_suspect(context, (&found, &row), (&comparison, &recorded.sides), &options, limit)?;
+        found.tested = Some(tested);
+    }
     print_explanation(context, &found, &comparison)?;
     let others: Vec<&&VerdictRow> = changed.iter().skip(1).collect();
     if let Some(other) = others.first() {
@@ -129,6 +134,10 @@ pub struct WhyArgs {
     /// Print this quantity beside the metric, iteration by iteration, as it was weighed: `minor-faults`, `vmstat pgfault`
     #[arg(long, value_name = "NAME")]
     pub series: Option<String>,
+    /// Test the first suspect that a setting switches, if that takes no longer than TIME: measure both sides again under each
+    /// of its levels, in turn
+    #[arg(long, value_name = "TIME", conflicts_with = "series")]
+    pub test: Option<Nanos>,
     /// Confidence of the intervals
     #[arg(long, default_value_t = CONFIDENCE, value_name = "PERCENT", value_parser = parse_confidence)]
     pub confidence: Ratio,
@@ -181,6 +190,7 @@ Examples:
   perflab why before after             what goes with the change between two labels
   perflab why @latest --by pages       between the levels of a factor, iteration by iteration
   perflab why @latest --metric access  of this metric
+  perflab why @latest --test 5min      and test the first suspect, by both sides with and without it
 
 A suspect goes with the change; only its test shows whether it is the cause. Exit code 7 means that
 nothing changed.";

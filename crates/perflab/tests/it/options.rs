@@ -414,6 +414,7 @@ const TRIALS: &[OptionTrial] = &[
             ("--where size=9", Refused),
             ("--versus nothing", Refused),
             ("--series nothing", Refused),
+            ("--test 1min", Refused),
         ],
     ),
 ];

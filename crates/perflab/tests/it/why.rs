@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::laboratory::Sandbox;
+use crate::laboratory::{Sandbox, is_root, skip_test};
 
 /// A run of two levels in blocks: `more` holds 60 MB in memory that it never had, page by page.
 fn run_faulting(laboratory: &Sandbox, monitors: &str) {
@@ -260,4 +260,34 @@ fn sides_with_different_monitors_are_explained_by_what_both_have() {
         .collect();
     assert!(one_sided.contains(&"vmstat") && one_sided.contains(&"stat"), "{one_sided:?}");
     assert!(series_of(&explanation["suspects"]).contains(&"minor-faults"), "{explanation:#}");
+}
+
+/// Pages that are huge on one side only make it faster; where all pages are huge, nothing of that is left: the test of the suspect
+/// says so, by a run of its own.
+#[test]
+fn a_suspect_is_tested_by_switching_it() {
+    if !is_root() {
+        return skip_test("a_suspect_is_tested_by_switching_it", "sets huge pages, which only root may");
+    }
+    let _settings = settings_lock();
+    let setting = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let before = fs::read_to_string(setting).unwrap();
+    let laboratory = Sandbox::new();
+    let study = laboratory.write_study(
+        "pages.toml",
+        "run = { iterations = 20, warmup = 1 }\n[workload.memory-sweep]\nparameters = { size = \"64MiB\", passes = 4 }\n\
+         [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"edges\"\n",
+    );
+    laboratory.run_successfully(&["run", &study, "--label", "pages", "--quiet", "--no-report"]);
+    let refused = laboratory.run(&["why", "pages", "--test", "1ms"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    let found = laboratory.run_json(&["why", "pages", "--test", "10min"]);
+    let tested = &found["explanation"]["tested"];
+    let levels = tested["levels"].as_array().unwrap();
+    assert_eq!(levels.len(), 2, "{found:#}");
+    assert_eq!(tested["word"], "cause", "{tested:#}");
+    assert!(tested["share"]["low"].as_f64().unwrap() > 0.5, "{tested:#}");
+    let runs = laboratory.run_json(&["list", "--label", "suspect-test"]);
+    assert_eq!(runs.as_array().unwrap().len(), 1);
+    assert_eq!(fs::read_to_string(setting).unwrap(), before, "the setting is put back");
 }
