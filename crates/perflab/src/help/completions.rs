@@ -54,7 +54,7 @@ of the archive runs, labels, factors and their levels, cases and metrics. The pa
 these scripts. Without one, for you alone:
 
   perflab completions bash >~/.local/share/bash-completion/completions/perflab
-  perflab completions zsh >~/.zfunc/_perflab        with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc
+  perflab completions zsh >~/.zfunc/_perflab  with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc
   perflab completions fish >~/.config/fish/completions/perflab.fish")]
 pub struct CompletionsArgs {
     /// The shell
