@@ -153,7 +153,7 @@ fn prepare_python() -> Result<()> {
             .args(["-c", "import pyarrow, duckdb, pandas, polars, jsonschema, junitparser, kcidb_io, prometheus_client"])
             .stderr(Stdio::null())
             .status();
-        check.is_ok_and(|status| status.success())
+        check.is_ok_and(|status| status.success()) && home.join("bin/duckdb").is_file()
     };
     if ready() {
         return Ok(());
@@ -168,6 +168,7 @@ fn prepare_python() -> Result<()> {
             "--disable-pip-version-check",
             "pyarrow",
             "duckdb",
+            "duckdb-cli",
             "pandas",
             "polars",
             "jsonschema",

@@ -13,7 +13,7 @@ use perflab_archive::ArchiveEntry;
 use perflab_archive::sql_views::SqlViews;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::suggest_name;
-use perflab_present::comparison::{Grid, GridCell, GridColumn};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::Value;
 
 use crate::app::App;
@@ -33,10 +33,13 @@ pub fn query_runs(context: &App, args: &QueryArgs) -> Result<Exit, Failure> {
     };
     let engine = SqlEngine::find(args.engine.as_deref())?;
     let rows = engine.answer(&views.statements, &question)?;
+    // Of no rows nobody knows the columns; in JSON, they are an empty list.
+    if !rows.is_empty() || context.format == OutputFormat::Json {
+        context.print_grid(&answer_grid(&rows))?;
+    }
     if rows.is_empty() {
         context.note("the answer has no rows");
     }
-    context.print_grid(&answer_grid(&rows))?;
     Ok(Exit::Fine)
 }
 
@@ -68,6 +71,9 @@ enum SqlEngine {
     /// an interpreter of Python that has the package `duckdb`
     Python(PathBuf),
 }
+
+/// What the program says of the file that `-init` names.
+const INIT_LINE: &str = "-- Loading resources from ";
 
 /// Prints the rows of an answer as a list of objects.
 const PYTHON_SCRIPT: &str = r#"
@@ -118,7 +124,9 @@ impl SqlEngine {
             .map_err(|cause| EngineError::Start { program: self.program().to_owned(), cause })?;
         let said = String::from_utf8_lossy(&stderr);
         if !status.success() {
-            return Err(EngineError::Refused { said: said.trim().to_owned() }.into());
+            let lines = said.lines().filter(|line| !line.contains(INIT_LINE));
+            let said = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
+            return Err(EngineError::Refused { said }.into());
         }
         if stdout.iter().all(u8::is_ascii_whitespace) {
             return Ok(Vec::new());
@@ -135,8 +143,13 @@ impl SqlEngine {
     fn command(&self, views: &Path, question: &str) -> Command {
         let mut command = Command::new(self.program());
         match self {
-            // What is read first stands in a file, so that lines of an error are those of the question.
-            SqlEngine::DuckDb(_) => command.arg("-init").arg(views).args(["-json", "-bail", "-c", question]),
+            // What is read first stands in a file, so that lines of an error are those of the question. The user's own settings of the
+            // program would change how it answers.
+            SqlEngine::DuckDb(_) => {
+                let read = format!(".read \"{}\"", views.display());
+                command.env("NO_COLOR", "1").args(["-init", "/dev/null", "-json", "-bail", "-cmd"]);
+                command.args([read.as_str(), "-c", question])
+            }
             SqlEngine::Python(_) => command.args(["-c", PYTHON_SCRIPT]).arg(views).arg(question),
         };
         command
@@ -195,8 +208,9 @@ impl Classify for EngineError {
 /// Ask the archive a question in SQL (DuckDB answers)
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Tables: runs, samples, iterations, facts, series.MONITOR, edges.MONITOR, events.TRACER, stacks.samples, stacks.tree,
-stacks.frames; each but `runs` begins with a column `run`. docs/query.md has questions to start from.")]
+Tables: runs, samples, iterations, facts, series.MONITOR, edges.MONITOR, events.TRACER,
+stacks.samples, stacks.tree, stacks.frames. Each begins with a column `run`, the run's id.
+The book has questions to start from (docs/query.md).")]
 pub struct QueryArgs {
     /// The question; - reads it from standard input
     #[arg(value_name = "SQL", required_unless_present = "views")]

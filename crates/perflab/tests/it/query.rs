@@ -47,33 +47,45 @@ fn tables_hold_what_other_verbs_say() {
     assert_eq!(last, serde_json::json!([{ "n": 1 }]));
 }
 
+/// The package of Python and the program, which answer alike.
+fn list_engines() -> Vec<String> {
+    let python = find_test_python().unwrap();
+    let program = python.with_file_name("duckdb");
+    assert!(program.is_file(), "`cargo xtask test` makes {}", program.display());
+    [python, program].map(|engine| engine.display().to_string()).to_vec()
+}
+
 #[test]
 fn numbers_keep_their_digits_and_nothing_is_null() {
     let Some(laboratory) = prepare_sandbox("query_values") else { return };
     let question = "SELECT 0.1::DOUBLE AS double, 1.50::DECIMAL(5, 2) AS decimal, 9007199254740993 AS large, NULL AS nothing, \
                     TIMESTAMP '2024-02-29 12:00:00' AS time, 'a|b' AS text";
-    let row = &answer(&laboratory, &[question])[0];
-    assert_eq!(row["double"], 0.1);
-    assert_eq!(
-        row["decimal"].as_f64().or(row["decimal"].as_str().and_then(|text| text.parse().ok())),
-        Some(1.5)
-    );
-    assert_eq!(row["large"], 9_007_199_254_740_993_u64);
-    assert_eq!((&row["nothing"], &row["text"]), (&serde_json::Value::Null, &"a|b".into()));
-    assert_eq!(row["time"], "2024-02-29 12:00:00");
-    let said = laboratory.run_successfully(&["query", "SELECT run FROM runs WHERE false"]);
-    assert_eq!(said.out.trim(), "");
+    for engine in list_engines() {
+        let row = &answer(&laboratory, &["--engine", &engine, question])[0];
+        assert_eq!(row["double"], 0.1);
+        let decimal = row["decimal"].as_f64().or(row["decimal"].as_str().and_then(|text| text.parse().ok()));
+        assert_eq!(decimal, Some(1.5));
+        assert_eq!(row["large"], 9_007_199_254_740_993_u64);
+        assert_eq!((&row["nothing"], &row["text"]), (&serde_json::Value::Null, &"a|b".into()));
+        assert_eq!(row["time"], "2024-02-29 12:00:00");
+        let none = "SELECT run FROM runs WHERE false";
+        assert_eq!(laboratory.run_successfully(&["query", "--engine", &engine, none]).out, "");
+        assert_eq!(answer(&laboratory, &["--engine", &engine, none]), serde_json::json!([]));
+    }
 }
 
 #[test]
 fn mistakes_are_the_users_and_a_missing_engine_is_the_machines() {
     let Some(laboratory) = prepare_sandbox("query_mistakes") else { return };
-    let said = laboratory.run(&["query", "SELECT\n nosuch FROM samples"]);
-    assert!(
-        said.code == Some(2) && said.err.contains("nosuch") && said.err.contains("LINE 2"),
-        "{}",
-        said.err
-    );
+    for engine in list_engines() {
+        let said = laboratory.run(&["query", "--engine", &engine, "SELECT\n nosuch FROM samples"]);
+        assert!(
+            said.code == Some(2) && said.err.contains("nosuch") && said.err.contains("LINE 2"),
+            "{}",
+            said.err
+        );
+        assert!(!said.err.contains("Loading") && !said.err.contains("\\x1b"), "{}", said.err);
+    }
     assert_eq!(laboratory.run(&["query", " "]).code, Some(2));
     assert_eq!(laboratory.run(&["query", "--label", "befor", "SELECT 1"]).code, Some(2));
     let said = laboratory.run(&["query", "SELECT 1", "--engine", "/bin/true"]);
