@@ -3,7 +3,7 @@
 //! The kernel drops the lock with the process, however that died, so a held lock is the one proof of a living recorder.
 //! Nobody waits for it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -77,6 +77,16 @@ pub(crate) fn series_path(monitor: &str) -> PathBuf {
 /// The table of what a monitor read at the edges of iterations, relative to the run.
 pub(crate) fn edges_path(monitor: &str) -> PathBuf {
     Path::new(EDGES).join(format!("{}.parquet", encode_file_name(monitor)))
+}
+
+/// The names of the tables in a folder of a run, without their ending, sorted; none of a folder that cannot be read.
+pub(crate) fn list_table_names(run: &Path, folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(run.join(folder)).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        names.filter_map(|name| Some(name.strip_suffix(".parquet")?.to_owned())).collect();
+    names.sort_unstable();
+    names
 }
 
 /// The table of a case's stack samples, relative to the run.

@@ -8,7 +8,7 @@ use crate::archive_dir::Archive;
 use crate::error::ArchiveError;
 use crate::index::index_refresh::read_stored_summaries;
 use crate::manifest;
-use crate::run_layout::{RUNS, SERIES};
+use crate::run_layout::{RUNS, SERIES, list_table_names};
 
 /// A run as it is suggested.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,12 +62,7 @@ impl Archive {
 
     /// The monitors that a run has tables of, sorted.
     pub fn peek_monitors(&self, run: &PeekedRun) -> Vec<String> {
-        let entries = fs::read_dir(self.runs_directory().join(&run.id).join(SERIES));
-        let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
-        let mut monitors: Vec<String> =
-            names.filter_map(|name| Some(name.to_str()?.strip_suffix(".parquet")?.to_owned())).collect();
-        monitors.sort_unstable();
-        monitors
+        list_table_names(&self.runs_directory().join(&run.id), SERIES)
     }
 
     fn peek_head(&self, id: &str) -> Option<(Option<String>, String)> {

@@ -6,14 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
 
 use crate::archive_dir::ArchiveEntry;
 use crate::error::ArchiveError;
-use crate::run_layout::{EDGES, EVENTS, FACTS_FILE, FRAMES, ITERATIONS, RUNS, SAMPLES, SERIES, STACKS, TREE};
+use crate::run_layout::{
+    EDGES, EVENTS, FACTS_FILE, FRAMES, ITERATIONS, RUNS, SAMPLES, SERIES, STACKS, TREE, list_table_names,
+};
 
 /// Statements that make a table of runs and a view of each kind of table that they have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,28 +81,29 @@ enum TableKind {
 impl TableFiles {
     fn add_run(&mut self, root: &str, run: &str) {
         let folder = format!("{root}/{run}");
-        let whole = [
-            ("samples", SAMPLES),
-            ("iterations", ITERATIONS),
-            ("stacks.tree", TREE),
-            ("stacks.frames", FRAMES),
-        ];
-        for (view, file) in whole {
-            self.add_file(view, TableKind::Parquet, || format!("{folder}/{file}"));
+        let tables = [("samples", SAMPLES), ("iterations", ITERATIONS)];
+        for (name, file) in tables {
+            self.add_file((name, name), TableKind::Parquet, format!("{folder}/{file}"));
         }
-        self.add_file("facts", TableKind::Facts, || format!("{folder}/{FACTS_FILE}"));
+        self.add_file(("facts", "facts"), TableKind::Facts, format!("{folder}/{FACTS_FILE}"));
         if self.asks_for(STACKS) {
-            for name in list_table_names(&folder, STACKS).filter(|name| name.parse::<u32>().is_ok()) {
-                let file = || format!("{folder}/{STACKS}/{name}.parquet");
-                self.add_file("stacks.samples", TableKind::ParquetOfCases, file);
+            for (view, name, file) in [("stacks.tree", "tree", TREE), ("stacks.frames", "frames", FRAMES)] {
+                self.add_file((view, name), TableKind::Parquet, format!("{folder}/{file}"));
+            }
+            let names = list_table_names(Path::new(&folder), STACKS);
+            for case in names.iter().filter(|name| name.parse::<u32>().is_ok()) {
+                let file = format!("{folder}/{STACKS}/{case}.parquet");
+                self.add_file(("stacks.samples", "samples"), TableKind::ParquetOfCases, file);
             }
         }
-        for schema in FOLDERS.into_iter().filter(|schema| self.asks_for(schema)).collect::<Vec<_>>() {
-            for name in
-                list_table_names(&folder, schema).filter(|name| self.asks_for(name)).collect::<Vec<_>>()
-            {
+        for schema in FOLDERS {
+            if !self.asks_for(schema) {
+                continue;
+            }
+            for name in list_table_names(Path::new(&folder), schema) {
                 let view = format!("{schema}.{}", quote_name(&name));
-                self.add_file(&view, TableKind::Parquet, || format!("{folder}/{schema}/{name}.parquet"));
+                let file = format!("{folder}/{schema}/{name}.parquet");
+                self.add_file((&view, &name), TableKind::Parquet, file);
             }
         }
     }
@@ -111,14 +113,9 @@ impl TableFiles {
         self.question.as_ref().is_none_or(|question| question.contains(&name.to_lowercase()))
     }
 
-    /// Adds a file to a view that is asked for, where it is there.
-    fn add_file(&mut self, view: &str, kind: TableKind, file: impl FnOnce() -> String) {
-        let name = view.rsplit('.').next().unwrap_or(view).trim_matches('"');
-        if !self.asks_for(name) {
-            return;
-        }
-        let file = file();
-        if Path::new(&file).is_file() {
+    /// Adds a file to a view that is asked for by its name, where it is there.
+    fn add_file(&mut self, (view, name): (&str, &str), kind: TableKind, file: String) {
+        if self.asks_for(name) && Path::new(&file).is_file() {
             let new = || ViewedTable { kind, files: Vec::new() };
             self.views.entry(view.to_owned()).or_insert_with(new).files.push(file);
         }
@@ -146,13 +143,6 @@ impl ViewedTable {
             ),
         }
     }
-}
-
-/// The names of the tables in a folder of a run, without their ending.
-fn list_table_names(run: &str, folder: &str) -> impl Iterator<Item = String> {
-    let entries = fs::read_dir(format!("{run}/{folder}")).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter_map(|name| name.strip_suffix(".parquet").map(str::to_owned))
 }
 
 /// A row a run: what `perflab list` shows.

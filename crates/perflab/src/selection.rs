@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clap::Args;
 use perflab_analyze::monitor_metric::{kernel_averages, monitor_readings, summarise_monitor};
 use perflab_analyze::{
     AnalysisOptions, AnalyzeError, CaseCondition, Comparison, ComparisonSide, KernelLogPart,
@@ -10,11 +11,58 @@ use perflab_analyze::{
 };
 pub use perflab_archive::parse_label;
 use perflab_archive::run_id::shortest_prefixes;
-use perflab_archive::{Archive, ArchiveError, RunDir, StoredOutput, TARGET_OUTPUT};
-use perflab_model::{RunEventKind, RunRecord, RunStatus, fact_table};
+use perflab_archive::{Archive, ArchiveEntry, ArchiveError, RunDir, StoredOutput, TARGET_OUTPUT};
+use perflab_model::{RunEventKind, RunRecord, RunStatus, fact_table, suggest_name};
 use rayon::prelude::*;
 
 use crate::failure::{Failure, UsageError};
+
+/// The runs of the archive that are meant.
+#[derive(Debug, Args)]
+pub struct RunChoice {
+    /// Only runs with this label
+    #[arg(long, value_name = "NAME")]
+    pub label: Option<String>,
+    /// Only the latest N runs
+    #[arg(long, value_name = "N")]
+    pub last: Option<usize>,
+}
+
+/// The runs that were chosen.
+pub struct ChosenRuns {
+    /// the oldest first
+    pub runs: Vec<ArchiveEntry>,
+    /// what is wrong with the label, where no run has it
+    pub unknown_label: Option<UsageError>,
+}
+
+impl RunChoice {
+    /// The chosen runs of an archive.
+    ///
+    /// # Errors
+    /// The archive's directory cannot be read.
+    pub fn list_runs(&self, archive: &Archive) -> Result<ChosenRuns, ArchiveError> {
+        let Some(label) = &self.label else {
+            let runs = archive.list_latest_runs(self.last.unwrap_or(usize::MAX))?;
+            return Ok(ChosenRuns { runs, unknown_label: None });
+        };
+        // Whoever wants the latest of a label looks at all.
+        let mut runs = archive.list_runs()?;
+        let label_of =
+            |entry: &ArchiveEntry| entry.summary.as_ref().ok().and_then(|summary| summary.label.clone());
+        let known: BTreeSet<String> = runs.iter().filter_map(label_of).collect();
+        let unknown_label = (!known.contains(label)).then(|| {
+            let hint = match known.is_empty() {
+                true => "no run here has a label: `perflab label RUN NAME` gives it one".to_owned(),
+                false => suggest_name(label, known.iter().map(String::as_str)),
+            };
+            UsageError::new(format!("no run has the label `{label}`"), hint)
+        });
+        runs.retain(|entry| label_of(entry).as_ref() == Some(label));
+        runs.drain(..self.last.map_or(0, |last| runs.len().saturating_sub(last)));
+        Ok(ChosenRuns { runs, unknown_label })
+    }
+}
 
 /// The runs that were named; the latest, where none was.
 pub fn named_runs_or_latest(named: &[String]) -> Vec<String> {

@@ -256,7 +256,7 @@ impl<'a> RunRowView<'a> {
 /// Choices of a facet beyond which the rarest are left to the words.
 const MOST_CHOICES: usize = 200;
 
-fn facet(
+fn count_facet(
     (title, name): (&'static str, &'static str),
     entries: &[ArchiveEntry],
     chosen: Option<&str>,
@@ -293,11 +293,11 @@ pub(crate) fn send_runs_page(
         archive: laboratory.archive.path().display().to_string(),
         query: RunsQueryView { q: request.text("q").unwrap_or_default() },
         facets: vec![
-            facet(("Status", "status"), &entries, filter.status, |entry| Some(status_name(entry))),
-            facet(("Label", "label"), &entries, filter.label, |entry| {
+            count_facet(("Status", "status"), &entries, filter.status, |entry| Some(status_name(entry))),
+            count_facet(("Label", "label"), &entries, filter.label, |entry| {
                 entry.summary.as_ref().ok()?.label.as_deref()
             }),
-            facet(("Study", "study"), &entries, filter.study, |entry| {
+            count_facet(("Study", "study"), &entries, filter.study, |entry| {
                 Some(entry.summary.as_ref().ok()?.title.as_str())
             }),
         ],

@@ -129,8 +129,11 @@ impl PackageContents {
                 fs::read(sources.join(name)).with_context(|| format!("cannot read {name}"))?,
             ));
         }
-        files.push(document("changelog.gz", compress(&fs::read(sources.join("CHANGELOG.md"))?)?));
-        files.push(document("THIRD-PARTY.gz", compress(render_notices(&crates, &libraries)?.as_bytes())?));
+        files.push(document("changelog.gz", compress_gzip(&fs::read(sources.join("CHANGELOG.md"))?)?));
+        files.push(document(
+            "THIRD-PARTY.gz",
+            compress_gzip(render_notices(&crates, &libraries)?.as_bytes())?,
+        ));
         files.push(PackagedFile { role: FileRole::Program, name: "perflab".into(), bytes: program });
         let version = crates.version_of("perflab")?;
         let mut contents =
@@ -205,7 +208,11 @@ fn list_manual_pages(binary: &Path) -> Result<Vec<PackagedFile>> {
     for entry in fs::read_dir(folder.path())? {
         let path = entry?.path();
         let name = format!("{}.gz", path.file_name().unwrap_or_default().to_string_lossy());
-        pages.push(PackagedFile { role: FileRole::ManualPage, name, bytes: compress(&fs::read(&path)?)? });
+        pages.push(PackagedFile {
+            role: FileRole::ManualPage,
+            name,
+            bytes: compress_gzip(&fs::read(&path)?)?,
+        });
     }
     Ok(pages)
 }
@@ -223,7 +230,7 @@ fn list_units(sources: &Path) -> Result<Vec<PackagedFile>> {
 }
 
 /// gzip without a name and a time.
-pub fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
+pub fn compress_gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut out = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     out.write_all(bytes)?;
     Ok(out.finish()?)

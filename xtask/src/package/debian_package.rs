@@ -12,7 +12,7 @@ use super::contents::{PackageContents, PackageLayout, ScratchFolder, set_times};
 use crate::needs;
 
 /// What Debian calls the machine.
-fn architecture(machine: &str) -> Result<&'static str> {
+fn debian_architecture(machine: &str) -> Result<&'static str> {
     match machine {
         "x86_64" => Ok("amd64"),
         "aarch64" => Ok("arm64"),
@@ -48,7 +48,7 @@ pub fn write_package(contents: &PackageContents, output: &Path) -> Result<PathBu
     fs::write(control.join("md5sums"), list_sums(&root)?)?;
     fs::write(control.join("control"), render_control(contents, &root)?)?;
     set_times(&root, SystemTime::UNIX_EPOCH + Duration::from_secs(contents.source_date))?;
-    let name = format!("perflab_{}_{}.deb", contents.version, architecture(contents.machine)?);
+    let name = format!("perflab_{}_{}.deb", contents.version, debian_architecture(contents.machine)?);
     let path = output.join(name);
     let mut dpkg = Command::new("dpkg-deb");
     // One thread: several cut xz at other places.
@@ -70,7 +70,7 @@ fn render_control(contents: &PackageContents, root: &Path) -> Result<String> {
          records what the kernel does meanwhile, and shows the difference: in tables whose\n \
          numbers can be trusted, and in pictures of what averages hide.\n",
         contents.version,
-        architecture(contents.machine)?,
+        debian_architecture(contents.machine)?,
         count_kibibytes(root)?,
     ))
 }

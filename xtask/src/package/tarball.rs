@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use tar::{Builder, EntryType, Header};
 
-use super::contents::{PackageContents, PackageLayout, compress};
+use super::contents::{PackageContents, PackageLayout, compress_gzip};
 
 /// Writes it, and gives where it is.
 pub fn write_tarball(contents: &PackageContents, output: &Path) -> Result<PathBuf> {
@@ -47,6 +47,6 @@ pub fn write_tarball(contents: &PackageContents, output: &Path) -> Result<PathBu
         archive.append_data(&mut header, path, &file.bytes[..])?;
     }
     let path = output.join(format!("{name}.tar.gz"));
-    fs::write(&path, compress(&archive.into_inner()?)?)?;
+    fs::write(&path, compress_gzip(&archive.into_inner()?)?)?;
     Ok(path)
 }

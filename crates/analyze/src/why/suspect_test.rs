@@ -71,10 +71,10 @@ fn share_gone(levels: &[TestedLevel]) -> Option<IntervalValue> {
 
 /// Limits of the quotient of two estimates that are independent, from the limits of each, by the method of variance estimates recovery:
 /// Newcombe, "MOVER-R confidence intervals for ratios and products of two independently estimated quantities", Statistical Methods in
-/// Medical Research 25 (2016), equations 4 and 5; Fieller's where both intervals are symmetric. The divisor's limits have one sign.
+/// Medical Research 25 (2016); Fieller's where both intervals are symmetric. The divisor's limits have one sign.
 fn quotient_limits(dividend: IntervalValue, divisor: IntervalValue) -> IntervalValue {
     if divisor.value < 0.0 {
-        return quotient_limits(negate(dividend), negate(divisor));
+        return quotient_limits(negate_interval(dividend), negate_interval(divisor));
     }
     let product = dividend.value * divisor.value;
     let limit = |one: f64, other: f64, sign: f64| {
@@ -90,7 +90,7 @@ fn quotient_limits(dividend: IntervalValue, divisor: IntervalValue) -> IntervalV
     IntervalValue { value: dividend.value / divisor.value, low, high }
 }
 
-fn negate(one: IntervalValue) -> IntervalValue {
+fn negate_interval(one: IntervalValue) -> IntervalValue {
     IntervalValue { value: -one.value, low: -one.high, high: -one.low }
 }
 

@@ -33,7 +33,7 @@ type ValueLister = fn(&TypedLine, &str) -> Vec<CompletionCandidate>;
 
 /// The first row that fits counts.
 const VALUES: &[CompletedValue] = &[
-    CompletedValue("RUN|LEVEL", "", |line, typed| join([line.runs(typed), line.levels()])),
+    CompletedValue("RUN|LEVEL", "", |line, typed| join_lists([line.runs(typed), line.levels()])),
     CompletedValue("RUN", "", TypedLine::runs),
     CompletedValue("OTHER", "diff", TypedLine::runs),
     CompletedValue("NAME", "label", |line, _| line.labels()),
@@ -46,7 +46,7 @@ const VALUES: &[CompletedValue] = &[
     CompletedValue("FACTOR[,FACTOR]", "", |line, _| line.factors()),
     CompletedValue("FACTOR=LEVEL", "", |line, _| line.pairs()),
     CompletedValue("KEY=VALUE", "", |line, _| line.pairs()),
-    CompletedValue("NAME|KEY=VALUE", "", |line, _| join([line.workloads_of_runs(), line.pairs()])),
+    CompletedValue("NAME|KEY=VALUE", "", |line, _| join_lists([line.workloads_of_runs(), line.pairs()])),
     CompletedValue("LEVEL", "", |line, _| line.levels()),
     CompletedValue("WORKLOAD", "", |line, _| line.workloads_of_study()),
     CompletedValue("workload", "", |line, _| line.workloads_of_runs()),
@@ -74,7 +74,7 @@ const VALUES: &[CompletedValue] = &[
     CompletedValue("kernel", "vm boot", |_, _| list_kernels()),
     CompletedValue("TABLE", "", |_, _| SHIPPED_RULES.iter().map(|(name, _)| (*name).into()).collect()),
     CompletedValue("KIND", "import", |_, _| {
-        IMPORTERS.iter().map(|importer| describe(importer.name, importer.about)).collect()
+        IMPORTERS.iter().map(|importer| describe_value(importer.name, importer.about)).collect()
     }),
     CompletedValue("FORMAT", "export", |_, _| Exporter::ALL.iter().map(|(name, _)| (*name).into()).collect()),
 ];
@@ -193,14 +193,14 @@ impl TypedLine {
         for (at, run) in runs.iter().enumerate().take(if typed.starts_with('@') { SUGGESTED_RUNS } else { 2 })
         {
             let name = if at == 0 { "@latest".to_owned() } else { format!("@latest~{at}") };
-            found.push(describe(name, describe_run(run)));
+            found.push(describe_value(name, describe_run(run)));
         }
         // An id is understood in small letters, too.
         let is_small = typed.contains(|letter: char| letter.is_ascii_lowercase());
         let shown = if typed.is_empty() { SUGGESTED_RUNS } else { usize::MAX };
         found.extend(runs.iter().take(shown).map(|run| {
             let id = if typed.len() > run.short.len() { &run.id } else { &run.short };
-            describe(if is_small { id.to_lowercase() } else { id.clone() }, describe_run(run))
+            describe_value(if is_small { id.to_lowercase() } else { id.clone() }, describe_run(run))
         }));
         found
     }
@@ -286,7 +286,12 @@ impl TypedLine {
     /// Cases by their numbers, of the first run.
     fn cases(&self) -> Vec<CompletionCandidate> {
         let Some((_, run)) = self.plans().first() else { return Vec::new() };
-        run.plan.cases.iter().enumerate().map(|(at, case)| describe(at.to_string(), case.label())).collect()
+        run.plan
+            .cases
+            .iter()
+            .enumerate()
+            .map(|(at, case)| describe_value(at.to_string(), case.label()))
+            .collect()
     }
 
     fn monitors_of_runs(&self) -> Vec<CompletionCandidate> {
@@ -352,12 +357,12 @@ fn describe_monitor(name: &str) -> &'static str {
 }
 
 /// One list of two, in this order.
-fn join(lists: [Vec<CompletionCandidate>; 2]) -> Vec<CompletionCandidate> {
+fn join_lists(lists: [Vec<CompletionCandidate>; 2]) -> Vec<CompletionCandidate> {
     lists.into_iter().flatten().collect()
 }
 
 /// A value with what it is.
-fn describe(value: impl Into<String>, about: impl Into<String>) -> CompletionCandidate {
+fn describe_value(value: impl Into<String>, about: impl Into<String>) -> CompletionCandidate {
     let about: String = about.into();
     CompletionCandidate::new(value.into()).help((!about.is_empty()).then(|| StyledStr::from(about)))
 }
@@ -365,7 +370,7 @@ fn describe(value: impl Into<String>, about: impl Into<String>) -> CompletionCan
 /// Each value once, as it comes first.
 fn distinct<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<CompletionCandidate> {
     let mut seen = std::collections::HashSet::new();
-    rows.filter(|(value, _)| seen.insert(*value)).map(|(value, about)| describe(value, about)).collect()
+    rows.filter(|(value, _)| seen.insert(*value)).map(|(value, about)| describe_value(value, about)).collect()
 }
 
 /// Those that ship, and TOML files.
@@ -373,7 +378,7 @@ fn list_studies(typed: &str) -> Vec<CompletionCandidate> {
     let is_toml = |path: &Path| path.extension().is_some_and(|ending| ending == "toml");
     let files = PathCompleter::file().filter(is_toml).complete(OsStr::new(typed));
     let files = files.into_iter().filter(|file| !file.is_hide_set() && file.get_value() != ".");
-    files.chain(STUDIES.iter().map(|study| describe(study.name, study_title(study.text)))).collect()
+    files.chain(STUDIES.iter().map(|study| describe_value(study.name, study_title(study.text)))).collect()
 }
 
 /// The title in a study's text, which is one of the first lines, without reading all of it.
@@ -383,19 +388,20 @@ fn study_title(text: &str) -> &str {
 }
 
 fn list_monitors() -> Vec<CompletionCandidate> {
-    let presets = MONITOR_PRESETS.iter().map(|preset| describe(preset.name, preset.monitors().join(", ")));
-    let single = all_monitors().iter().map(|monitor| describe(monitor.name, monitor.about));
+    let presets =
+        MONITOR_PRESETS.iter().map(|preset| describe_value(preset.name, preset.monitors().join(", ")));
+    let single = all_monitors().iter().map(|monitor| describe_value(monitor.name, monitor.about));
     presets.chain(single).collect()
 }
 
 fn list_events() -> Vec<CompletionCandidate> {
-    EVENT_RECIPES.iter().map(|recipe| describe(recipe.name, recipe.about)).collect()
+    EVENT_RECIPES.iter().map(|recipe| describe_value(recipe.name, recipe.about)).collect()
 }
 
 fn list_settings(before: &str) -> Vec<CompletionCandidate> {
     PresetList::shipped()
         .iter()
-        .map(|(name, preset)| describe(format!("{before}{name}"), &*preset.title))
+        .map(|(name, preset)| describe_value(format!("{before}{name}"), &*preset.title))
         .collect()
 }
 
@@ -407,5 +413,5 @@ fn list_varied_kinds() -> Vec<CompletionCandidate> {
 
 fn list_kernels() -> Vec<CompletionCandidate> {
     let Ok(recipes) = KernelRecipes::shipped() else { return Vec::new() };
-    recipes.iter().map(|recipe| describe(&*recipe.name, &*recipe.title)).collect()
+    recipes.iter().map(|recipe| describe_value(&*recipe.name, &*recipe.title)).collect()
 }

@@ -156,26 +156,26 @@ impl CursorWords {
         let last = joined.pop().unwrap_or_default();
         let is_quoted = last.starts_with(['\'', '"']);
         let kept = last.strip_suffix(replaced).filter(|_| !is_quoted).unwrap_or_default().to_owned();
-        let unquoted = if is_quoted { last.chars().skip(1).collect() } else { unescape(&last) };
-        let mut words: Vec<String> = joined.iter().map(|word| unquote(word)).collect();
+        let unquoted = if is_quoted { last.chars().skip(1).collect() } else { unescape_word(&last) };
+        let mut words: Vec<String> = joined.iter().map(|word| unquote_word(word)).collect();
         words.push(unquoted);
         CursorWords { words, kept, is_quoted }
     }
 
     /// What bash puts in the place of the part of the word that it knows.
     fn finish_in_bash(&self, value: &str) -> Option<String> {
-        let escaped = if self.is_quoted { value.to_owned() } else { escape(value) };
+        let escaped = if self.is_quoted { value.to_owned() } else { escape_word(value) };
         Some(escaped.strip_prefix(&self.kept)?.to_owned())
     }
 }
 
 /// A whole word without its quotes.
-fn unquote(word: &str) -> String {
+fn unquote_word(word: &str) -> String {
     shlex::split(word).and_then(|mut words| words.pop()).unwrap_or_else(|| word.to_owned())
 }
 
 /// The beginning of a word without its backslashes.
-fn unescape(word: &str) -> String {
+fn unescape_word(word: &str) -> String {
     let mut letters = word.chars();
     let mut plain = String::new();
     while let Some(letter) = letters.next() {
@@ -185,7 +185,7 @@ fn unescape(word: &str) -> String {
 }
 
 /// A word as it is typed without quotes.
-fn escape(value: &str) -> String {
+fn escape_word(value: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_-./,:=@%+~^".contains(letter);
     value.chars().fold(String::new(), |mut word, letter| {
         if !is_plain(letter) {

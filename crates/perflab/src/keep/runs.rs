@@ -15,25 +15,15 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
-use crate::selection;
+use crate::selection::{self, ChosenRuns, RunChoice};
 use crate::verb::Verb;
 
 /// `perflab list`
 pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
-    // Whoever wants the latest of a label looks at all.
-    let most = if args.label.is_none() { args.last } else { None };
-    let mut entries = archive.list_latest_runs(most.unwrap_or(usize::MAX))?;
-    let mut known = BTreeSet::new();
-    if let Some(label) = &args.label {
-        let label_of =
-            |entry: &ArchiveEntry| entry.summary.as_ref().ok().and_then(|summary| summary.label.clone());
-        known = entries.iter().filter_map(label_of).collect();
-        entries.retain(|entry| label_of(entry).as_ref() == Some(label));
-    }
-    let skipped = args.last.map_or(0, |last| entries.len().saturating_sub(last));
+    let ChosenRuns { runs, unknown_label } = args.choice.list_runs(&archive)?;
     // The process ends with its list: to free ten thousand rows takes as long as to make them.
-    let entries = entries.leak().get(skipped..).unwrap_or_default();
+    let entries = runs.leak();
     let (zone, for_programs) = (TimeZone::system(), context.format.is_for_programs());
     let rows = entries.par_iter().map(|entry| list_cells(entry, &zone, for_programs)).collect();
     let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
@@ -46,16 +36,7 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
         ));
     }
     // As of every verb that takes a label; the list is printed all the same, for whoever counts its rows.
-    match args.label.as_ref().filter(|label| !known.contains(*label)) {
-        None => Ok(Exit::Fine),
-        Some(label) => {
-            let hint = match known.is_empty() {
-                true => "no run here has a label: `perflab label RUN NAME` gives it one".to_owned(),
-                false => perflab_model::suggest_name(label, known.iter().map(String::as_str)),
-            };
-            Err(UsageError::new(format!("no run has the label `{label}`"), hint).into())
-        }
-    }
+    unknown_label.map_or(Ok(Exit::Fine), |error| Err(error.into()))
 }
 
 /// The cells of a run's row; what only programs read, where it is `for_programs`.
@@ -190,12 +171,8 @@ pub fn prune_runs(context: &App, args: &PruneArgs) -> Result<Exit, Failure> {
 /// List the runs of the archive
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Only runs with this label
-    #[arg(long, value_name = "NAME")]
-    pub label: Option<String>,
-    /// Only the latest N runs
-    #[arg(long, value_name = "N")]
-    pub last: Option<usize>,
+    #[command(flatten)]
+    choice: RunChoice,
 }
 
 impl Verb for ListArgs {

@@ -9,23 +9,24 @@ use std::process::{Command, Output};
 
 use clap::Args;
 use indexmap::IndexMap;
-use perflab_archive::ArchiveEntry;
 use perflab_archive::sql_views::SqlViews;
 use perflab_model::error_class::{Classify, ErrorClass};
-use perflab_model::suggest_name;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use serde_json::Value;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
+use crate::selection::{ChosenRuns, RunChoice};
 use crate::verb::Verb;
 
 /// `perflab query`
 pub fn query_runs(context: &App, args: &QueryArgs) -> Result<Exit, Failure> {
     let question = args.question()?;
     let archive = context.archive()?;
-    let mut runs = archive.list_runs()?;
-    args.retain_runs(&mut runs)?;
+    let ChosenRuns { runs, unknown_label } = args.choice.list_runs(&archive)?;
+    if let Some(error) = unknown_label {
+        return Err(error.into());
+    }
     let views = SqlViews::new(archive.path(), &runs, question.as_deref())?;
     let Some(question) = question else {
         context.print_value("statements", &views.statements)?;
@@ -215,12 +216,8 @@ pub struct QueryArgs {
     /// The question; - reads it from standard input
     #[arg(value_name = "SQL", required_unless_present = "views")]
     pub sql: Option<OsString>,
-    /// Only runs with this label
-    #[arg(long, value_name = "NAME")]
-    pub label: Option<String>,
-    /// Only the latest N runs
-    #[arg(long, value_name = "N")]
-    pub last: Option<usize>,
+    #[command(flatten)]
+    choice: RunChoice,
     /// The program that answers: duckdb, or a python3 with the package duckdb
     #[arg(long, value_name = "PATH", env = "PERFLAB_SQL_ENGINE", hide_env_values = true)]
     pub engine: Option<PathBuf>,
@@ -245,23 +242,6 @@ impl QueryArgs {
                 Err(UsageError::new("the question is empty", hint).into())
             }
         }
-    }
-
-    /// Leaves the runs that are asked about.
-    fn retain_runs(&self, runs: &mut Vec<ArchiveEntry>) -> Result<(), Failure> {
-        if let Some(label) = &self.label {
-            let label_of =
-                |run: &ArchiveEntry| run.summary.as_ref().ok().and_then(|summary| summary.label.clone());
-            let known: Vec<String> = runs.iter().filter_map(label_of).collect();
-            runs.retain(|run| label_of(run).as_ref() == Some(label));
-            if runs.is_empty() {
-                let hint = suggest_name(label, known.iter().map(String::as_str));
-                return Err(UsageError::new(format!("no run has the label `{label}`"), hint).into());
-            }
-        }
-        let skipped = self.last.map_or(0, |last| runs.len().saturating_sub(last));
-        runs.drain(..skipped);
-        Ok(())
     }
 }
 

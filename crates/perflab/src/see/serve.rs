@@ -46,14 +46,14 @@ struct ArchiveResults(App);
 
 impl ResultSource for ArchiveResults {
     fn report_data(&self, selectors: &[String]) -> Result<ReportData<'static>, ResultRefusal> {
-        let archive = self.0.archive().map_err(refuse)?;
-        report_data_of(&archive, selectors).map(|(_, data)| data).map_err(refuse)
+        let archive = self.0.archive().map_err(refuse_request)?;
+        report_data_of(&archive, selectors).map(|(_, data)| data).map_err(refuse_request)
     }
 
     fn comparison(&self, selectors: &[String], by: Option<&str>) -> Result<Comparison, ResultRefusal> {
         let by = by.map(|by| format!("--by={by}"));
-        let args: CompareArgs = parse_verb(by, selectors).map_err(refuse)?;
-        build_explained_comparison(&self.0, &args).map(|(found, _)| found).map_err(refuse)
+        let args: CompareArgs = parse_verb(by, selectors).map_err(refuse_request)?;
+        build_explained_comparison(&self.0, &args).map(|(found, _)| found).map_err(refuse_request)
     }
 
     fn history_data(&self, of: &HistoryRequest) -> Result<ReportData<'static>, ResultRefusal> {
@@ -62,8 +62,8 @@ impl ResultSource for ArchiveResults {
         let study = of.study.iter().map(|study| format!("--study={study}"));
         let last = of.last.iter().map(|last| format!("--last={last}"));
         let options = workloads.chain(label).chain(study).chain(last);
-        let args: HistoryArgs = parse_verb(options, &of.metrics).map_err(refuse)?;
-        read_history_data(&self.0, &args.of).map_err(refuse)
+        let args: HistoryArgs = parse_verb(options, &of.metrics).map_err(refuse_request)?;
+        read_history_data(&self.0, &args.of).map_err(refuse_request)
     }
 }
 
@@ -80,7 +80,7 @@ fn parse_verb<A: Args + FromArgMatches>(
     parsed.map_err(|error| UnexpectedError(error.to_string()).into())
 }
 
-fn refuse(failure: Failure) -> ResultRefusal {
+fn refuse_request(failure: Failure) -> ResultRefusal {
     ResultRefusal { class: failure.exit().class(), sentence: failure.to_string() }
 }
 
