@@ -109,6 +109,16 @@ pub fn is_program_installed(program: &str) -> bool {
     search_directories().iter().any(|directory| directory.join(program).is_file())
 }
 
+/// The first Python that has this module: every `python3` where programs are looked for, and ours.
+pub fn find_python_with(module: &str) -> Option<PathBuf> {
+    let has_module = |python: &PathBuf| {
+        let mut import = Command::new(python);
+        import.args(["-c", &format!("import {module}")]).stderr(Stdio::null());
+        python.is_file() && import.status().is_ok_and(|status| status.success())
+    };
+    search_directories().iter().map(|directory| directory.join("python3")).find(has_module)
+}
+
 /// Installs what is missing, or says so. Returns what is still missing.
 pub fn install_prerequisites(root: bool) -> Result<Vec<&'static str>> {
     println!("=== what the tests need");
@@ -150,7 +160,7 @@ fn prepare_python() -> Result<()> {
     let python = home.join("bin/python");
     let ready = || {
         let check = Command::new(&python)
-            .args(["-c", "import pyarrow, duckdb, pandas, polars, jsonschema, junitparser, kcidb_io, prometheus_client"])
+            .args(["-c", "import pyarrow, duckdb, pandas, polars, jsonschema, junitparser, kcidb_io, prometheus_client, mypy, wheel"])
             .stderr(Stdio::null())
             .status();
         check.is_ok_and(|status| status.success()) && home.join("bin/duckdb").is_file()
@@ -175,6 +185,8 @@ fn prepare_python() -> Result<()> {
             "junitparser",
             "kcidb-io",
             "prometheus-client",
+            "mypy",
+            "wheel",
         ];
         run_command(Command::new(&python).args(pip))
     });

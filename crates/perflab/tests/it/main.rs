@@ -55,6 +55,7 @@ mod placement;
 mod plot;
 mod prefetch;
 mod put_back;
+mod python;
 mod query;
 mod quickstart;
 mod reboot;
