@@ -32,8 +32,8 @@ cargo xtask links    look at the links of the book and of the pages beside it
 cargo xtask docs     rewrite docs/reference/ from the code
 cargo xtask dist     build one static file that starts on any Linux of this processor
 cargo xtask package [--binary PATH] [--output DIR]
-                     build the packages of a release into target/packages: .deb, .rpm, an archive; of a static perflab that is built
-                     for it, or of the one named
+                     build the packages of a release into target/packages: .deb, .rpm, an archive, a wheel; of a static perflab that
+                     is built for it, or of the one named
 cargo xtask bpf [--check]
                      rebuild the BPF programs into crates/observe/bpf (needs clang and llvm), or check that they are fresh
 cargo xtask bundle   rebuild the report's front end into crates/present/assets (needs node)

@@ -13,6 +13,7 @@ use flate2::{Compression, GzBuilder};
 use super::bill_of_materials::render_bill;
 use super::linked_libraries::LinkedLibraries;
 use super::package_version::{format_source_date, read_source_date};
+use super::python_package::PythonPackage;
 use super::shipped_crates::ShippedCrates;
 use super::third_party::render_notices;
 
@@ -91,6 +92,8 @@ pub struct PackageContents {
     pub libraries: LinkedLibraries,
     /// seconds since 1970 that every file bears
     pub source_date: u64,
+    /// what is beside the program in a wheel
+    pub python: PythonPackage,
     crates: ShippedCrates,
 }
 
@@ -136,12 +139,20 @@ impl PackageContents {
         ));
         files.push(PackagedFile { role: FileRole::Program, name: "perflab".into(), bytes: program });
         let version = crates.version_of("perflab")?;
+        let python = PythonPackage::read(&sources.join("python"), &version)?;
+        let machine = libraries.machine;
         let mut contents =
-            PackageContents { files, version, machine: libraries.machine, libraries, source_date, crates };
+            PackageContents { files, version, machine, libraries, source_date, python, crates };
         let bill = contents.bill_of_materials()?;
         contents.files.push(document("perflab.spdx.json", bill));
         contents.files.sort_by_key(|file| file.path(PackageLayout::Prefix));
         Ok(contents)
+    }
+
+    /// The file of that name.
+    pub fn find_file(&self, role: FileRole, name: &str) -> Result<&PackagedFile> {
+        let found = self.files.iter().find(|file| file.role == role && file.name == name);
+        found.with_context(|| format!("there is no {name} to pack"))
     }
 
     /// `perflab-0.1.0`

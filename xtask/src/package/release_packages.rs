@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::checksums::write_sums;
 use super::contents::PackageContents;
-use super::{debian_package, rpm_package, tarball};
+use super::{debian_package, python_wheel, rpm_package, tarball};
 use crate::steps;
 
 /// Where packages go unless something else is said.
@@ -58,6 +58,7 @@ fn write_packages(contents: &PackageContents, output: &Path) -> Result<Vec<PathB
         tarball::write_tarball(contents, output)?,
         debian_package::write_package(contents, output)?,
         rpm_package::write_package(contents, output)?,
+        python_wheel::write_wheel(contents, output)?,
     ];
     let bill = output.join(format!("{}.spdx.json", contents.name_and_version()));
     fs::write(&bill, contents.bill_of_materials()?)?;
@@ -86,7 +87,8 @@ mod tests {
         let lacking = ["dpkg-deb", "rpmbuild", "strip"]
             .into_iter()
             .find(|one| !crate::needs::is_program_installed(one));
-        if let Some(lacking) = lacking {
+        let has_wheel = crate::needs::find_python_with("wheel").is_some();
+        if let Some(lacking) = lacking.or((!has_wheel).then_some("Python's wheel")) {
             assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{lacking} is missing");
             eprintln!("SKIP packages_of_one_program: {lacking} is missing");
             return;
@@ -102,7 +104,7 @@ mod tests {
             write_packages(&contents, &folder).unwrap();
             read_all(&folder)
         });
-        assert_eq!(made[0].len(), 5);
+        assert_eq!(made[0].len(), 6);
         for (first, second) in made[0].iter().zip(&made[1]) {
             assert!(first == second, "{}", first.0);
         }
@@ -122,6 +124,16 @@ mod tests {
             {
                 assert!(listed.contains(path), "{path}: {listed}");
             }
+        }
+        let (wheel, _) = made[0].iter().find(|(name, _)| name.ends_with(".whl")).unwrap();
+        assert!(wheel.starts_with("perflab-") && wheel.contains("-py3-none-manylinux_2_"), "{wheel}");
+        let python = crate::needs::find_python_with("wheel").unwrap();
+        let mut zip = std::process::Command::new(python);
+        zip.args(["-m", "zipfile", "--list"]).arg(home.path().join("a").join(wheel));
+        let listed = String::from_utf8(zip.output().unwrap().stdout).unwrap();
+        for path in ["perflab/__init__.py", "perflab/py.typed", ".data/scripts/perflab", ".dist-info/RECORD"]
+        {
+            assert!(listed.contains(path), "{path}: {listed}");
         }
         let sums = std::process::Command::new("sha256sum")
             .args(["--check", "--strict", "SHA256SUMS"])

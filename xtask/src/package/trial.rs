@@ -1,5 +1,5 @@
-//! `cargo xtask long packages`: every package is built twice, installed into a clean root of its own, used there and removed again; what
-//! held is counted into `docs/reliability.md` (as root).
+//! `cargo xtask long packages`: every package is built twice, installed into a clean root of its own (a wheel into a clean virtual
+//! environment), used there and removed again; what held is counted into `docs/reliability.md` (as root).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,10 +56,11 @@ pub fn try_packages(arguments: &[String]) -> Result<bool> {
         Ok(fs::read(path)? == *kept.get(place).context("fewer files")?)
     };
     let mut all_held = true;
-    let attempts: [(&str, &str, PackageAttempt); 3] = [
+    let attempts: [(&str, &str, PackageAttempt); 4] = [
         (".tar.gz", "archive", try_archive),
         (".deb", "Debian package", try_debian_package),
         (".rpm", "RPM package", try_rpm_package),
+        (".whl", "Python wheel", try_wheel),
     ];
     for (ending, name, attempt) in attempts {
         let path = first.iter().find(|path| path.display().to_string().ends_with(ending));
@@ -220,5 +221,65 @@ fn try_rpm_package(package: &Path, root: &mut TrialRoot) -> Result<()> {
     let left =
         root.path().join("usr/bin/perflab").exists() || root.path().join("usr/share/doc/perflab").exists();
     root.check("nothing is left", !left);
+    Ok(())
+}
+
+/// Every file of the package is as its record says.
+const RECORD_SCRIPT: &str = "
+import base64, hashlib, importlib.metadata, sys
+found = importlib.metadata.distribution('perflab')
+for file in found.files:
+    if file.hash is not None:
+        digest = hashlib.new(file.hash.mode, file.locate().read_bytes()).digest()
+        if base64.urlsafe_b64encode(digest).rstrip(b'=').decode() != file.hash.value:
+            sys.exit(f'{file} is not as it was packed')
+";
+
+/// Measures by the program, and reads by the package what it measured.
+const USE_SCRIPT: &str = "
+import subprocess, sys
+import perflab
+program = perflab.find_program()
+assert str(program).startswith(sys.prefix), program
+subprocess.run([program, 'run', 'quickstart', '--iterations', '2', '--quiet', '--no-report'], check=True)
+run = perflab.open().latest
+assert run.status == 'finished' and run.samples().num_rows > 0
+words = {row.word for row in perflab.compare(run, by='pages').rows}
+assert words and not words & {'missing', 'withheld'}, words
+assert '<table>' in perflab.compare(run, by='pages')._repr_html_()
+";
+
+/// As a user who types `pip install FILE`; what it needs comes from the registry.
+fn try_wheel(package: &Path, root: &mut TrialRoot) -> Result<()> {
+    root.place = "venv";
+    let environment = fs::canonicalize(root.path())?.join("venv");
+    let made = root.run_outside(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    if !made {
+        bail!("python3 made no virtual environment: as root, apt-get install python3-venv");
+    }
+    let python = |words: &[&str]| {
+        let mut python = Command::new(environment.join("bin/python"));
+        python.args(words).current_dir(root.path()).env_remove("PYTHONPATH").env_remove("PERFLAB_PROGRAM");
+        python.env("PERFLAB_ARCHIVE", root.path().join("archive"));
+        python.env("PERFLAB_STATE", root.path().join("state"));
+        python
+    };
+    let pip = ["-m", "pip", "--quiet", "--disable-pip-version-check"];
+    let mut install = python(&[&pip[..], &["install"]].concat());
+    install.arg(fs::canonicalize(package)?);
+    let steps = [
+        ("pip installs it", install),
+        ("pip finds what it needs", python(&["-m", "pip", "check"])),
+        ("every file is as it was packed", python(&["-c", RECORD_SCRIPT])),
+        ("it measures, and Python reads and compares that", python(&["-c", USE_SCRIPT])),
+        ("pip removes it", python(&[&pip[..], &["uninstall", "--yes", "perflab"]].concat())),
+    ];
+    for (what, mut step) in steps {
+        let held = root.run_outside(&mut step)?;
+        root.check(what, held);
+    }
+    let mut find = Command::new("find");
+    let left = find.arg(&environment).args(["-iname", "*perflab*"]).output().context("cannot run find")?;
+    root.check("nothing is left", left.status.success() && left.stdout.is_empty());
     Ok(())
 }
