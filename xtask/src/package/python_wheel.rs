@@ -2,18 +2,23 @@
 //! which pip puts where programs are (<https://packaging.python.org/en/latest/specifications/binary-distribution-format/>).
 
 use std::fs::{self, Permissions};
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
+use flate2::read::GzDecoder;
 
 use super::contents::{FileRole, PackageContents, ScratchFolder, set_times};
 use crate::needs;
 
-/// Licences of perflab and of all that is in its program.
-const LICENCES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.gz"];
+/// Licences of perflab.
+const LICENCES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
+
+/// Those of all that is in its program: of a wheel, such files have to be text, so it is not compressed here.
+const NOTICES: &str = "THIRD-PARTY";
 
 /// Writes it, and gives where it is.
 pub fn write_wheel(contents: &PackageContents, output: &Path) -> Result<PathBuf> {
@@ -48,12 +53,17 @@ fn list_files(contents: &PackageContents) -> Result<Vec<(String, Vec<u8>, u32)>>
     let text = |path: String, bytes: Vec<u8>| (path, bytes, 0o644);
     let module = |(file, bytes): &(String, Vec<u8>)| text(format!("perflab/{file}"), bytes.clone());
     let mut files: Vec<_> = contents.python.modules.iter().map(module).collect();
-    files.push(text(format!("{info}/METADATA"), contents.python.render_metadata(LICENCES)?.into_bytes()));
+    let metadata = contents.python.render_metadata(&[LICENCES, &[NOTICES]].concat())?;
+    files.push(text(format!("{info}/METADATA"), metadata.into_bytes()));
     files.push(text(format!("{info}/WHEEL"), render_tags(contents).into_bytes()));
     for licence in LICENCES {
         let bytes = contents.find_file(FileRole::Document, licence)?.bytes.clone();
         files.push(text(format!("{info}/licenses/{licence}"), bytes));
     }
+    let mut notices = Vec::new();
+    let compressed = contents.find_file(FileRole::Document, &format!("{NOTICES}.gz"))?;
+    GzDecoder::new(&compressed.bytes[..]).read_to_end(&mut notices)?;
+    files.push(text(format!("{info}/licenses/{NOTICES}"), notices));
     let bill = contents.find_file(FileRole::Document, "perflab.spdx.json")?.bytes.clone();
     files.push(text(format!("{info}/sboms/perflab.spdx.json"), bill));
     let program = contents.find_file(FileRole::Program, "perflab")?;

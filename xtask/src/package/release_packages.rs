@@ -131,8 +131,13 @@ mod tests {
         let mut zip = std::process::Command::new(python);
         zip.args(["-m", "zipfile", "--list"]).arg(home.path().join("a").join(wheel));
         let listed = String::from_utf8(zip.output().unwrap().stdout).unwrap();
-        for path in ["perflab/__init__.py", "perflab/py.typed", ".data/scripts/perflab", ".dist-info/RECORD"]
-        {
+        for path in [
+            "perflab/__init__.py",
+            "perflab/py.typed",
+            ".data/scripts/perflab",
+            ".dist-info/licenses/THIRD-PARTY ",
+            ".dist-info/RECORD",
+        ] {
             assert!(listed.contains(path), "{path}: {listed}");
         }
         let sums = std::process::Command::new("sha256sum")
