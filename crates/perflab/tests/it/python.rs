@@ -38,13 +38,23 @@ fn run_to_success(mut command: Command) -> String {
     err
 }
 
-#[test]
-fn the_tests_of_the_package_pass() {
-    let Some(mut python) = prepare_python("python_package") else { return };
-    python.args(["-m", "unittest", "discover", "--start-directory", "tests"]);
+/// Runs the tests of the package whose files are named so.
+fn run_tests(test: &str, pattern: &str) {
+    let Some(mut python) = prepare_python(test) else { return };
+    python.args(["-m", "unittest", "discover", "--start-directory", "tests", "--pattern", pattern]);
     let said = run_to_success(python);
     // Nothing is skipped for want of a module that the environment has.
     assert!(said.trim_end().ends_with("\nOK"), "{said}");
+}
+
+#[test]
+fn the_tests_of_the_package_pass() {
+    run_tests("python_package", "test_[!n]*.py");
+}
+
+#[test]
+fn the_notebooks_run_again() {
+    run_tests("python_notebooks", "test_notebooks.py");
 }
 
 #[test]
