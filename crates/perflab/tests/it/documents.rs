@@ -109,15 +109,27 @@ fn leading_verbs(code: &str) -> Option<Vec<&str>> {
     Some(rest.split_ascii_whitespace().take_while(is_verb).collect())
 }
 
-/// The words after `perflab` in a page's code: one list for each command that it names or shows.
-fn named_commands(page: &str) -> Vec<Vec<&str>> {
+/// A page's code: what stands between backticks, and the lines of its blocks.
+fn code_of_page(page: &str) -> Vec<&str> {
     let inline = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let mut fenced = false;
     let shown = page.lines().filter(move |line| {
         fenced ^= line.starts_with("```");
         fenced
     });
-    inline.chain(shown).filter_map(leading_verbs).filter(|words| !words.is_empty()).collect()
+    inline.chain(shown).collect()
+}
+
+/// The words after `perflab` in a page's code: one list for each command that it names or shows.
+fn named_commands(page: &str) -> Vec<Vec<&str>> {
+    code_of_page(page).into_iter().filter_map(leading_verbs).filter(|words| !words.is_empty()).collect()
+}
+
+/// The pages in these folders of the project.
+fn find_pages(folders: &[&str]) -> Vec<PathBuf> {
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(project_root().join(folder)).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
 }
 
 /// Also those that stand in a sentence and are run by no test.
@@ -133,17 +145,51 @@ fn every_command_that_a_page_names_exists() {
         [verb, ..] => verbs.contains(verb),
         [] => true,
     };
-    for page in ["docs", "docs/decisions"]
-        .iter()
-        .flat_map(|folder| fs::read_dir(project_root().join(folder)).unwrap())
-    {
-        let path = page.unwrap().path();
-        if path.extension().is_some_and(|ending| ending == "md") {
-            for words in named_commands(&fs::read_to_string(&path).unwrap()) {
-                assert!(exists(&words), "{} names `perflab {}`", path.display(), words.join(" "));
-            }
+    for path in find_pages(&["docs", "docs/decisions"]) {
+        for words in named_commands(&fs::read_to_string(&path).unwrap()) {
+            assert!(exists(&words), "{} names `perflab {}`", path.display(), words.join(" "));
         }
     }
+}
+
+/// The long options of a command that a page names or shows, up to what belongs to another program.
+fn named_options(code: &str) -> Vec<String> {
+    let words = shlex::split(code.trim_start()).unwrap_or_default();
+    let ends = |word: &&String| !["--", "|", ";", "&&", ">", "\\"].contains(&word.as_str());
+    let options = words.iter().take_while(ends).filter(|word| word.starts_with("--"));
+    options.map(|word| word.split('=').next().unwrap().to_owned()).collect()
+}
+
+/// Also those in tables and sentences, such as a page that holds perflab's commands beside another tool's.
+#[test]
+fn every_option_that_a_page_names_exists() {
+    let reference = read_page("docs/reference/commands.md");
+    let helps: Vec<(&str, &str)> =
+        reference.split("\n## ").filter_map(|section| section.split_once('\n')).collect();
+    let options_of = |verb: &str| -> HashSet<&str> {
+        let texts = helps.iter().filter(|(title, _)| *title == verb || *title == "perflab");
+        let is_of_option = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        texts
+            .flat_map(|(_, help)| help.split(|c| !is_of_option(c)))
+            .filter(|word| word.starts_with("--"))
+            .collect()
+    };
+    let mut unknown = Vec::new();
+    for path in find_pages(&["docs", "docs/decisions"]) {
+        for code in code_of_page(&fs::read_to_string(&path).unwrap()) {
+            let Some(words) = leading_verbs(code) else { continue };
+            // The longest beginning that is a verb: what follows may be a run.
+            let verbs = (1..=words.len()).rev().map(|count| format!("perflab {}", words[..count].join(" ")));
+            let Some(verb) = verbs.into_iter().find(|verb| helps.iter().any(|(title, _)| title == verb))
+            else {
+                continue;
+            };
+            let known = options_of(&verb);
+            let options = named_options(code).into_iter().filter(|option| !known.contains(option.as_str()));
+            unknown.extend(options.map(|option| format!("{}: {verb} {option}", path.display())));
+        }
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
 #[test]
