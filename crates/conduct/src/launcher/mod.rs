@@ -3,6 +3,7 @@
 //! A launcher starts an agent and ends it, whatever state it is in. When that happens is decided in `boot_round`;
 //! what is sent is defined in [`crate::protocol`].
 
+pub(crate) mod agent_bundle;
 pub(crate) mod agent_handle;
 pub(crate) mod guest;
 pub(crate) mod launch;
