@@ -663,6 +663,7 @@ impl<'c, 'a> BootRound<'c, 'a> {
             let mut record = session.target_record(now);
             if let Some(target) = started.iter().find(|target| target.name() == session.name) {
                 target.add_kernel_facts(&mut record.facts);
+                target.add_node_facts(&mut record.facts);
             }
             record
         };

@@ -25,7 +25,7 @@
 //! | `agent_worker` | the orders of a run carried out one by one, on whatever machine |
 //! | `target_role` | whose settings a machine brings about, and whether workloads run on it |
 //! | [`protocol`], [`connection`], [`multiplexer`] | messages, byte streams, and the thread that serves them all |
-//! | [`launcher`] | how agents are started and ended: process, ssh, guest, libvirt |
+//! | [`launcher`] | how agents are started and ended: process, ssh, guest, libvirt, Slurm |
 //! | [`execution_records`] | what a killed perflab leaves running, and who ends it |
 //! | [`error`] | why a run ended early or never began |
 

@@ -77,6 +77,8 @@ pub fn encode_frame<T: Serialize>(message: &T) -> Result<Vec<u8>, ProtocolError>
     let mut bytes = vec![0; HEAD];
     serde_json::to_writer(&mut bytes, message)
         .map_err(|error| ProtocolError::Garbled { size: 0, reason: error.to_string() })?;
+    // Slurm passes what a program prints on line by line: without its end, a message would lie there.
+    bytes.push(b'\n');
     let size = bytes.len() - HEAD;
     let length = u32::try_from(size).ok().filter(|_| size <= MAX_FRAME_BYTES);
     let length = length.ok_or(ProtocolError::TooLarge { size })?;

@@ -14,6 +14,7 @@ use std::sync::mpsc::Sender;
 
 use perflab_guest::{NetworkSwitch, switch_address};
 use perflab_model::event::RunPhase;
+use perflab_model::study::{TargetKind, TargetSpec};
 use perflab_model::{Manifest, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::{EdgeReader, monotonic_now};
 use perflab_settings::UndoJournal;
@@ -24,6 +25,7 @@ use crate::executor;
 use crate::host_target::HostTarget;
 use crate::launcher::launch::LaunchableTarget;
 use crate::launcher::machine_reboot::MachineReboots;
+use crate::launcher::node_allocation::{NodeAllocation, NodeRequest};
 use crate::overhead_meter::add_overhead;
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunContext, RunPermissions};
@@ -54,6 +56,7 @@ pub fn conduct_run(
     stream.send_phase(RunPhase::Prepare)?;
     let network_switch = connect_guests(&mut targets)?;
     let reboots = share_reboots(&mut targets, machine, manifest);
+    let allocation = allocate_nodes(&mut targets, machine, manifest, stop, &stream)?;
     let run = RunContext { machine, manifest, stop, stream };
     let ended = std::thread::scope(|scope| {
         let run_state = RunState {
@@ -78,7 +81,8 @@ pub fn conduct_run(
         run_state.run()
     });
     // All else is undone by now, and nobody speaks to the machines any more.
-    let left = reboots.and_then(Arc::into_inner).map(MachineReboots::put_back).unwrap_or_default();
+    let mut left = reboots.and_then(Arc::into_inner).map(MachineReboots::put_back).unwrap_or_default();
+    left.extend(allocation.map(NodeAllocation::give_back).unwrap_or_default());
     executor::with_undo_failures(ended, left)
 }
 
@@ -97,6 +101,48 @@ fn share_reboots(
     let reboots = Arc::new(MachineReboots::new(journal, &machine.perflab));
     rebooted.into_iter().for_each(|target| target.reboot_by(Arc::clone(&reboots)));
     Some(reboots)
+}
+
+/// Has Slurm give the run its nodes, where the study names some: each becomes a target, in every variant the same.
+fn allocate_nodes(
+    targets: &mut [Vec<LaunchableTarget>],
+    machine: &LocalMachine,
+    manifest: &Manifest,
+    stop: &StopRequest,
+    stream: &EventSender,
+) -> Result<Option<NodeAllocation>, ConductError> {
+    let variant = targets.first().map_or(&[][..], Vec::as_slice);
+    let Some(spec) = variant.iter().find_map(LaunchableTarget::node_spec) else { return Ok(None) };
+    let is_slurm = |(_, target): &(&String, &TargetSpec)| target.kind == TargetKind::Slurm;
+    let target = manifest.study.target.iter().find(is_slurm).map_or("", |(name, _)| name);
+    let request = NodeRequest {
+        target,
+        spec,
+        count: variant.iter().filter_map(LaunchableTarget::node_spec).count(),
+        run: &manifest.id,
+        journal: UndoJournal::new(&machine.state, &format!("{}-nodes", manifest.id), &manifest.boot_id),
+    };
+    // Who does not listen any more is noticed by the next event.
+    let tell = |message, advice| drop(stream.send_warning(message, advice));
+    let obtained = NodeAllocation::obtain(request, stop, &tell);
+    if stop.is_requested() {
+        return Err(ConductError::StoppedEarly);
+    }
+    let fail = |reason: String| ConductError::Target { target: target.into(), reason };
+    let allocation = obtained.map_err(|error| fail(error.to_string()))?;
+    let others = variant.iter().filter(|target| target.node_spec().is_none());
+    let others: Vec<&str> = others.map(LaunchableTarget::name).collect();
+    if let Some(node) = allocation.nodes.iter().find(|node| others.contains(&node.name.as_str())) {
+        return Err(fail(format!(
+            "a node and another target are both called {}; rename the target",
+            node.name
+        )));
+    }
+    for variant in targets {
+        let nodes = variant.iter_mut().filter(|target| target.node_spec().is_some());
+        nodes.zip(&allocation.nodes).for_each(|(target, node)| target.assign_node(node.clone()));
+    }
+    Ok(Some(allocation))
 }
 
 /// Gives every guest that is to reach the others a place on one switch: by its number among the targets, under any variant.

@@ -246,7 +246,9 @@ impl<'a> RunState<'a> {
             if target.name() == name {
                 names.insert("target.address".into(), text(&address));
             }
-            names.insert(format!("targets.{}.address", target.name()), text(&address));
+            for name in [target.name(), target.planned_name()] {
+                names.insert(format!("targets.{name}.address"), text(&address));
+            }
         }
         let host =
             targets.iter().find(|target| target.name() == name).and_then(LaunchableTarget::host_address);

@@ -330,6 +330,10 @@ declare_facts! {
     "another machine, of which no list of facts is complete": [
         /// Which machine it is: what machine-id(5) has programs derive from its file, so that the id itself stays there.
         one MACHINE_ID = "machine.id";
+        /// Which node of a cluster it is, as Slurm calls it.
+        one SLURM_NODE = "slurm.node";
+        /// What Slurm knows a node by, and a `constraint` may name.
+        one SLURM_FEATURES = "slurm.features";
     ]
     "another processor": [
         /// Model name.
@@ -613,6 +617,8 @@ declare_facts! {
         one UPTIME = "uptime", unit(FactUnit::Nanoseconds), varies(), hardly();
         /// Version of a workload's program.
         each WORKLOAD_VERSION = "workload." * ".version", hardly();
+        /// The job of Slurm's that a node was of.
+        one SLURM_JOB = "slurm.job", varies(), hardly();
         /// Operating system that a Go benchmark ran on.
         one GO_OS = "go.os", hardly();
         /// Version of the Python that ran benchmarks.

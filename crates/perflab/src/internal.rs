@@ -24,7 +24,11 @@ pub fn run_agent(args: &AgentArgs) -> Result<Exit, Failure> {
     let channel = match (&args.device, &args.connect) {
         (Some(path), _) => device_channel(path)?,
         (None, Some(address)) => tcp_channel(address)?,
-        (None, None) => stdio_channel()?,
+        (None, None) => {
+            // A job that is cancelled has its programs end, however long their streams last.
+            crate::signals::end_with_settings_put_back()?;
+            stdio_channel()?
+        }
     };
     agent::serve_agent(channel, args.device.is_some(), agent_target()?)?;
     Ok(Exit::Fine)

@@ -23,8 +23,9 @@ pub(crate) fn copy_agent_bundle(
 ) -> io::Result<String> {
     let folder = format!("{PREFIX}{}", random_suffix());
     let bundle = agent_bundle(perflab, Path::new(&folder))?;
+    // Whoever is ended meanwhile leaves no half of it.
     let take = format!(
-        "umask 077; mkdir {folder} && {{ tar -xf - -C {folder} || {{ rm -rf {folder}; exit 1; }}; }}"
+        "trap : TERM HUP; umask 077; mkdir {folder} && {{ tar -xf - -C {folder} || {{ rm -rf {folder}; exit 1; }}; }}"
     );
     let output = run(&take, bundle)?;
     if output.status.success() {

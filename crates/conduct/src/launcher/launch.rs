@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use perflab_guest::{GuestMachine, HOST_ADDRESS, KernelImage, SwitchPort};
-use perflab_model::study::{GuestNetworkChoice, TargetKind};
+use perflab_model::study::{GuestNetworkChoice, TargetKind, TargetSpec};
 use perflab_model::{FactDocument, Facts, PlannedTarget, StopRequest, fact_table};
 use perflab_observe::Root;
 use perflab_settings::TemporaryFolder;
@@ -16,7 +16,9 @@ use crate::launcher::agent_handle::LaunchedAgent;
 use crate::launcher::guest::{guest_machine, launch_guest_agent};
 use crate::launcher::libvirt::launch_in_domain;
 use crate::launcher::machine_reboot::MachineReboots;
+use crate::launcher::node_allocation::AllocatedNode;
 use crate::launcher::process::launch_process_agent;
+use crate::launcher::slurm::launch_on_node;
 use crate::launcher::ssh::launch_over_ssh;
 use crate::run_context::LocalMachine;
 
@@ -28,6 +30,8 @@ pub struct LaunchableTarget {
     reboots: Option<Arc<MachineReboots>>,
     /// Of a guest: its machine with the kernel that it boots, or why there is none.
     guest: Option<Result<GuestMachine, String>>,
+    /// Of a node of Slurm's: which it is, once there is a job.
+    node: Option<AllocatedNode>,
 }
 
 impl LaunchableTarget {
@@ -36,12 +40,27 @@ impl LaunchableTarget {
         let PlannedTarget { name, spec } = &planned;
         let guest = (spec.kind == TargetKind::Vm)
             .then(|| guest_machine(name, spec).map_err(|error| error.to_string()));
-        LaunchableTarget { planned, reboots: None, guest }
+        LaunchableTarget { planned, reboots: None, guest, node: None }
     }
 
-    /// What it is called.
+    /// What it is called: a node by its own name.
     pub fn name(&self) -> &str {
+        self.node.as_ref().map_or(&self.planned.name, |node| &node.name)
+    }
+
+    /// What the study calls it.
+    pub(crate) fn planned_name(&self) -> &str {
         &self.planned.name
+    }
+
+    /// What it is asked for with, where it is a node of Slurm's.
+    pub(crate) fn node_spec(&self) -> Option<&TargetSpec> {
+        Some(&self.planned.spec).filter(|spec| spec.kind == TargetKind::Slurm)
+    }
+
+    /// Makes it this node.
+    pub(crate) fn assign_node(&mut self, node: AllocatedNode) {
+        self.node = Some(node);
     }
 
     /// Whether it is a machine that is booted into its kernel.
@@ -85,6 +104,7 @@ impl LaunchableTarget {
                 let address = spec.address.as_deref()?;
                 Some(address.rsplit_once('@').map_or(address, |(_, host)| host).to_owned())
             }
+            TargetKind::Slurm => self.node.as_ref().map(|node| node.address.clone()),
         }
     }
 
@@ -96,7 +116,7 @@ impl LaunchableTarget {
                 let machine = self.guest.as_ref()?.as_ref().ok()?;
                 machine.network.host.then(|| HOST_ADDRESS.to_string())
             }
-            TargetKind::Ssh | TargetKind::Libvirt => None,
+            TargetKind::Ssh | TargetKind::Libvirt | TargetKind::Slurm => None,
         }
     }
 
@@ -130,6 +150,19 @@ impl LaunchableTarget {
             if let Some(value) = value {
                 facts.add(key, value.as_str(), "perflab's record of the build");
             }
+        }
+    }
+
+    /// What Slurm knows of its node.
+    pub(crate) fn add_node_facts(&self, facts: &mut Facts) {
+        let Some(AllocatedNode { job, name, features, .. }) = &self.node else { return };
+        let known = [
+            (fact_table::SLURM_JOB, job),
+            (fact_table::SLURM_NODE, name),
+            (fact_table::SLURM_FEATURES, features),
+        ];
+        for (key, value) in known.into_iter().filter(|(_, value)| !value.is_empty()) {
+            facts.add(key, value.as_str(), "scontrol show node");
         }
     }
 
@@ -175,7 +208,7 @@ pub fn launch_target(
     host: &LocalMachine,
     stop: &StopRequest,
 ) -> Result<LaunchedAgent, ConductError> {
-    let PlannedTarget { name, spec } = &target.planned;
+    let (name, spec) = (target.name(), &target.planned.spec);
     if let Some(guest) = &target.guest {
         let machine = guest.as_ref().map_err(|reason| target_lost_error(name, reason.clone()))?;
         let logs = TemporaryFolder::create(&host.state, &perflab_observe::read_boot_id(&host.root))?;
@@ -187,6 +220,10 @@ pub fn launch_target(
         TargetKind::Ssh => target
             .boot_machine(stop)
             .and_then(|()| launch_over_ssh(name, spec.address.as_deref().unwrap_or_default(), host, stop)),
+        TargetKind::Slurm => match &target.node {
+            Some(node) => launch_on_node(name, node, host, stop),
+            None => Err(std::io::Error::other("there is no job of Slurm's")),
+        },
         TargetKind::Process | TargetKind::Vm => launch_process_agent(name, spec, host),
     };
     started.map_err(|error| target_lost_error(name, error.to_string()))

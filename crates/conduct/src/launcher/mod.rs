@@ -1,4 +1,4 @@
-//! Where an agent lives during a run: a process of this host, a login over ssh, a guest, a domain of libvirt.
+//! Where an agent lives during a run: a process of this host, a login over ssh, a guest, a domain of libvirt, a node of Slurm's.
 //!
 //! A launcher starts an agent and ends it, whatever state it is in. When that happens is decided in `boot_round`;
 //! what is sent is defined in [`crate::protocol`].
@@ -9,7 +9,9 @@ pub(crate) mod guest;
 pub(crate) mod launch;
 pub(crate) mod libvirt;
 pub(crate) mod machine_reboot;
+pub(crate) mod node_allocation;
 pub(crate) mod process;
+pub(crate) mod slurm;
 pub(crate) mod ssh;
 
 pub use agent_handle::{AgentHandle, LaunchedAgent};

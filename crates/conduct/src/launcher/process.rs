@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -113,35 +114,48 @@ fn launch_paired_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedAg
 /// Bytes kept.
 const MOST: usize = 64 << 10;
 
+/// How long the end of the stream is waited for once the child has ended: who else has it may keep it open.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// Listens to a child's standard error on a thread of its own, which ends with the stream.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct StderrTail(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct StderrTail {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    is_over: Arc<AtomicBool>,
+}
 
 impl StderrTail {
     /// Listens to `child`, whose standard error is a pipe.
     pub(crate) fn of_child(child: &mut Child) -> Self {
         let tail = StderrTail::default();
-        if let Some(mut stderr) = child.stderr.take() {
-            let collected = tail.clone();
-            std::thread::spawn(move || {
-                let mut buffer = [0; 4096];
-                while let Ok(length @ 1..) = stderr.read(&mut buffer) {
-                    collected.append(buffer.get(..length).unwrap_or_default());
-                }
-            });
-        }
+        let collected = tail.clone();
+        let Some(mut stderr) = child.stderr.take() else {
+            collected.is_over.store(true, Ordering::SeqCst);
+            return tail;
+        };
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = stderr.read(&mut buffer) {
+                collected.append(buffer.get(..length).unwrap_or_default());
+            }
+            collected.is_over.store(true, Ordering::SeqCst);
+        });
         tail
     }
 
     fn append(&self, bytes: &[u8]) {
-        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tail = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         tail.extend_from_slice(bytes);
         let over = tail.len().saturating_sub(MOST);
         tail.drain(..over);
     }
 
-    /// What was printed so far.
+    /// What was printed by a child that has ended.
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        let begun = Instant::now();
+        while !self.is_over.load(Ordering::SeqCst) && begun.elapsed() < LAST_WORDS {
+            std::thread::sleep(TICK);
+        }
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 }

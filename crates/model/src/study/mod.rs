@@ -67,7 +67,7 @@ pub use stopping_rule::{StoppingGoal, StoppingRule, StoppingRuleError};
 pub use study_list::StudyList;
 pub use target::{
     AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, GuestNetworkChoice, NumaNodeSpec,
-    PortForward, RebootMethod, TargetKind, TargetSpec, qemu_option_problem,
+    PortForward, RebootMethod, TargetKind, TargetSpec, qemu_option_problem, salloc_option_problem,
 };
 pub use target_key::{TargetKey, TargetKeyError};
 pub use validation::{find_study_problems, stopping_rule_problems};

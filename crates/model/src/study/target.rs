@@ -1,6 +1,7 @@
 //! `[target.NAME]`: where cases run, guests and their disks and nodes.
 
 use schemars::JsonSchema;
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::named::Named;
@@ -12,7 +13,7 @@ use crate::quantity::DurationText;
 pub struct TargetSpec {
     /// What it is.
     pub kind: TargetKind,
-    /// How many alike: two called `guest` are guest1 and guest2.
+    /// How many alike: two called `guest` are guest1 and guest2. slurm: how many nodes, each a target by its own name.
     #[serde(default = "default_target_count")]
     pub count: u32,
     /// ssh, libvirt: `user@host`, or a name of your own ssh configuration. libvirt: where its agent is started.
@@ -62,7 +63,7 @@ pub struct TargetSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pin: Vec<u32>,
     /// vm: NUMA nodes; their processors and memory replace `cpus` and `memory`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "read_numa_nodes", skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NumaNodeSpec>,
     /// vm: back the memory with huge pages of this size, `"2MiB"`; they must be reserved on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,6 +103,72 @@ pub struct TargetSpec {
     /// vm, network `host` or `all`: TCP ports of this host's loopback address that lead to ports of the guest: `["2222:22"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forward: Vec<PortForward>,
+    /// slurm: the partition of the nodes (default: Slurm's).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// slurm: the features that a node must have, `"epyc&nvme"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<String>,
+    /// slurm: whether the nodes are the run's alone (default: true).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusive: Option<bool>,
+    /// slurm: for how long the nodes are asked for, `"2h"`, in whole minutes (default: the partition's).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<DurationText>,
+    /// slurm: the account that is charged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// slurm: the reservation that the nodes are from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<String>,
+    /// slurm: how long the nodes are waited for (default: 5 minutes).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<DurationText>,
+    /// slurm: further options for `salloc`, as its manual names them: `["--gres=gpu:1", "--qos=night"]`. What perflab sets itself is
+    /// refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+}
+
+/// Options of salloc that perflab sets itself: long and short, and what says the same in a study.
+const OWN_SALLOC_OPTIONS: [(&str, &str, &str); 14] = [
+    ("--nodes", "-N", "count"),
+    ("--partition", "-p", "partition"),
+    ("--constraint", "-C", "constraint"),
+    ("--exclusive", "", "exclusive"),
+    ("--time", "-t", "time"),
+    ("--account", "-A", "account"),
+    ("--reservation", "", "reservation"),
+    ("--job-name", "-J", ""),
+    ("--no-shell", "", ""),
+    ("--no-kill", "-k", ""),
+    ("--immediate", "-I", "wait"),
+    ("--wait-all-nodes", "", ""),
+    ("--quiet", "-Q", ""),
+    ("--version", "-V", ""),
+];
+
+/// Why salloc cannot be given these options besides perflab's own, and what would be right; none where it can.
+pub fn salloc_option_problem(options: &[String]) -> Option<(String, String)> {
+    if let Some(word) =
+        options.iter().find(|word| !word.starts_with('-') || word.trim_matches('-').is_empty())
+    {
+        let hint = "write an option and its value as one word, `--gres=gpu:1`";
+        return Some((format!("`{word}` is no option of salloc"), hint.into()));
+    }
+    // salloc takes a long option by any beginning that only it has.
+    let is_own = |option: &str, long: &str, short: &str| match option.starts_with("--") {
+        true => option.split('=').next().is_some_and(|name| name.len() > 4 && long.starts_with(name)),
+        false => !short.is_empty() && option.starts_with(short),
+    };
+    let (long, _, key) = options
+        .iter()
+        .find_map(|option| OWN_SALLOC_OPTIONS.iter().find(|(long, short, _)| is_own(option, long, short)))?;
+    let hint = match *key {
+        "" => "leave it out".to_owned(),
+        key => format!("say it with `{key}`"),
+    };
+    Some((format!("perflab sets `{long}` itself"), hint))
 }
 
 /// Options of QEMU that perflab sets itself, with what says the same in a study.
@@ -243,6 +310,25 @@ pub struct NumaNodeSpec {
     pub host: Option<u32>,
 }
 
+/// A number is what somebody gives who asks Slurm for nodes.
+fn read_numa_nodes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NumaNodeSpec>, D::Error> {
+    struct NumaNodes;
+
+    impl<'de> Visitor<'de> for NumaNodes {
+        type Value = Vec<NumaNodeSpec>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a list of the NUMA nodes of a guest; how many machines there are says `count`")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            std::iter::from_fn(|| list.next_element().transpose()).collect()
+        }
+    }
+
+    deserializer.deserialize_seq(NumaNodes)
+}
+
 /// A disk of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -347,6 +433,14 @@ impl TargetSpec {
             iothreads: None,
             network: None,
             forward: Vec::new(),
+            partition: None,
+            constraint: None,
+            exclusive: None,
+            time: None,
+            account: None,
+            reservation: None,
+            wait: None,
+            options: Vec::new(),
         }
     }
 }
@@ -363,6 +457,8 @@ pub enum TargetKind {
     Vm,
     /// a domain that libvirt knows: started, reached by ssh, shut down; its XML is kept with the run
     Libvirt,
+    /// the nodes of one allocation of Slurm's; the perflab binary is copied there for the run
+    Slurm,
 }
 
 impl std::fmt::Display for TargetKind {
@@ -372,6 +468,7 @@ impl std::fmt::Display for TargetKind {
             TargetKind::Ssh => "ssh",
             TargetKind::Vm => "vm",
             TargetKind::Libvirt => "libvirt",
+            TargetKind::Slurm => "slurm",
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use crate::problem::{Problem, suggest_name};
-use crate::quantity::{Bytes, QuantityError, Ratio};
+use crate::quantity::{Bytes, Nanos, QuantityError, Ratio};
 use crate::study::answer::StudyAnswer;
 use crate::study::document::{
     DiskKind, DiskModel, KernelLayoutRule, ProfileScope, ProfileSpec, SamplingSide, SlotOrder, Study,
@@ -14,7 +14,9 @@ use crate::study::event_check::event_problems;
 use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
 use crate::study::study_list::StudyList;
-use crate::study::target::{AgentChannel, GuestNetworkChoice, TargetKind, TargetSpec, qemu_option_problem};
+use crate::study::target::{
+    AgentChannel, GuestNetworkChoice, TargetKind, TargetSpec, qemu_option_problem, salloc_option_problem,
+};
 use crate::study::target_key::TargetKey;
 use crate::study::workload_spec::BesideSpec;
 
@@ -386,6 +388,11 @@ fn all_target_problems(study: &Study, found: &mut Vec<Problem>) {
     for (name, target) in &study.target {
         target_problems(name, &with_first_levels(study, name, target), found);
     }
+    let allocations = study.target.iter().filter(|(_, target)| target.kind == TargetKind::Slurm);
+    for (name, _) in allocations.skip(1) {
+        let problem = Problem::new(format!("target.{name}"), "a run has one allocation of Slurm's");
+        found.push(problem.with_hint("ask for all its nodes with `count` of one target"));
+    }
     for (name, factor) in &study.factor {
         factor_side_problems(name, factor, study, found);
         target_count_problems(name, factor, study, found);
@@ -455,6 +462,46 @@ fn target_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
     guest_key_problems(name, target, found);
     reboot_problems(name, target, found);
     address_problems(name, target, found);
+    slurm_problems(name, target, found);
+}
+
+/// The shortest time that Slurm gives nodes for.
+const SHORTEST_ALLOCATION: Nanos = Nanos(60_000_000_000);
+
+/// What an allocation is asked for with, and who has no use for it.
+fn slurm_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
+    let texts = [
+        ("partition", &target.partition),
+        ("constraint", &target.constraint),
+        ("account", &target.account),
+        ("reservation", &target.reservation),
+    ];
+    if target.kind == TargetKind::Slurm {
+        for (key, _) in texts.iter().filter(|(_, text)| text.as_ref().is_some_and(String::is_empty)) {
+            let problem = Problem::new(format!("target.{name}.{key}"), "is empty");
+            found.push(problem.with_hint("leave it out: Slurm has a default"));
+        }
+        if target.time.is_some_and(|time| time.0 < SHORTEST_ALLOCATION) {
+            let problem = Problem::new(format!("target.{name}.time"), "must be at least 1 minute");
+            found.push(
+                problem.with_hint("the nodes are given back at the end of the run, however long it took"),
+            );
+        }
+        if let Some((message, hint)) = salloc_option_problem(&target.options) {
+            found.push(Problem::new(format!("target.{name}.options"), message).with_hint(hint));
+        }
+        return;
+    }
+    let others = [
+        ("exclusive", target.exclusive.is_some()),
+        ("time", target.time.is_some()),
+        ("wait", target.wait.is_some()),
+        ("options", !target.options.is_empty()),
+    ];
+    let texts = texts.into_iter().map(|(key, text)| (key, text.is_some()));
+    for (key, _) in texts.chain(others).filter(|(_, is_there)| *is_there) {
+        found.push(meaningless_key_problem(name, key, target.kind));
+    }
 }
 
 /// Who is reached by ssh, and who is a domain.

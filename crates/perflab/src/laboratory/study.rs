@@ -221,6 +221,8 @@ fn target_text(target: &PlannedTarget) -> String {
         spec.root.as_ref().map(|root| format!("root {root}")),
         spec.domain.as_ref().map(|domain| format!("domain {domain}")),
         spec.address.as_ref().map(|address| format!("at {address}")),
+        spec.partition.as_ref().map(|partition| format!("partition {partition}")),
+        spec.constraint.as_ref().map(|constraint| format!("constraint {constraint}")),
     ];
     format!("{}: {}", target.name, parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }

@@ -66,6 +66,7 @@ mod serve;
 mod server;
 mod settings;
 mod slab;
+mod slurm;
 mod ssh;
 mod startup;
 mod step;
