@@ -166,6 +166,9 @@ impl Archive {
             _ if labels.is_empty() => {
                 "the archive is empty; `perflab run quickstart` makes a first run".into()
             }
+            _ if Path::new(selector).is_file() => {
+                "it is a file and no run: `perflab compare` reads those of other tools, and `perflab import` makes runs of them".into()
+            }
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) if unreadable.is_some() => describe_unreadable(unreadable),
             (None, None) => "give an id's first four characters or more, a label, @latest or a path; \

@@ -33,7 +33,7 @@ impl NoiseCard {
     /// Adds what the pairs of a duet differ by, from the comparison of its two equal levels and that run.
     #[must_use]
     pub fn with_duet(mut self, comparison: &Comparison, run: &RunRecord) -> Self {
-        let durations = iteration_times(run);
+        let durations = iteration_times(run, comparison.by.as_deref().unwrap_or_default());
         for row in &mut self.rows {
             let is_own = |found: &&VerdictRow| (&found.subject, &found.metric) == (&row.subject, &row.metric);
             let compared = comparison.rows.iter().find(is_own);
@@ -77,7 +77,7 @@ fn measure_noise_levels(runs: &[RunRecord], hidden: &str) -> HashMap<(String, St
         same_cases && machine_differences(&ours.facts, &theirs.facts).is_empty()
     };
     let runs: Vec<RunRecord> = runs.iter().filter(is_alike).cloned().collect();
-    let durations = iteration_times(newest);
+    let durations = iteration_times(newest, hidden);
     let mut index = SampleIndex::default();
     let selection = CaseSelection { level: None, hidden: vec![hidden.to_owned()] };
     let side = ComparisonSide { name: String::new(), runs };
@@ -94,13 +94,13 @@ fn measure_noise_levels(runs: &[RunRecord], hidden: &str) -> HashMap<(String, St
     found
 }
 
-/// Mean length of an iteration by case, without levels.
-fn iteration_times(run: &RunRecord) -> HashMap<String, Nanos> {
+/// Mean length of an iteration by case; `hidden` is the factor whose levels are the same, and in no name.
+fn iteration_times(run: &RunRecord, hidden: &str) -> HashMap<String, Nanos> {
     let mut sums: HashMap<String, (u64, u64)> = HashMap::new();
     for one in &run.iterations {
         let slot = run.manifest.plan.slots.get(one.slot as usize);
         let Some(case) = slot.and_then(|slot| run.manifest.plan.case(slot.case)) else { continue };
-        let sum = sums.entry(case.label_without_levels()).or_default();
+        let sum = sums.entry(case.label_without(hidden)).or_default();
         *sum = (sum.0.saturating_add(one.end.since(one.start).0), sum.1 + 1);
     }
     sums.into_iter().map(|(case, (sum, count))| (case, Nanos(sum / count.max(1)))).collect()
@@ -180,4 +180,26 @@ fn blocks_by_run(cell: &MetricSamples) -> Vec<RunBlocks> {
     runs.into_iter()
         .map(|((_, boot), (_, blocks))| RunBlocks { boot, blocks: blocks.into_values().map(mean).collect() })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fixtures::run_builder::RunBuilder;
+
+    use super::*;
+
+    /// Rows of a card have the levels of the study's own factors in their names: so have the times that a plan is made with.
+    #[test]
+    fn iterations_of_each_level_have_a_time() {
+        let run = RunBuilder::new("noise")
+            .with(|lab| lab.factors = vec![("noise", vec!["a", "b"]), ("pages", vec!["huge", "small"])])
+            .build_run(|_| Some(1.0));
+        let mut times: Vec<(String, bool)> =
+            iteration_times(&run, "noise").into_iter().map(|(case, time)| (case, time > Nanos(0))).collect();
+        times.sort();
+        let names: Vec<&str> =
+            times.iter().map(|(case, _)| case.rsplit(' ').next().unwrap_or(case)).collect();
+        assert_eq!(names, ["pages=huge", "pages=small"]);
+        assert!(times.iter().all(|(_, is_known)| *is_known), "{times:?}");
+    }
 }

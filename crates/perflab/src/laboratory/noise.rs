@@ -28,6 +28,9 @@ use crate::verb::Verb;
 /// The factor whose levels are the same, and the label of such runs.
 pub const FACTOR: &str = "noise";
 
+/// Values of a side below which its median has no interval at 95 %.
+const FEWEST_ITERATIONS: u32 = 6;
+
 /// Measures the noise of this machine, or shows its card.
 pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Failure> {
     if args.show {
@@ -36,6 +39,13 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
         let card = card.ok_or_else(|| UsageError::new("there is no noise card for this machine", hint))?;
         print_noise_card(context, &card)?;
         return Ok(Exit::Fine);
+    }
+    if !args.duet && args.iterations < FEWEST_ITERATIONS {
+        return Err(UsageError::new(
+            format!("--iterations {}: so few have no interval", args.iterations),
+            format!("name {FEWEST_ITERATIONS} or more, or leave it out for 20"),
+        )
+        .into());
     }
     run::undo_leftovers(context);
     let stop = run::stop_on_interrupt()?;
@@ -77,7 +87,7 @@ pub fn measure_or_show_noise(context: &App, args: &NoiseArgs) -> Result<Exit, Fa
     without.iter().for_each(|reason| stderr_line!("not on the card: {reason}"));
     if card.rows.is_empty() {
         stderr_line!(
-            "perflab: no noise card: no metric has an interval; it takes at least 6 iterations per side, better 20 (the default)"
+            "perflab: no noise card: no metric has an interval; it takes at least {FEWEST_ITERATIONS} iterations per side, better 20 (the default)"
         );
         return Ok(Exit::NothingJudged);
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use perflab_model::{PresetLevel, Setting, SettingPreset, describe_error_chain};
 use perflab_observe::own_directories;
-use perflab_present::comparison::{Grid, GridCell, GridColumn};
+use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_settings::{AppliedSettings, PresetList, SettingChange, UndoJournal, UndoneSettings};
 
 use crate::app::App;
@@ -108,12 +108,17 @@ pub fn tune_machine(context: &App, args: &TuneArgs) -> Result<Exit, Failure> {
         args.names.iter().map(|name| TunedPreset::parse(context, name)).collect::<Result<_, _>>()?
     };
     if !args.apply {
-        print_tuned(context, &chosen, &[])?;
+        if !chosen.is_empty() || context.format != OutputFormat::Table {
+            print_tuned(context, &chosen, &[])?;
+        }
         let tuned = journal_of(context)?.pending().count();
         if tuned > 0 {
             context.note(format!("{tuned} files are tuned; `perflab tune --undo` puts them back"));
         }
-        context.note("nothing was changed: add --apply to set these");
+        context.note(match chosen.is_empty() {
+            true => "no setting that perflab knows makes this machine noisy; `perflab setting list` shows them all",
+            false => "nothing was changed: add --apply to set these",
+        });
         return Ok(Exit::Fine);
     }
     let mut applied = AppliedSettings::resume(journal_of(context)?).with_root(context.root.clone());
