@@ -164,7 +164,7 @@ fn prepare_python() -> Result<()> {
     let python = home.join("bin/python");
     let ready = || {
         let check = Command::new(&python)
-            .args(["-c", "import pyarrow, duckdb, pandas, polars, jsonschema, junitparser, kcidb_io, prometheus_client, mypy, wheel"])
+            .args(["-c", "import pyarrow, duckdb, pandas, polars, jsonschema, junitparser, kcidb_io, prometheus_client, mypy, wheel, perfetto"])
             .stderr(Stdio::null())
             .status();
         check.is_ok_and(|status| status.success()) && home.join("bin/duckdb").is_file()
@@ -191,6 +191,7 @@ fn prepare_python() -> Result<()> {
             "prometheus-client",
             "mypy",
             "wheel",
+            "perfetto",
         ];
         run_command(Command::new(&python).args(pip))
     });

@@ -66,6 +66,7 @@ pub mod bisection;
 mod block_owner;
 mod command_times;
 pub mod compare;
+pub mod counter_tracks;
 mod derived_series;
 pub mod design;
 mod error;
@@ -133,6 +134,7 @@ pub use compare::run_differences::{
     EnvironmentDifference, FactDifference, PlanDifference, environment_differences, run_differences,
 };
 pub use compare::target_levels::{TARGET_FACTOR, has_target_levels};
+pub use counter_tracks::{CounterTrack, counter_tracks};
 pub use derived_series::{derive_columns, derive_row_runs};
 pub use error::AnalyzeError;
 pub use fairness::{

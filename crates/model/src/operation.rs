@@ -44,6 +44,11 @@ impl SparseColumn {
         self.values.get(index).copied()
     }
 
+    /// Row and value with this index among those that there are. O(1).
+    pub fn nth(&self, index: usize) -> Option<(u32, i64)> {
+        self.rows.get(index).copied().zip(self.nth_value(index))
+    }
+
     /// The value of a row. O(log n).
     pub fn get(&self, row: u32) -> Option<i64> {
         let at = self.rows.binary_search(&row).ok()?;

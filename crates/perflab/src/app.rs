@@ -174,6 +174,7 @@ impl App {
             OutputFormat::Json
             | OutputFormat::Csv
             | OutputFormat::Short
+            | OutputFormat::Mail
             | OutputFormat::Github
             | OutputFormat::Junit
             | OutputFormat::Ktap => {

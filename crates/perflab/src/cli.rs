@@ -222,6 +222,9 @@ const WITHOUT_RESULT: &[&str] = &[
 /// Verbs whose rows have a form of one line each.
 const WITH_SHORT: &[&str] = &["compare"];
 
+/// Verbs whose tables have a form for mails.
+const WITH_MAIL: &[&str] = &["compare"];
+
 /// Verbs whose verdicts have forms for continuous integration.
 const WITH_VERDICTS: &[&str] = &["compare", "guard"];
 
@@ -349,6 +352,9 @@ fn format_without_effect(verb: &str, format: OutputFormat) -> Option<String> {
         OutputFormat::Short if !WITH_SHORT.contains(&verb) => {
             Some(format!("`perflab {verb}` has no short form: leave --format short out"))
         }
+        OutputFormat::Mail if !WITH_MAIL.contains(&verb) => Some(format!(
+            "`perflab {verb}` writes no mail: leave --format mail out, or use --format markdown"
+        )),
         _ if format.is_for_ci() && !WITH_VERDICTS.contains(&verb) => {
             Some(format!("`perflab {verb}` gives no verdicts that --format {shown} could hold: leave it out"))
         }

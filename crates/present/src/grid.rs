@@ -215,6 +215,7 @@ impl Grid {
         match format {
             OutputFormat::Table
             | OutputFormat::Short
+            | OutputFormat::Mail
             | OutputFormat::Github
             | OutputFormat::Junit
             | OutputFormat::Ktap => Ok(self.terminal_table(width, colour)),
@@ -423,6 +424,8 @@ pub enum OutputFormat {
     Markdown,
     /// one line a row, of a comparison: for a commit message; any other table is the one for a terminal
     Short,
+    /// plain text of 72 columns, of a comparison: for a mailing list; any other table is the one for a terminal
+    Mail,
     /// annotations of a workflow, of verdicts
     Github,
     /// XML of tests, of verdicts
@@ -452,6 +455,7 @@ impl Named for OutputFormat {
         (OutputFormat::Csv, "csv", "for spreadsheets"),
         (OutputFormat::Markdown, "markdown", "for mails and issues"),
         (OutputFormat::Short, "short", "one line a row, for a commit message"),
+        (OutputFormat::Mail, "mail", "a comparison in 72 columns, and how to measure it again"),
         (OutputFormat::Github, "github", "verdicts as annotations of a workflow"),
         (OutputFormat::Junit, "junit", "verdicts as tests, for CI servers"),
         (OutputFormat::Ktap, "ktap", "verdicts as tests, for kernel CI"),

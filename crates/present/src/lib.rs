@@ -10,6 +10,7 @@
 //! | [`fairness`] | targets of a synchronised run |
 //! | [`flame`], [`io`], [`operations`], [`slab`], `startup` | tables, scenes and section of each instrument |
 //! | [`run_overview`], [`facts`] | one run for people; facts side by side, and what differs between two runs |
+//! | [`perfetto`] | a run as a trace for Perfetto |
 //! | [`monitor_table`] | what a monitor recorded in a run, by column |
 //! | [`why`] | why a row changed: ten lines, a table, JSON |
 //! | [`noise`] | the noise of a machine, and what a precision costs |
@@ -35,6 +36,7 @@ pub mod monitor_table;
 pub mod noise;
 pub mod operations;
 mod packed_column;
+pub mod perfetto;
 pub mod plot;
 pub mod report;
 pub mod run_overview;

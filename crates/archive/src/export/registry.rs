@@ -25,11 +25,13 @@ pub enum Exporter {
     Junit,
     /// medians as gauges, for Prometheus
     OpenMetrics,
+    /// a trace of the whole run, for ui.perfetto.dev
+    Perfetto,
 }
 
 impl Exporter {
     /// All formats with their names.
-    pub const ALL: [(&str, Exporter); 10] = [
+    pub const ALL: [(&str, Exporter); 11] = [
         ("csv", Exporter::Csv),
         ("json", Exporter::Json),
         ("markdown", Exporter::Markdown),
@@ -40,6 +42,7 @@ impl Exporter {
         ("kcidb", Exporter::Kcidb),
         ("junit", Exporter::Junit),
         ("openmetrics", Exporter::OpenMetrics),
+        ("perfetto", Exporter::Perfetto),
     ];
 }
 

@@ -23,6 +23,7 @@ use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
 use crate::instruments::trace_summary::note_trace_summaries;
 use crate::keep::imported_runs::{ImportOutcome, LISTED, record_imports, warn_of_import};
+use crate::keep::perfetto_export::write_perfetto_trace;
 use crate::output_path::OutputPath;
 use crate::selection;
 use crate::verb::Verb;
@@ -296,13 +297,20 @@ fn export_as_portable(context: &App, run: &RunDir, file: Option<&OutputPath>) ->
 }
 
 fn export_for_tool(run: &RunDir, format: Exporter, file: &OutputPath) -> Result<Exit, Failure> {
-    if format == Exporter::Parquet {
-        file.refuse_terminal("a table of Parquet")?;
-        let mut samples = File::open(run.samples_path()?)?;
-        file.write_new(|out| Ok(io::copy(&mut samples, out).map(drop)?))?;
-    } else {
-        let record = run.read_record()?;
-        file.write_new(|mut out| Ok(write_export(&record, &median_interval, format, &mut out)?))?;
+    match format {
+        Exporter::Parquet => {
+            file.refuse_terminal("a table of Parquet")?;
+            let mut samples = File::open(run.samples_path()?)?;
+            file.write_new(|out| Ok(io::copy(&mut samples, out).map(drop)?))?;
+        }
+        Exporter::Perfetto => {
+            file.refuse_terminal("a trace")?;
+            file.write_new(|out| write_perfetto_trace(run, out))?;
+        }
+        _ => {
+            let record = run.read_record()?;
+            file.write_new(|mut out| Ok(write_export(&record, &median_interval, format, &mut out)?))?;
+        }
     }
     Ok(Exit::Fine)
 }
@@ -326,7 +334,7 @@ pub struct ExportArgs {
     /// The file (default: ID.perflab here; standard output with --to)
     #[arg(value_name = "FILE", value_parser = OutputPath::parser())]
     pub file: Option<OutputPath>,
-    /// Another tool's format: csv, json, markdown, latex, parquet, gobench, bmf, kcidb, junit or openmetrics
+    /// Another tool's format: csv, json, markdown, latex, parquet, gobench, bmf, kcidb, junit, openmetrics or perfetto
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<String>,
     /// The same as FILE; `-` is standard output
@@ -346,7 +354,8 @@ impl Verb for ExportArgs {
 const EXPORT: &str = "\
   perflab export @latest                          one portable file, for `perflab import` elsewhere
   perflab export @latest --to csv -o samples.csv  every sample, for a spreadsheet
-  perflab export before --to gobench -o b.txt     then `benchstat b.txt a.txt`";
+  perflab export before --to gobench -o b.txt     then `benchstat b.txt a.txt`
+  perflab export before --to perfetto -o b.pftrace  then open it in ui.perfetto.dev";
 
 /// Take runs into the archive: exported ones, other tools' results
 #[derive(Debug, Args)]

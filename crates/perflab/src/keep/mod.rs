@@ -3,4 +3,5 @@
 pub mod exchange;
 pub mod imported_runs;
 pub mod index;
+pub mod perfetto_export;
 pub mod runs;

@@ -249,7 +249,7 @@ fn side_fairness_lines(sides: &[ComparisonSide]) -> Vec<String> {
 
 /// Refuses options that would change nothing of what is printed.
 fn refuse_ineffective_options(args: &CompareArgs, format: OutputFormat) -> Result<(), UsageError> {
-    let is_short = format == OutputFormat::Short || format.is_for_ci();
+    let is_short = matches!(format, OutputFormat::Short | OutputFormat::Mail) || format.is_for_ci();
     let is_two_factors = args.by.len() == 2;
     let is_tool = matches!(args.style, ComparisonStyle::Lkp | ComparisonStyle::Benchstat);
     let (is_mmtests, has_stat) = (args.style == ComparisonStyle::Mmtests, !args.stat.is_empty());

@@ -4,7 +4,8 @@ use indexmap::IndexMap;
 use perflab_analyze::{AnalysisOptions, Comparison, ComparisonSide, compare_sides};
 use perflab_model::RunRecord;
 use perflab_present::comparison::{
-    ComparisonDocument, OutputFormat, StudyComparison, StudyComparisons, render_comparisons, studies_mail,
+    ComparisonDocument, OutputFormat, StudyComparison, StudyComparisons, recipe_text, render_comparisons,
+    studies_mail,
 };
 use serde::Serialize;
 
@@ -89,6 +90,7 @@ impl<'a> StudyDocument<'a> {
 pub fn print_studies(context: &App, found: &StudyComparisons) -> Result<(), Failure> {
     match context.format {
         OutputFormat::Table => context.print_text(&studies_mail(found)),
+        OutputFormat::Mail => context.print_text(&(studies_mail(found) + &recipe_text(found.comparisons()))),
         OutputFormat::Json => {
             context.print_json(&found.studies.iter().map(StudyDocument::from_study).collect::<Vec<_>>())
         }

@@ -51,6 +51,7 @@ mod newcomer;
 mod options;
 mod outputs;
 mod outside;
+mod perfetto;
 mod placement;
 mod plot;
 mod prefetch;

@@ -2,6 +2,9 @@
 //!
 //! No line is wrapped by a mailer where names are not longer than usual; nothing depends on colour or on a font.
 
+use std::collections::HashSet;
+
+use indexmap::IndexMap;
 use perflab_analyze::{Comparison, VerdictRow};
 
 use crate::comparison::answer::answer_lines;
@@ -63,6 +66,9 @@ fn changed_rows(comparison: &Comparison) -> Vec<String> {
     let cells: Vec<[String; 4]> = listed.iter().map(|row| mail_cells(row)).collect();
     let width = |at: usize| cells.iter().map(|cells| cells[at].chars().count()).max().unwrap_or(0);
     let widths = [width(0), width(1), width(2)];
+    let indent = 4 + widths[0] + 2 + widths[1] + 2;
+    // Where one change has no room behind its medians, all stand below them.
+    let is_broken = indent + widths[2] + 2 + width(3) > WIDTH;
     let mut lines = Vec::new();
     let mut subject = "";
     for (row, [verdict, metric, medians, change]) in listed.into_iter().zip(&cells) {
@@ -71,7 +77,13 @@ fn changed_rows(comparison: &Comparison) -> Vec<String> {
             lines.push(format!("  {subject}"));
         }
         let [first, second, third] = widths;
-        lines.push(format!("    {verdict:first$}  {metric:second$}  {medians:third$}  {change}"));
+        let head = format!("    {verdict:first$}  {metric:second$}  {medians:third$}");
+        if is_broken {
+            lines.push(head);
+            lines.extend((!change.is_empty()).then(|| format!("{:indent$}{change}", "")));
+        } else {
+            lines.push(format!("{head}  {change}"));
+        }
     }
     lines
 }
@@ -135,6 +147,58 @@ pub fn studies_mail(found: &StudyComparisons) -> String {
         lines.extend(wrap_text(&format!("Not on both sides: {}", texts.join(", ")), WIDTH, "", "  "));
     }
     lines.extend(fact_lines(found));
+    lines.iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// The mail about one comparison: as [`studies_mail`] of its study, and the runs with the commands that do them again.
+#[must_use]
+pub(crate) fn comparison_mail(comparison: &Comparison) -> String {
+    let mut titles: Vec<&str> = comparison.runs.iter().map(|run| run.study.as_str()).collect();
+    titles.dedup();
+    let study = StudyComparison { study: titles.join(", "), outcome: Ok(comparison.clone()) };
+    let found = StudyComparisons {
+        baseline: comparison.baseline.clone(),
+        candidate: comparison.candidates.join(", "),
+        studies: vec![study],
+        one_sided: Vec::new(),
+    };
+    studies_mail(&found) + &recipe_text(std::iter::once(comparison))
+}
+
+/// Runs of a side that are named.
+const MOST_RUNS: usize = 4;
+
+/// The runs that were compared, side by side, and the command that prints how each side was measured.
+#[must_use]
+pub fn recipe_text<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> String {
+    let mut sides: IndexMap<&str, Vec<&str>> = IndexMap::new();
+    let (mut writer, mut imported) = ("", HashSet::new());
+    for comparison in comparisons {
+        writer = &comparison.writer;
+        for run in &comparison.runs {
+            if run.imported {
+                imported.insert(run.id.as_str());
+            }
+            let side = sides.entry(run.side.as_str()).or_default();
+            if !side.contains(&run.id.as_str()) {
+                side.push(&run.id);
+            }
+        }
+    }
+    let mut lines = vec![String::new(), format!("Compared by {writer}. The runs:")];
+    for (side, runs) in &sides {
+        let named = runs.iter().take(MOST_RUNS).copied().collect::<Vec<_>>().join(" ");
+        let more = runs.len().saturating_sub(MOST_RUNS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let side = if side.is_empty() { String::new() } else { format!("{side}: ") };
+        lines.extend(wrap_text(&format!("{side}{named}{more}"), WIDTH, "  ", "    "));
+    }
+    let firsts = sides.values().filter_map(|runs| runs.first().filter(|run| !imported.contains(*run)));
+    let commands: Vec<String> = firsts.map(|run| format!("  perflab reproduce {run} > again.sh")).collect();
+    if !commands.is_empty() {
+        lines.push("To measure again:".into());
+        lines.extend(commands);
+    }
     lines.iter().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 

@@ -33,6 +33,6 @@ pub use benchstat::render_benchstat;
 pub use document::{ComparisonDocument, SlabComparisonDocument, comparison_schema};
 pub use grids::{render_gains, render_interactions, render_statistics};
 pub use lkp::render_lkp;
-pub use mail::{StudyComparison, StudyComparisons, short_lines, studies_mail};
+pub use mail::{StudyComparison, StudyComparisons, recipe_text, short_lines, studies_mail};
 pub use row_text::format_change;
 pub use table::{render_comparison, render_comparisons, studies_markdown};

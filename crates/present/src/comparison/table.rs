@@ -12,7 +12,7 @@ use crate::comparison::answer::answer_lines;
 use crate::comparison::document::ComparisonDocument;
 use crate::comparison::interval_axis::{ChangeSpan, IntervalAxis};
 use crate::comparison::kernel_log_table::KernelLogTable;
-use crate::comparison::mail::{StudyComparison, StudyComparisons, short_lines};
+use crate::comparison::mail::{StudyComparison, StudyComparisons, comparison_mail, short_lines};
 use crate::comparison::row_text::{
     NOTHING, RowText, change_title, comparison_headline, count_verdicts, layout_text, shorten_name,
     side_names, suspect_text,
@@ -45,6 +45,7 @@ pub fn render_comparison(
         OutputFormat::Csv => comparison_csv(std::slice::from_ref(comparison)),
         OutputFormat::Markdown => comparison_markdown(comparison),
         OutputFormat::Short => Ok(short_lines(comparison)),
+        OutputFormat::Mail => Ok(comparison_mail(comparison)),
         OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap => {
             Ok(CiTests::of_comparison(comparison, None).render(format).unwrap_or_default())
         }
@@ -70,12 +71,14 @@ pub fn render_comparisons(
         }
         OutputFormat::Csv => comparison_csv(comparisons),
         OutputFormat::Short => Ok(comparisons.iter().map(short_lines).collect()),
-        OutputFormat::Markdown | OutputFormat::Github | OutputFormat::Junit | OutputFormat::Ktap => {
-            comparisons
-                .iter()
-                .map(|comparison| render_comparison(comparison, format, width, colour))
-                .collect()
-        }
+        OutputFormat::Markdown
+        | OutputFormat::Mail
+        | OutputFormat::Github
+        | OutputFormat::Junit
+        | OutputFormat::Ktap => comparisons
+            .iter()
+            .map(|comparison| render_comparison(comparison, format, width, colour))
+            .collect(),
     }
 }
 

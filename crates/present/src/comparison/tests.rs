@@ -485,6 +485,40 @@ fn a_row_is_one_line_of_a_commit_message() {
     sweep threads=2 latency: 84.87 -> 85.21 µs, +0.34 % [-0.24, +0.63], unclear (failures)
     sweep threads=2 jitter: 813.1 -> 952 ns, +23 % [-3, +50], unclear
     ");
+    let mail = render_to_text(&comparison_with_every_verdict(), OutputFormat::Mail, None);
+    assert!(mail.lines().all(|line| line.chars().count() <= 72), "{mail}");
+    insta::assert_snapshot!(mail, @"
+    huge against small: 2 worse, 2 better, 3 unclear, 1 same in 1 study
+
+    test:
+      2 of 8 worse: time +8.20 % [+7.74, +8.95] (sweep threads=2), time
+      +7.8 % [+6.7, +9.0] (sweep threads=1); 2 better: bandwidth +26.1 %
+      [+24.9, +27.0] (sweep threads=2), bandwidth +24.59 % [+23.79, +25.49]
+      (sweep threads=1); 1 same within 3 %, 3 unclear (about 130 iterations
+      a side would decide)
+      sweep threads=1
+        better              bandwidth  10.24 -> 12.75 GB/s
+                                       +24.59 % [+23.79, +25.49]
+        worse               time       12.26 -> 13.2 ms
+                                       +7.8 % [+6.7, +9.0]
+        unclear             jitter     825.2 -> 908.2 ns
+                                       +10 % [-8, +30]
+      sweep threads=2
+        better              bandwidth  10.17 -> 12.84 GB/s
+                                       +26.1 % [+24.9, +27.0]
+        worse               time       12.31 -> 13.29 ms
+                                       +8.20 % [+7.74, +8.95]
+        unclear (failures)  latency    84.87 -> 85.21 µs
+                                       +0.34 % [-0.24, +0.63]
+        unclear             jitter     813.1 -> 952 ns
+                                       +23 % [-3, +50]
+      warning: iterations failed
+
+    Compared by perflab 0.1.0. The runs:
+      01JDMIXED
+    To measure again:
+      perflab reproduce 01JDMIXED > again.sh
+    ");
     let several = render_to_text(&compare_three_runs(), OutputFormat::Short, None);
     assert_eq!(several.lines().count(), compare_three_runs().deciding_rows().len());
 }
@@ -527,14 +561,21 @@ fn studies_of_two_labels_are_a_mail() {
       (sweep threads=1); 1 same within 3 %, 3 unclear (about 130 iterations
       a side would decide)
       sweep threads=1
-        better              bandwidth  10.24 -> 12.75 GB/s  +24.59 % [+23.79, +25.49]
-        worse               time       12.26 -> 13.2 ms     +7.8 % [+6.7, +9.0]
-        unclear             jitter     825.2 -> 908.2 ns    +10 % [-8, +30]
+        better              bandwidth  10.24 -> 12.75 GB/s
+                                       +24.59 % [+23.79, +25.49]
+        worse               time       12.26 -> 13.2 ms
+                                       +7.8 % [+6.7, +9.0]
+        unclear             jitter     825.2 -> 908.2 ns
+                                       +10 % [-8, +30]
       sweep threads=2
-        better              bandwidth  10.17 -> 12.84 GB/s  +26.1 % [+24.9, +27.0]
-        worse               time       12.31 -> 13.29 ms    +8.20 % [+7.74, +8.95]
-        unclear (failures)  latency    84.87 -> 85.21 µs    +0.34 % [-0.24, +0.63]
-        unclear             jitter     813.1 -> 952 ns      +23 % [-3, +50]
+        better              bandwidth  10.17 -> 12.84 GB/s
+                                       +26.1 % [+24.9, +27.0]
+        worse               time       12.31 -> 13.29 ms
+                                       +8.20 % [+7.74, +8.95]
+        unclear (failures)  latency    84.87 -> 85.21 µs
+                                       +0.34 % [-0.24, +0.63]
+        unclear             jitter     813.1 -> 952 ns
+                                       +23 % [-3, +50]
       warning: iterations failed
 
     three:
