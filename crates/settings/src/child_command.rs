@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use perflab_model::{Nanos, StopRequest};
 use perflab_workload::{Invocation, end_process_tree, end_with_perflab};
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::Signal;
 
 use crate::error::SettingError;
 
@@ -26,9 +28,21 @@ pub fn run_command(argv: &[String]) -> Result<String, SettingError> {
     run_within_limit(argv, None, None)
 }
 
-/// Runs a level's apply or undo, for so long as they may take; it is ended where `stop` is set in the meantime.
+/// Runs a level's apply, for so long as it may take; it is ended where `stop` is set in the meantime.
 pub(crate) fn run_level_command(argv: &[String], stop: Option<&AtomicBool>) -> Result<(), SettingError> {
     run_within_limit(argv, Some(LIMIT), stop).map(drop)
+}
+
+/// Runs a level's undo, for so long as it may take. One that SIGTERM ended is run once more: who cancels a job of a cluster sends it
+/// to each process there, also to the command that puts back what the job did.
+pub(crate) fn run_undo_command(argv: &[String]) -> Result<(), SettingError> {
+    let (program, arguments) = split_command(argv)?;
+    let run = || wait_for_end(Command::new(program).args(arguments).stdin(Stdio::null()), Some(LIMIT), None);
+    let ended = match run() {
+        Ok(CommandEnd::Ended(output)) if output.status.signal() == Some(Signal::TERM.as_raw()) => run(),
+        ended => ended,
+    };
+    judge_end(ended).map(drop).map_err(|failure| command_error(argv, failure))
 }
 
 /// Runs another machine's program to its end (ssh, virsh), as [`Command::output`] does; whoever wishes to stop does not wait for its
@@ -45,13 +59,21 @@ fn run_within_limit(
     limit: Option<Duration>,
     stop: Option<&AtomicBool>,
 ) -> Result<String, SettingError> {
-    let command = || argv.join(" ");
-    let failed = |reason: String| SettingError::Command { command: command(), reason };
-    let (program, arguments) = argv.split_first().ok_or_else(|| failed("there is no command".into()))?;
-    match run_to_end(Command::new(program).args(arguments), limit, stop) {
-        Ok(output) => Ok(output),
-        Err(CommandFailure::Stopped) => Err(SettingError::Stopped { command: command() }),
-        Err(CommandFailure::Failed(reason)) => Err(failed(reason)),
+    let (program, arguments) = split_command(argv)?;
+    run_to_end(Command::new(program).args(arguments), limit, stop)
+        .map_err(|failure| command_error(argv, failure))
+}
+
+fn split_command(argv: &[String]) -> Result<(&String, &[String]), SettingError> {
+    let nothing = || command_error(argv, CommandFailure::Failed("there is no command".into()));
+    argv.split_first().ok_or_else(nothing)
+}
+
+fn command_error(argv: &[String], failure: CommandFailure) -> SettingError {
+    let command = argv.join(" ");
+    match failure {
+        CommandFailure::Stopped => SettingError::Stopped { command },
+        CommandFailure::Failed(reason) => SettingError::Command { command, reason },
     }
 }
 
@@ -90,7 +112,11 @@ fn run_to_end(
     limit: Option<Duration>,
     stop: Option<&AtomicBool>,
 ) -> Result<String, CommandFailure> {
-    let ended = wait_for_end(command.stdin(Stdio::null()), limit, stop);
+    judge_end(wait_for_end(command.stdin(Stdio::null()), limit, stop))
+}
+
+/// What it printed to standard output, where it went well.
+fn judge_end(ended: io::Result<CommandEnd>) -> Result<String, CommandFailure> {
     match ended.map_err(|error| CommandFailure::Failed(error.to_string()))? {
         CommandEnd::Ended(output) if output.status.success() => {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -184,6 +210,19 @@ mod tests {
         while !talked.exists() {
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    #[test]
+    fn an_undo_that_a_cancelled_job_ends_is_run_once_more() {
+        let home = tempfile::tempdir().unwrap();
+        let tried = home.path().join("tried").display().to_string();
+        run_undo_command(&shell_argv(&format!("[ -e {tried} ] || {{ : >{tried}; kill -TERM $$; }}")))
+            .unwrap();
+        assert!(run_undo_command(&shell_argv("kill -TERM $$")).is_err());
+        std::fs::remove_file(&tried).unwrap();
+        assert!(
+            run_undo_command(&shell_argv(&format!("[ -e {tried} ] || {{ : >{tried}; exit 1; }}"))).is_err()
+        );
     }
 
     #[test]

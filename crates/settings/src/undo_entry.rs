@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, openat, 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::child_command::{CommandFailure, run_command, run_level_command, run_user_command};
+use crate::child_command::{CommandFailure, run_command, run_undo_command, run_user_command};
 use crate::control_group;
 use crate::error::SettingError;
 use crate::kernel_device::KernelDevice;
@@ -191,7 +191,7 @@ impl UndoEntry {
     pub fn perform(&self) -> Result<(), SettingError> {
         match self {
             UndoEntry::Write { path, value, .. } => write_back(path, value),
-            UndoEntry::Run { argv, .. } => run_level_command(argv, None),
+            UndoEntry::Run { argv, .. } => run_undo_command(argv),
             UndoEntry::CleanUp { name, invocation, limit } => clean_up(name, invocation, *limit),
             UndoEntry::Unmount { path } => unmount_when_free(path),
             UndoEntry::Detach { device, file } => detach_loop_device(device, file),

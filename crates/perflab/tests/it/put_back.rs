@@ -87,7 +87,11 @@ fn what_root_changed_is_found_whatever_its_home_root() {
         child.wait().unwrap();
         let told = run_undo(&laboratory, of_undo);
         assert_eq!(told.code, Some(0), "{}", told.err);
-        insta::allow_duplicates!(insta::assert_snapshot!(told.stable_err(), @"
+        // The guard of the run ends what that was running; where the machine is busy, the undo is there first.
+        let (said, ended) =
+            (told.stable_err(), "ended 1 processes of killed runs, which were still running\n");
+        let said = said.strip_prefix(ended).unwrap_or(&said);
+        insta::allow_duplicates!(insta::assert_snapshot!(said, @"
         looked for undo journals in /var/lib/perflab
         RUN: put back mark: rm -f /tmp/.TMP/mark
         "));
