@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -14,6 +15,8 @@ use std::time::Duration;
 use perflab_model::StopRequest;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_observe::{Root, monotonic_now};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use crate::agent_run::AgentRuns;
 use crate::connection::Connection;
@@ -46,11 +49,16 @@ impl Classify for AgentError {
 }
 
 /// Serves one host until the stream ends. With `patient`, an end of the stream before the host's greeting only means
-/// that nobody has connected yet, as at a virtio-serial port.
+/// that nobody has connected yet, as at a virtio-serial port. What makes `end` readable, where there is one, ends it as well.
 ///
 /// # Errors
 /// A host of another version, garbage, a stream that breaks.
-pub fn serve_agent(stream: Connection, patient: bool, host: LocalMachine) -> Result<(), AgentError> {
+pub fn serve_agent(
+    stream: Connection,
+    patient: bool,
+    end: Option<OwnedFd>,
+    host: LocalMachine,
+) -> Result<(), AgentError> {
     let writer = FramedReportWriter::new(File::from(stream.writing));
     let mut reading = File::from(stream.reading);
     let rest = exchange_greetings(&mut reading, patient, &writer)?;
@@ -62,7 +70,7 @@ pub fn serve_agent(stream: Connection, patient: bool, host: LocalMachine) -> Res
             let runs = AgentRuns { writer: writer.clone(), todo, stop: stop.clone(), gone: &gone };
             scope.spawn(move || runs.serve(host))
         };
-        let heard = receive_orders(&mut reading, &rest, &writer, &orders, &stop);
+        let heard = receive_orders(&mut reading, end.as_ref(), &rest, &writer, &orders, &stop);
         // Whatever ended the stream ends the work as well.
         gone.store(true, Ordering::SeqCst);
         stop.request_stop();
@@ -95,9 +103,10 @@ fn exchange_greetings(
     }
 }
 
-/// Takes orders until the stream ends.
+/// Takes orders until the stream ends, or it is to.
 fn receive_orders(
     reading: &mut File,
+    end: Option<&OwnedFd>,
     rest: &[u8],
     writer: &FramedReportWriter,
     orders: &Sender<AgentOrder>,
@@ -116,10 +125,25 @@ fn receive_orders(
                 order => drop(orders.send(order)),
             }
         }
+        if is_to_end(reading, end)? {
+            return Ok(());
+        }
         match reading.read(&mut buffer)? {
             0 => return Ok(()),
             length => decoder.push(buffer.get(..length).unwrap_or_default()),
         }
+    }
+}
+
+/// Waits until there is something to read; says whether it is the end.
+fn is_to_end(reading: &File, end: Option<&OwnedFd>) -> io::Result<bool> {
+    let Some(end) = end else { return Ok(false) };
+    let mut waiting = [PollFd::new(reading, PollFlags::IN), PollFd::new(end, PollFlags::IN)];
+    match poll(&mut waiting, None) {
+        Ok(_) => Ok(!waiting[1].revents().is_empty()),
+        // What interrupted it says so by `end`.
+        Err(Errno::INTR) => is_to_end(reading, Some(end)),
+        Err(errno) => Err(errno.into()),
     }
 }
 

@@ -43,7 +43,7 @@ impl AgentConversation {
         AgentConversation {
             stream,
             decoder: FrameDecoder::default(),
-            agent: std::thread::spawn(|| serve_agent(channel, false, host)),
+            agent: std::thread::spawn(|| serve_agent(channel, false, None, host)),
         }
     }
 

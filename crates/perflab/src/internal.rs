@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use perflab_conduct::launcher::return_machine;
+use perflab_conduct::launcher::{call_host, return_machine};
 use perflab_conduct::{Connection, LocalMachine, agent};
 use perflab_guest::KernelIdentity;
 use perflab_model::Nanos;
@@ -21,16 +21,18 @@ use crate::verb::Verb;
 
 /// Serves one host and ends.
 pub fn run_agent(args: &AgentArgs) -> Result<Exit, Failure> {
-    let channel = match (&args.device, &args.connect) {
-        (Some(path), _) => device_channel(path)?,
-        (None, Some(address)) => tcp_channel(address)?,
-        (None, None) => {
-            // A job that is cancelled has its programs end, however long their streams last.
-            crate::signals::end_with_settings_put_back()?;
-            stdio_channel()?
-        }
+    let channel = match (&args.device, &args.connect, &args.call) {
+        (Some(path), ..) => device_channel(path)?,
+        (None, Some(address), _) => tcp_channel(address)?,
+        (None, None, Some(address)) => match call_host(address).context("cannot call the host")? {
+            Some(stream) => Connection::duplex("host", stream)?,
+            None => stdio_channel()?,
+        },
+        (None, None, None) => stdio_channel()?,
     };
-    agent::serve_agent(channel, args.device.is_some(), agent_target()?)?;
+    // Whoever ends processes (a job that is cancelled) ends it as its host does: with its settings put back.
+    let end = crate::signals::open_stop_signals()?;
+    agent::serve_agent(channel, args.device.is_some(), Some(end), agent_target()?)?;
     Ok(Exit::Fine)
 }
 
@@ -38,7 +40,8 @@ pub fn run_agent(args: &AgentArgs) -> Result<Exit, Failure> {
 pub fn run_guest_agent(place: &str) -> Exit {
     let is_device = place.starts_with('/');
     let channel = if is_device { device_channel(Path::new(place)) } else { tcp_channel(place) };
-    let served = channel.and_then(|channel| Ok(agent::serve_agent(channel, is_device, agent_target()?)?));
+    let served =
+        channel.and_then(|channel| Ok(agent::serve_agent(channel, is_device, None, agent_target()?)?));
     match served {
         Ok(()) => Exit::Fine,
         Err(failure) => {
@@ -220,6 +223,10 @@ pub struct AgentArgs {
     /// Speak over a connection to this address: tcp:HOST:PORT, vsock:CID:PORT
     #[arg(long, value_name = "ADDRESS", conflicts_with = "device")]
     pub connect: Option<String>,
+    /// Call this address, HOST:PORT, with the secret that the first line of standard input is, and say on standard output whether that
+    /// went well: if not, speak over these
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["device", "connect"])]
+    pub call: Option<String>,
 }
 
 impl Verb for AgentArgs {

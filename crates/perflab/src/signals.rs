@@ -5,6 +5,8 @@
 //! key, `timeout`, which signals its child and then its group) are one.
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -79,6 +81,15 @@ fn on_stop_signal(signal: i32, last: &mut Option<Instant>) {
     } else if !is_echo {
         exec_undo(signal);
     }
+}
+
+/// What becomes readable at the first wish that this process stops; such wishes do nothing else from then on.
+pub fn open_stop_signals() -> io::Result<OwnedFd> {
+    let (reading, writing) = UnixStream::pair()?;
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        signal_hook::low_level::pipe::register(signal, writing.try_clone()?)?;
+    }
+    Ok(reading.into())
 }
 
 /// The signals by which somebody wishes that this process stops.

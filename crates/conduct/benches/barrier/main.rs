@@ -51,6 +51,6 @@ fn local_machine() -> std::io::Result<LocalMachine> {
 fn serve_agent() -> Result<(), BarrierBenchError> {
     let reading = std::io::stdin().as_fd().try_clone_to_owned()?;
     let writing = std::io::stdout().as_fd().try_clone_to_owned()?;
-    let _ = agent::serve_agent(Connection::new("host", reading, writing), false, local_machine()?);
+    let _ = agent::serve_agent(Connection::new("host", reading, writing), false, None, local_machine()?);
     Ok(())
 }

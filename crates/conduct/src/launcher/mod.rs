@@ -4,6 +4,7 @@
 //! what is sent is defined in [`crate::protocol`].
 
 pub(crate) mod agent_bundle;
+pub(crate) mod agent_call;
 pub(crate) mod agent_handle;
 pub(crate) mod guest;
 pub(crate) mod launch;
@@ -14,6 +15,7 @@ pub(crate) mod process;
 pub(crate) mod slurm;
 pub(crate) mod ssh;
 
+pub use agent_call::call_host;
 pub use agent_handle::{AgentHandle, LaunchedAgent};
 pub use launch::{LaunchableTarget, launch_target};
 pub use machine_reboot::{REBOOT_LIMIT, return_machine};

@@ -1,16 +1,18 @@
-//! An agent on a node of a Slurm job: its bundle is copied there, run over the standard input and output of `srun`, and removed.
+//! An agent on a node of a Slurm job: its bundle is copied there over the standard input of `srun`, run, and removed.
 //!
+//! It calls this host as `srun` does, which holds back what passes through it; where it cannot, the streams of `srun` have to do.
 //! A step shares all that the job has on the node, and is not tied to any CPU of it.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use perflab_model::StopRequest;
+use perflab_model::{StopRequest, remove_control_characters};
 use perflab_settings::run_stoppable_command;
 
 use crate::connection::Connection;
 use crate::launcher::agent_bundle::copy_agent_bundle;
+use crate::launcher::agent_call::AgentCallPort;
 use crate::launcher::agent_handle::{AgentHandle, LaunchedAgent};
 use crate::launcher::node_allocation::{AllocatedNode, explain_missing_slurm};
 use crate::launcher::process::{AgentProcess, StderrTail};
@@ -40,15 +42,43 @@ pub(crate) fn launch_on_node(
             .map_err(|error| explain_missing_slurm("srun", error))
     })?;
     // A job that is cancelled has a moment to undo its settings and to remove the folder.
-    let mut command = step_command(node, &format!("trap : TERM; {folder}/perflab agent; rm -rf {folder}"));
+    let port = AgentCallPort::open().ok();
+    let call = port
+        .as_ref()
+        .map_or(String::new(), |port| format!(" --call \"$SLURM_LAUNCH_NODE_IPADDR:{}\"", port.port));
+    let mut command =
+        step_command(node, &format!("trap : TERM; {folder}/perflab agent{call}; rm -rf {folder}"));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stderr = StderrTail::of_child(&mut child);
     let lost = || io::Error::other("a requested pipe is missing");
-    let (stdout, stdin) = (child.stdout.take().ok_or_else(lost)?, child.stdin.take().ok_or_else(lost)?);
-    Ok(LaunchedAgent {
-        connection: Connection::new(name, stdout, stdin),
-        handle: Box::new(NodeAgent(AgentProcess::new(child, stderr))),
-    })
+    let (mut stdout, mut stdin) =
+        (child.stdout.take().ok_or_else(lost)?, child.stdin.take().ok_or_else(lost)?);
+    // From here on it ends with this value.
+    let mut agent = NodeAgent { process: AgentProcess::new(child, stderr), streams: None };
+    let call = match port {
+        Some(port) => {
+            let call = writeln!(stdin, "{}", port.secret).and_then(|()| port.take_call(&mut stdout, stop));
+            call.map_err(|error| with_last_words(error, &mut agent))?
+        }
+        None => None,
+    };
+    let connection = match call {
+        Some(call) => {
+            agent.streams = Some((stdin, stdout));
+            Connection::duplex(name, call)?
+        }
+        None => Connection::new(name, stdout, stdin),
+    };
+    Ok(LaunchedAgent { connection, handle: Box::new(agent) })
+}
+
+/// An error, with what was printed last by the agent that it is about.
+fn with_last_words(error: io::Error, agent: &mut NodeAgent) -> io::Error {
+    let printed = agent.end();
+    match printed.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(line) => io::Error::other(format!("{error}: {}", remove_control_characters(line.trim()))),
+        None => error,
+    }
 }
 
 /// What srun says of itself while nothing is wrong, or as it is ended: no reason why an agent was lost.
@@ -57,13 +87,24 @@ const IDLE_WORDS: [&str; 3] =
 
 /// An srun with an agent at its other end.
 #[derive(Debug)]
-struct NodeAgent(AgentProcess);
+struct NodeAgent {
+    process: AgentProcess,
+    /// Where the agent called: srun's streams, as long as the agent is to live.
+    streams: Option<(ChildStdin, ChildStdout)>,
+}
 
 impl AgentHandle for NodeAgent {
     fn end(&mut self) -> String {
-        let printed = self.0.end();
+        self.streams = None;
+        let printed = self.process.end();
         let lines = printed.lines().filter(|line| !IDLE_WORDS.iter().any(|words| line.contains(words)));
         lines.map(|line| format!("{line}\n")).collect()
+    }
+}
+
+impl Drop for NodeAgent {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

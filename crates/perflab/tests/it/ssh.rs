@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use crate::laboratory::{Sandbox, is_root, skip_test, to_command_output};
 
-const SSHD: &str = "/usr/sbin/sshd";
+pub const SSHD: &str = "/usr/sbin/sshd";
 
 /// An sshd that ends with the test, and a folder with an `ssh` that knows the way to it.
-struct SshServer {
+pub struct SshServer {
     child: Child,
-    path: PathBuf,
+    pub path: PathBuf,
 }
 
 impl Drop for SshServer {
@@ -57,7 +57,7 @@ pub fn make_ssh_client(home: &Path, port: u16) -> PathBuf {
     path
 }
 
-fn start_ssh_server(home: &Path) -> SshServer {
+pub fn start_ssh_server(home: &Path) -> SshServer {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let at = |name: &str| home.join(name);
     make_ssh_key(&at("host_key"));
