@@ -927,6 +927,32 @@ margin = "2%"
     }
 
     #[test]
+    fn nodes_of_slurm_are_asked_for_once_and_with_what_slurm_takes() {
+        let node = "[target.node]\nkind = \"slurm\"\ncount = 4\npartition = \"night\"\ntime = \"2h\"\noptions = [\"--gres=gpu:1\"]\n";
+        let study = TomlSource::new("s.toml", format!("{GOOD}{node}")).parse_study().unwrap();
+        assert_eq!(study.target_count(), 4);
+        let refused = [
+            node.replace("count", "nodes"),
+            node.replace("2h", "30s"),
+            node.replace("gres=gpu:1", "part=day"),
+            node.replace("--gres=gpu:1", "gpu:1"),
+            node.replace("slurm", "process"),
+            format!("{node}[target.other]\nkind = \"slurm\"\n"),
+        ];
+        let texts = refused.map(|targets| parse_error_text(&format!("{GOOD}{targets}")));
+        insta::assert_snapshot!(texts.join("\n"), @r"
+        s.toml:27:9: `target.node.nodes`: invalid type: integer `4`, expected a list of the NUMA nodes of a guest; how many machines there are says `count`
+        s.toml:29:1: `target.node.time`: must be at least 1 minute; the nodes are given back at the end of the run, however long it took
+        s.toml:30:1: `target.node.options`: perflab sets `--partition` itself; say it with `partition`
+        s.toml:30:1: `target.node.options`: `gpu:1` is no option of salloc; write an option and its value as one word, `--gres=gpu:1`
+        s.toml:28:1: `target.node.partition`: means nothing for a target of kind `process`
+        s.toml:29:1: `target.node.time`: means nothing for a target of kind `process`
+        s.toml:30:1: `target.node.options`: means nothing for a target of kind `process`
+        s.toml:31:9: `target.other`: a run has one allocation of Slurm's; ask for all its nodes with `count` of one target
+        ");
+    }
+
+    #[test]
     fn a_study_without_targets_is_stored_without_a_word_of_them() {
         let study = TomlSource::new("s.toml", GOOD).parse_study().unwrap();
         let stored = serde_json::to_value(&study).unwrap();
