@@ -230,6 +230,7 @@ const WITH_VERDICTS: &[&str] = &["compare", "guard"];
 
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[
+    ALONE,
     "bisect",
     "report",
     "serve",
@@ -270,10 +271,15 @@ impl TypedCommand {
         if words.len() < 2 {
             words = ["perflab", ALONE].map(OsString::from).into();
         }
-        let matches = match command.try_get_matches_from_mut(words) {
-            Ok(matches) => matches,
-            Err(error) => return Err(explain_unknown_verb(&command, error)),
+        let parsed = match command.try_get_matches_from_mut(words.clone()) {
+            // Options of every verb and no verb: what `perflab` alone says, in that form.
+            Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
+                words.push(ALONE.into());
+                command.try_get_matches_from_mut(words).map_err(|_| error)
+            }
+            parsed => parsed,
         };
+        let matches = parsed.map_err(|error| explain_unknown_verb(&command, error))?;
         let global = GlobalArgs::from_arg_matches(&matches)?;
         let typed = matches
             .subcommand()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-import re
 import shutil
 import subprocess
 import warnings
@@ -109,20 +108,5 @@ class Program:
 
     def locate_archive(self) -> Path:
         """The archive that the program takes where none is named, as an absolute path."""
-        # Without a verb, it says where runs go: the one place that says it whether there are runs or not.
-        page = self.run([]).decode(errors="surrogateescape")
-        line = next((line for line in page.splitlines() if re.match(r" +runs +", line)), "")
-        said = re.sub(r"^ +runs +", "", line)
-        nothing = re.fullmatch(r"none yet; they go to (.+)", said)
-        if nothing:
-            return Path(nothing[1]).absolute()
-        # A path may hold what stands behind it: the shortest that is a folder is meant.
-        counted = re.fullmatch(r"[0-9]+ in (.+)", said)
-        parts = counted[1].split(", the latest: ") if counted else []
-        for end in range(1, len(parts)):
-            path = Path(", the latest: ".join(parts[:end]))
-            if path.is_dir():
-                return path.absolute()
-        raise UnexpectedError(
-            f"perflab does not say where its archive is: {said or page!r}", "name it: perflab.open(PATH)"
-        )
+        # Without a verb, the program says where runs go, whether there are any or not.
+        return Path(self.ask([])["archive"])

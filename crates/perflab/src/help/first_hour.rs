@@ -8,6 +8,8 @@ use perflab_archive::{Archive, PeekedRun};
 use perflab_guest::{Accelerator, AcceleratorRequest};
 use perflab_model::untrusted_text::escape_controls_in_line;
 use perflab_observe::find_counter_refusal;
+use perflab_present::comparison::OutputFormat;
+use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
@@ -27,7 +29,20 @@ impl Verb for FirstHourArgs {
             ("guests", describe_guests()),
             ("runs", describe_runs(app.archive_path(), &runs)),
         ];
+        let count = runs.as_ref().ok().map(Vec::len);
         let next = list_next_commands(&runs.unwrap_or_default());
+        if app.format == OutputFormat::Json {
+            let [user, perf_events, guests, _] = found.map(|(_, text)| text);
+            let archive =
+                std::path::absolute(app.archive_path()).unwrap_or_else(|_| app.archive_path().into());
+            let archive = archive.to_string_lossy().into_owned();
+            let next = next.into_iter().map(|(command, about)| NextCommand { command, about }).collect();
+            let version = env!("CARGO_PKG_VERSION");
+            let document =
+                FirstHourDocument { version, user, perf_events, guests, archive, runs: count, next };
+            app.print_json(&document)?;
+            return Ok(Exit::Fine);
+        }
         let mut page = String::from(concat!("perflab ", env!("CARGO_PKG_VERSION")));
         page += " tells you what a change does to a Linux system.\n\nOn this machine:\n";
         // Writing to a String cannot fail.
@@ -41,6 +56,26 @@ impl Verb for FirstHourArgs {
         app.print_text(&page)?;
         Ok(Exit::Fine)
     }
+}
+
+/// The page as JSON.
+#[derive(Serialize)]
+struct FirstHourDocument {
+    version: &'static str,
+    user: String,
+    perf_events: String,
+    guests: String,
+    /// The archive that verbs take here, as an absolute path.
+    archive: String,
+    /// How many runs it has; none where it cannot be read.
+    runs: Option<usize>,
+    next: Vec<NextCommand>,
+}
+
+#[derive(Serialize)]
+struct NextCommand {
+    command: &'static str,
+    about: &'static str,
 }
 
 fn describe_user(is_root: bool) -> String {

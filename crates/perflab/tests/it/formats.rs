@@ -244,3 +244,17 @@ fn the_list_names_a_run_as_its_making_did() {
     assert!(id.starts_with(short) && id.len() == 26, "{id}");
     assert!(begun.parse::<jiff::Timestamp>().is_ok(), "{begun}");
 }
+
+/// Options of every verb and no verb: the page of `perflab` alone, in that form.
+#[test]
+fn what_perflab_alone_says_is_also_a_document() {
+    let laboratory = Sandbox::new();
+    let empty = laboratory.run_json(&[]);
+    assert_eq!((&empty["runs"], empty["version"].as_str()), (&0.into(), Some(env!("CARGO_PKG_VERSION"))));
+    assert_eq!(std::path::Path::new(empty["archive"].as_str().unwrap()), laboratory.path("archive"));
+    assert_eq!(empty["next"][0]["command"], "perflab run quickstart");
+    assert_eq!(laboratory.run(&["--format", "csv"]).code, Some(2));
+    // A verb that lacks the one below it is no page.
+    let said = laboratory.run(&["vm", "--format", "json"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{}", said.err);
+}
