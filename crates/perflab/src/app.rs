@@ -41,7 +41,7 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "DIR", help_heading = EVERYWHERE)]
     pub workloads: Vec<PathBuf>,
     /// How results are printed: table (for people), json (every number), csv, markdown; of `compare` also short (one line a
-    /// row); of `compare` and `guard` also github (annotations), junit, ktap
+    /// row) and mail (72 columns); of `compare` and `guard` also github (annotations), junit, ktap
     #[arg(
         long,
         global = true,

@@ -8,11 +8,11 @@ use perflab_model::quantity::{format_share, format_signed};
 
 use crate::chart::palette;
 use crate::chart::svg::{escape_xml, format_coordinate};
-use crate::chart::typeface::{shorten_to_width, text_width};
+use crate::chart::typeface::shorten_to_width;
 use crate::flame::grids::sample_account;
 use crate::flame::scenes::{
-    FlameBox, FlameLayout, HEAD, LETTERS, MARGIN, NARROW, ROW, box_fill, draw_box, function_name,
-    side_account, write_legend_entry,
+    FlameBox, FlameLayout, HEAD, LETTERS, MARGIN, NARROW, NARROWEST_TOP, ROW, WIDER_LETTERS,
+    add_legend_entry, box_fill, draw_box, function_name, is_beyond_right_edge, side_account,
 };
 use crate::flame::viewer::{FlameCategories, basis_text};
 
@@ -21,12 +21,6 @@ const HEADING: f64 = 58.0;
 
 /// Pixels between the two sides.
 const GUTTER: f64 = 24.0;
-
-/// Pixels of the widest box of the uppermost row at least.
-const NARROWEST_TOP: f64 = 4.0;
-
-/// How much wider letters are where the viewer of the picture has no Roboto.
-const WIDER_LETTERS: f64 = 1.2;
 
 /// Parts of a share in the widths of the differential graph: shares of both sides become whole numbers.
 const WIDTH_PARTS: f64 = 1e12;
@@ -53,8 +47,8 @@ pub fn differential_flame_svg(requested: &DifferentialGraph<'_>) -> String {
     let room = requested.width - 2.0 * MARGIN;
     let half = (room - GUTTER) / 2.0;
     let lefts = [MARGIN, MARGIN + half + GUTTER];
-    let sides = [0, 1].map(|side| cut_thin_towers(FlameLayout::of_side(joined, side, (lefts[side], half))));
-    let both = cut_thin_towers(FlameLayout::of_own(joined, mean_shares(&sides), (MARGIN, room)));
+    let sides = [0, 1].map(|side| FlameLayout::of_side(joined, side, (lefts[side], half)));
+    let both = FlameLayout::of_own(joined, mean_shares(&sides), (MARGIN, room));
     let changes = profile_changes(joined, 0, 1);
     let found: HashMap<u32, &ShareDifference> =
         changes.iter().flat_map(|changes| &changes.nodes).map(|change| (change.of, change)).collect();
@@ -92,15 +86,6 @@ pub fn differential_flame_svg(requested: &DifferentialGraph<'_>) -> String {
     out.push_str(&body);
     out.push_str("</svg>\n");
     out
-}
-
-/// Leaves out rows without a box that anybody would see: single stacks are often several times as deep as all others.
-fn cut_thin_towers(mut laid: FlameLayout) -> FlameLayout {
-    let seen = laid.boxes.iter().filter(|one| one.width >= NARROWEST_TOP).map(|one| one.depth).max();
-    let all = laid.boxes.len();
-    laid.boxes.retain(|one| seen.is_some_and(|deepest| one.depth <= deepest));
-    laid.left_out += all - laid.boxes.len();
-    laid
 }
 
 /// What ends in each node: the mean of both sides' shares, as parts of a whole.
@@ -192,12 +177,6 @@ fn write_change_legend(out: &mut String, [before, after]: [&str; 2], y: f64) {
     );
 }
 
-/// An entry of a legend; gives where the next one begins.
-fn add_legend_entry(out: &mut String, colour: &str, text: &str, (x, y): (f64, f64)) -> f64 {
-    write_legend_entry(out, colour, text, (x, y));
-    x + 34.0 + WIDER_LETTERS * text_width(text, LETTERS)
-}
-
 fn write_heading(out: &mut String, (name, account): (&str, &str), (x, y): (f64, f64), room: f64) {
     let _ = writeln!(
         out,
@@ -237,7 +216,7 @@ fn write_category_legend(
         let share =
             |side: usize, sum: u64| format_share(sum as f64 / sides[side].node_total(0).max(1) as f64);
         let text = format!("{} {} → {}", category.name, share(0, before), share(1, after));
-        if x > MARGIN && x + 16.0 + WIDER_LETTERS * text_width(&text, LETTERS) > requested.width - MARGIN {
+        if is_beyond_right_edge(&text, x, requested.width) {
             (x, y) = (MARGIN, y + 20.0);
         }
         let colour = palette::box_colour(&category.hue, &category.name).hex();

@@ -1,7 +1,7 @@
 //! The static flame graph: one SVG that needs no script; a box's title has its name and shares.
 //!
-//! Boxes narrower than [`NARROW`] are left out with what stands on them; they stay in the widths of their callers, and
-//! the foot of the picture says how many they are.
+//! Boxes narrower than [`NARROW`] are left out with what stands on them, and rows above the last one that has a box of
+//! [`NARROWEST_TOP`]; both stay in the widths of their callers, and the foot of the picture says how many they are.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use perflab_model::profile::SampleCounts;
 
 use crate::chart::palette::{self, RgbColour};
 use crate::chart::svg::{escape_xml, format_coordinate};
-use crate::chart::typeface::shorten_to_width;
+use crate::chart::typeface::{shorten_to_width, text_width};
 use crate::flame::grids::sample_account;
 use crate::flame::viewer::FlameCategories;
 use perflab_model::quantity::format_share;
@@ -29,6 +29,12 @@ pub(crate) const LETTERS: f64 = 12.0;
 
 /// Pixels of the narrowest box.
 pub const NARROW: f64 = 0.4;
+
+/// Pixels of the widest box of the uppermost row at least.
+pub(crate) const NARROWEST_TOP: f64 = 4.0;
+
+/// How much wider letters are where the viewer of the picture has no Roboto.
+pub(crate) const WIDER_LETTERS: f64 = 1.2;
 
 /// What of a side is drawn, and how.
 #[derive(Debug, Clone, Copy)]
@@ -52,16 +58,16 @@ pub struct FlameGraph<'a> {
 pub fn flame_graph_svg(requested: &FlameGraph<'_>) -> String {
     let laid = FlameLayout::of_side(requested.joined, 0, (MARGIN, requested.width - 2.0 * MARGIN));
     let rows = laid.rows();
-    let height = HEAD + rows * ROW + 58.0;
-    let mut out = String::new();
-    write_graph_head(&mut out, requested, &laid, height);
+    let mut body = String::new();
     for one in &laid.boxes {
         let row = if requested.icicle { one.depth as f64 } else { rows - 1.0 - one.depth as f64 };
-        draw_side_box(&mut out, requested, &laid, one, HEAD + row * ROW);
+        draw_side_box(&mut body, requested, &laid, one, HEAD + row * ROW);
     }
-    let y = HEAD + rows * ROW + 22.0;
-    write_legend(&mut out, requested.categories, &laid, y);
-    write_foot(&mut out, laid.left_out, y + 22.0);
+    let y = write_legend(&mut body, requested, &laid, HEAD + rows * ROW + 22.0);
+    write_foot(&mut body, laid.left_out, y + 22.0);
+    let mut out = String::new();
+    write_graph_head(&mut out, requested, &laid, y + 36.0);
+    out.push_str(&body);
     out.push_str("</svg>\n");
     out
 }
@@ -103,7 +109,16 @@ impl FlameLayout {
         if all > 0 {
             laid.add_boxes(joined, &sorted_callees(joined), left, width / all as f64);
         }
+        laid.cut_thin_towers();
         laid
+    }
+
+    /// Leaves out rows without a box that anybody would see: single stacks are often several times as deep as all others.
+    fn cut_thin_towers(&mut self) {
+        let seen = self.boxes.iter().filter(|one| one.width >= NARROWEST_TOP).map(|one| one.depth).max();
+        let all = self.boxes.len();
+        self.boxes.retain(|one| seen.is_some_and(|deepest| one.depth <= deepest));
+        self.left_out += all - self.boxes.len();
     }
 
     /// Rows of boxes.
@@ -227,25 +242,40 @@ pub(crate) fn box_fill(categories: &FlameCategories, node: u32, name: &str) -> R
     palette::box_colour(category.map_or("unknown", |category| &category.hue), name)
 }
 
-/// The legend: where samples end, by category.
-fn write_legend(out: &mut String, categories: &FlameCategories, laid: &FlameLayout, y: f64) {
+/// The legend: where samples end, by category, in as many lines as it takes; gives where it ends.
+fn write_legend(out: &mut String, requested: &FlameGraph<'_>, laid: &FlameLayout, first: f64) -> f64 {
+    let categories = requested.categories;
     let mut sums = vec![0_u64; categories.categories.len()];
     for (own, category) in laid.own.iter().zip(&categories.by_node) {
         if let Some(sum) = sums.get_mut(*category as usize) {
             *sum = own.saturating_add(*sum);
         }
     }
-    let mut x = MARGIN;
+    let (mut x, mut y) = (MARGIN, first);
     for (category, sum) in categories.categories.iter().zip(sums).filter(|(_, sum)| *sum > 0) {
         let text = format!("{} {}", category.name, share_text(sum, laid.node_total(0)));
+        if is_beyond_right_edge(&text, x, requested.width) {
+            (x, y) = (MARGIN, y + 20.0);
+        }
         let colour = palette::box_colour(&category.hue, &category.name).hex();
-        write_legend_entry(out, &colour, &text, (x, y));
-        x += 34.0 + crate::chart::typeface::text_width(&text, LETTERS);
+        x = add_legend_entry(out, &colour, &text, (x, y));
     }
+    y
+}
+
+/// Whether a legend's entry at `x` ends beyond the margin; the first of a line stays on it.
+pub(crate) fn is_beyond_right_edge(text: &str, x: f64, width: f64) -> bool {
+    x > MARGIN && x + 16.0 + WIDER_LETTERS * text_width(text, LETTERS) > width - MARGIN
+}
+
+/// An entry of a legend; gives where the next one begins.
+pub(crate) fn add_legend_entry(out: &mut String, colour: &str, text: &str, (x, y): (f64, f64)) -> f64 {
+    write_legend_entry(out, colour, text, (x, y));
+    x + 34.0 + WIDER_LETTERS * text_width(text, LETTERS)
 }
 
 /// A coloured square and what it means.
-pub(crate) fn write_legend_entry(out: &mut String, colour: &str, text: &str, (x, y): (f64, f64)) {
+fn write_legend_entry(out: &mut String, colour: &str, text: &str, (x, y): (f64, f64)) {
     let _ = writeln!(
         out,
         "<rect x=\"{}\" y=\"{}\" width=\"11\" height=\"11\" rx=\"2\" fill=\"{colour}\"/><text x=\"{}\" y=\"{}\">{}</text>",
@@ -262,7 +292,8 @@ fn write_foot(out: &mut String, left_out: usize, y: f64) {
     let note = match left_out {
         0 => "Widths and percentages are shares of all samples that were kept.".to_owned(),
         many => format!(
-            "Shares of all samples that were kept. {many} boxes narrower than {NARROW} pixels are not drawn."
+            "Shares of all samples that were kept. {many} boxes are not drawn: they are narrower than {NARROW} pixels, or higher than \
+             any of {NARROWEST_TOP} pixels."
         ),
     };
     let y = format_coordinate(y);

@@ -53,6 +53,27 @@ const AFTER: [&[&str]; 2] = [
     &["bench;<main>;write;kmem_cache_alloc 60", "bench;<main>;read;kfree 30", "bench;<main>;poll 10"],
 ];
 
+/// A stack of sixty functions in one sample of a thousand is wider than the narrowest box, and yet nothing that anybody would see.
+#[test]
+fn a_single_deep_stack_does_not_set_the_height_of_the_picture() {
+    let deep: Vec<String> = (0..60).map(|depth| format!("deep{depth}")).collect();
+    let deep = format!("bench;{} 1", deep.join(";"));
+    let profile = profile_from_folded(&[&[deep.as_str(), "bench;main;write 998"]]);
+    let joined = join_profiles(&[vec![(&profile, CallTreeOptions::default())]]);
+    let categories = FlameCategories::by_role(&joined);
+    let requested = FlameGraph {
+        title: "t",
+        source: "s",
+        joined: &joined,
+        categories: &categories,
+        width: 600.0,
+        icicle: false,
+    };
+    let picture = flame_graph_svg(&requested);
+    assert!(picture.contains("<title>write: 998") && !picture.contains("deep59"), "{picture}");
+    assert!(picture.contains("58 boxes are not drawn"), "{picture}");
+}
+
 #[test]
 fn the_picture_names_every_box_and_its_shares() {
     let profile = profile_from_folded(&BEFORE);
@@ -63,6 +84,12 @@ fn the_picture_names_every_box_and_its_shares() {
     let requested =
         FlameGraph { title, source, joined: &joined, categories: &categories, width: 600.0, icicle: false };
     insta::assert_snapshot!(flame_graph_svg(&requested));
+    // Where a line has no room for the legend, it has several.
+    let height = |width| {
+        let picture = flame_graph_svg(&FlameGraph { width, ..requested });
+        picture.split('"').nth(5).and_then(|height| height.parse::<f64>().ok()).unwrap()
+    };
+    assert!(height(150.0) > height(600.0), "{} {}", height(150.0), height(600.0));
     let icicle = flame_graph_svg(&FlameGraph { icicle: true, ..requested });
     assert!(icicle.find(">all<").unwrap() < icicle.find(">main<").unwrap());
     let nothing = join_profiles(&[]);
