@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::image::write_executable_script;
 use crate::interrupted::{send_signal, wait_for_condition};
 use crate::laboratory::{CommandOutput, Sandbox, is_root, skip_test, to_command_output};
-use crate::ssh::{self, is_program_there};
+use crate::ssh::is_program_there;
 
 const PROGRAMS: [&str; 5] = ["munged", "slurmctld", "slurmd", "srun", "setarch"];
 
@@ -435,43 +435,4 @@ fn needs_root_whatever_ends_a_job_its_nodes_are_as_they_were() {
     assert_eq!(undone.code, Some(0), "{}", undone.err);
     wait_for_condition(|| cluster.job_count() == 0);
     wait_for_condition(|| list_agent_leftovers(home.path()).is_subset(&before));
-}
-
-/// How long the steps of the newest run took from one release to the next, a quarter of them less.
-fn quick_period(laboratory: &Sandbox) -> f64 {
-    let journal = fs::read_to_string(laboratory.only_run().join("journal.jsonl")).unwrap();
-    let events = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let times: Vec<f64> = events
-        .filter(|event| event["what"]["released"].is_object())
-        .map(|event| event["at"].as_f64().unwrap())
-        .collect();
-    let mut periods: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    periods.sort_by(f64::total_cmp);
-    periods[periods.len() / 4]
-}
-
-#[test]
-fn needs_root_an_iteration_costs_no_more_on_a_node_than_over_ssh() {
-    let name = "needs_root_an_iteration_costs_no_more_on_a_node_than_over_ssh";
-    if !has_slurm(name) || !Path::new(ssh::SSHD).exists() {
-        return;
-    }
-    let home = tempfile::tempdir().unwrap();
-    let cluster = SlurmCluster::start(home.path(), &[]);
-    let server = ssh::start_ssh_server(home.path());
-    let path = format!("{}:{}", server.path.display(), std::env::var("PATH").unwrap());
-    let period = |target: &str| {
-        let laboratory = Sandbox::new();
-        let text = format!(
-            "run = {{ iterations = 100, warmup = 0 }}\n[workload.nothing]\ncommand = \"true\"\n[target.box]\n{target}\n"
-        );
-        let study = laboratory.write_study("nothing.toml", &text);
-        let ended =
-            to_command_output(cluster.run_command(&laboratory, &study).env("PATH", &path).output().unwrap());
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
-        quick_period(&laboratory)
-    };
-    let over_ssh = period("kind = \"ssh\"\naddress = \"box\"");
-    let on_node = period("kind = \"slurm\"\noptions = [\"--nodelist=n1\"]");
-    assert!(on_node < over_ssh + 5e6, "{on_node} ns on a node, {over_ssh} ns over ssh");
 }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use crate::laboratory::{Sandbox, is_root, skip_test, to_command_output};
 
-pub const SSHD: &str = "/usr/sbin/sshd";
+const SSHD: &str = "/usr/sbin/sshd";
 
 /// An sshd that ends with the test, and a folder with an `ssh` that knows the way to it.
-pub struct SshServer {
+struct SshServer {
     child: Child,
-    pub path: PathBuf,
+    path: PathBuf,
 }
 
 impl Drop for SshServer {
@@ -57,7 +57,7 @@ pub fn make_ssh_client(home: &Path, port: u16) -> PathBuf {
     path
 }
 
-pub fn start_ssh_server(home: &Path) -> SshServer {
+fn start_ssh_server(home: &Path) -> SshServer {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let at = |name: &str| home.join(name);
     make_ssh_key(&at("host_key"));
