@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use perflab_model::untrusted_text::is_terminal_command;
+
 use crate::archive_dir::Archive;
 use crate::checksums::open_verified;
 use crate::error::ArchiveError;
@@ -179,15 +181,21 @@ impl Archive {
     }
 }
 
+/// Letters of a label at most: a line of a list holds it.
+const LONGEST_LABEL: usize = 200;
+
 /// A label that selects the runs that have it: `@latest` is another run.
 ///
 /// # Errors
-/// An empty one, or one that begins with `@`.
+/// An empty one, one that begins with `@`, is longer than 200 letters, or holds what a terminal would obey.
 pub fn parse_label(text: &str) -> Result<String, String> {
     match text {
         "" => Err("a label has a letter at least".into()),
         reserved if reserved.starts_with('@') => {
             Err("`@` begins names that perflab gives, such as @latest; begin with another letter".into())
+        }
+        label if label.chars().count() > LONGEST_LABEL || label.contains(is_terminal_command) => {
+            Err(format!("a label has {LONGEST_LABEL} letters at most, and no control characters"))
         }
         label => Ok(label.to_owned()),
     }

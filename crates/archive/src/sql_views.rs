@@ -9,8 +9,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
+use perflab_model::RunStatus;
+use rayon::prelude::*;
 
 use crate::archive_dir::ArchiveEntry;
+use crate::checksums::open_verified;
 use crate::error::ArchiveError;
 use crate::run_layout::{
     EDGES, EVENTS, FACTS_FILE, FRAMES, ITERATIONS, RUNS, SAMPLES, SERIES, STACKS, TREE, list_table_names,
@@ -21,14 +24,17 @@ use crate::run_layout::{
 pub struct SqlViews {
     /// SQL of DuckDB, a statement a line.
     pub statements: String,
+    /// Runs of which a table is not in a view, each with the reason: it is damaged, or not made yet.
+    pub left_out: Vec<(String, String)>,
 }
 
 /// Folders of tables that monitors and tracers name; each is a schema of views.
 const FOLDERS: [&str; 3] = [SERIES, EDGES, EVENTS];
 
 impl SqlViews {
-    /// Those of `runs` of the archive at `archive`; damaged runs have no part in them. Where a question is given, only views whose
-    /// names stand in it: to make one, DuckDB opens all its files.
+    /// Those of `runs` of the archive at `archive`. A damaged run has no part in them, and none of a run's tables that is not as it
+    /// was written; a run that did not end has no tables. Where a question is given, only views whose names stand in it: to make
+    /// one, DuckDB opens all its files.
     ///
     /// # Errors
     /// The archive's path is not UTF-8, which SQL is.
@@ -47,11 +53,28 @@ impl SqlViews {
         for folder in FOLDERS.into_iter().chain([STACKS]) {
             let _ = writeln!(statements, "CREATE SCHEMA {folder};");
         }
+        let mut left_out: Vec<(String, String)> = runs.iter().filter_map(describe_left_out).collect();
+        left_out.extend(files.remove_damaged());
         for (view, table) in &files.views {
             statements.push_str(&table.create_view(view));
         }
-        Ok(SqlViews { statements })
+        Ok(SqlViews { statements, left_out })
     }
+}
+
+/// Why a run has no tables, where it has none.
+fn describe_left_out(run: &ArchiveEntry) -> Option<(String, String)> {
+    let reason = match &run.summary {
+        Err(reason) => format!("it is damaged: {reason}"),
+        Ok(summary) if summary.status == RunStatus::Running => {
+            "it is being recorded: its tables are made when it ends".to_owned()
+        }
+        Ok(summary) if summary.status == RunStatus::Interrupted => {
+            "it is interrupted, so that its tables were never made".to_owned()
+        }
+        Ok(_) => return None,
+    };
+    Some((run.id.clone(), reason))
 }
 
 /// The files behind each view, by its name in SQL.
@@ -120,6 +143,43 @@ impl TableFiles {
             self.views.entry(view.to_owned()).or_insert_with(new).files.push(file);
         }
     }
+
+    /// Takes out the files that are not as they were written; gives each one's run, and what is wrong with it. A view without files
+    /// is none.
+    fn remove_damaged(&mut self) -> Vec<(String, String)> {
+        let mut damaged = Vec::new();
+        for table in self.views.values_mut() {
+            let checked: Vec<(String, Option<ArchiveError>)> = std::mem::take(&mut table.files)
+                .into_par_iter()
+                .map(|file| {
+                    let found = find_damage(Path::new(&file));
+                    (file, found)
+                })
+                .collect();
+            for (file, found) in checked {
+                match found {
+                    None => table.files.push(file),
+                    Some(error) => damaged.push((run_of_file(&file), error.to_string())),
+                }
+            }
+        }
+        self.views.retain(|_, table| !table.files.is_empty());
+        damaged
+    }
+}
+
+/// What is wrong with a table of a run.
+fn find_damage(file: &Path) -> Option<ArchiveError> {
+    let run = file.ancestors().find(|folder| folder.parent().is_some_and(|above| above.ends_with(RUNS)))?;
+    let name = file.strip_prefix(run).ok()?;
+    open_verified(run, name).err()
+}
+
+/// The id of the run that a table is of.
+fn run_of_file(file: &str) -> String {
+    let parts: Vec<&str> = file.split('/').collect();
+    let runs = parts.iter().rposition(|part| *part == RUNS);
+    runs.and_then(|runs| parts.get(runs + 1)).map_or_else(String::new, |run| (*run).to_owned())
 }
 
 impl ViewedTable {

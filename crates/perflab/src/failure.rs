@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::untrusted_text::escape_controls;
 use perflab_model::{Problem, Problems};
 
 /// What the process tells its caller.
@@ -282,6 +283,12 @@ pub fn print_usage_error(asked: &clap::Error) -> ExitCode {
         code if code != 0 && is_for_git_bisect() => Exit::Class(ErrorClass::Usage).code_for_git_bisect(),
         code => code,
     };
+    let plain = asked.to_string();
+    if let (true, Cow::Owned(visible)) = (asked.use_stderr(), escape_controls(&plain)) {
+        // What was typed is quoted, and may have been made by others.
+        stderr_line!("{}", visible.trim_end());
+        return code.into();
+    }
     match asked.print() {
         Err(error) if !asked.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
             stderr_line!("error: cannot write to standard output: {error}");

@@ -7,8 +7,11 @@
 //! The page's policy allows exactly that script and style, by hash: nothing that a study's or a metric's name smuggles
 //! in can run.
 
+use std::borrow::Cow;
+
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use perflab_model::untrusted_text::escape_controls;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -256,15 +259,32 @@ fn fill_page(page: &PageView) -> Result<String, ReportError> {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
+    templates.set_formatter(write_visible_value);
     templates.add_filter("code", mark_code);
     templates.add_template("report.html", TEMPLATE)?;
     let values = TemplateValues { page, policy: page_policy(), style: PAGE_STYLE, script: SCRIPT };
     Ok(templates.get_template("report.html")?.render(Value::from(Serde(values)))?)
 }
 
+/// Writes a value of a template, escaped for HTML. In a text, what would reverse the order of letters, or command a terminal that
+/// shows the page's source, is made visible.
+///
+/// # Errors
+/// What writing fails with.
+pub fn write_visible_value(
+    out: &mut minijinja::Output<'_>,
+    state: &mut minijinja::State<'_, '_>,
+    value: &Value,
+) -> Result<(), minijinja::Error> {
+    match value.as_str().filter(|_| !value.is_safe()).map(escape_controls) {
+        Some(Cow::Owned(text)) => minijinja::escape_formatter(out, state, &Value::from(text)),
+        _ => minijinja::escape_formatter(out, state, value),
+    }
+}
+
 /// What stands between a pair of backticks becomes code; everything is escaped.
 fn mark_code(text: String) -> Value {
-    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let escaped = escape_controls(&text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     if escaped.matches('`').count() % 2 == 1 {
         return Value::from_safe_string(escaped);
     }

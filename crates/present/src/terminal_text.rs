@@ -23,6 +23,8 @@ pub fn wrap_text(text: &str, width: usize, first: &str, rest: &str) -> Vec<Strin
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut is_fresh = true;
+    // A name in a sentence begins no line of its own.
+    let text = &text.replace('\r', "\\r").replace('\n', "\\n");
     for word in glue_spaces(text).split(' ') {
         let word = unglue_spaces(word);
         let grown = line.chars().count() + usize::from(!is_fresh) + word.chars().count();

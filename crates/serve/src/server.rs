@@ -114,7 +114,14 @@ pub fn serve_archive(
         let (listener, address) = listen(options).await?;
         let token = AccessToken::random()?;
         let page_key = options.may_write.then(AccessToken::random).transpose()?;
-        let place = address.map_or_else(|| "localhost".to_owned(), |address| address.to_string());
+        let place = match (address, options.hosts.first()) {
+            (None, _) => "localhost".to_owned(),
+            // All addresses of a machine are none that a browser could be given.
+            (Some(address), Some(host)) if address.ip().is_unspecified() => {
+                format!("{host}:{}", address.port())
+            }
+            (Some(address), _) => address.to_string(),
+        };
         begun(&format!("http://{place}/?token={}", token.as_str()));
         let open_api = serde_json::to_vec(&open_api_document());
         let open_api = open_api

@@ -2,6 +2,7 @@
 //!
 //! DuckDB is a program of its own, or a package of Python: the tables are Parquet, and no database has to be built into perflab.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,10 @@ use clap::Args;
 use indexmap::IndexMap;
 use perflab_archive::sql_views::SqlViews;
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::untrusted_text::escape_controls_in_line;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::app::App;
@@ -32,6 +36,8 @@ pub fn query_runs(context: &App, args: &QueryArgs) -> Result<Exit, Failure> {
         context.print_value("statements", &views.statements)?;
         return Ok(Exit::Fine);
     };
+    refuse_shell_commands(&question)?;
+    warn_of_left_out(&views.left_out);
     let engine = SqlEngine::find(args.engine.as_deref())?;
     let rows = engine.answer(&views.statements, &question)?;
     // Of no rows nobody knows the columns; in JSON, they are an empty list.
@@ -44,14 +50,116 @@ pub fn query_runs(context: &App, args: &QueryArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// A row of an answer.
-type AnswerRow = IndexMap<String, Value>;
+/// Runs that are named in a warning.
+const MOST_LEFT_OUT: usize = 5;
+
+/// Says which runs have no part in the answer.
+fn warn_of_left_out(left_out: &[(String, String)]) {
+    for (run, reason) in left_out.iter().take(MOST_LEFT_OUT) {
+        stderr_line!("warning: left out: run {run}: {}", escape_controls_in_line(reason));
+    }
+    let more = left_out.len().saturating_sub(MOST_LEFT_OUT);
+    if more > 0 {
+        stderr_line!("warning: left out: {more} further runs");
+    }
+}
+
+/// Lines that begin with a dot are no SQL: the program would obey them, and run what they name.
+fn refuse_shell_commands(question: &str) -> Result<(), UsageError> {
+    let Some(line) = question.lines().find(|line| line.starts_with('.')) else { return Ok(()) };
+    let word = line.split_whitespace().next().unwrap_or(line);
+    Err(UsageError::new(
+        format!("`{word}` is a command of DuckDB's shell, and no SQL"),
+        "ask in SQL; `perflab query --views` prints the tables for a session of DuckDB of your own",
+    ))
+}
+
+/// A row of an answer: its columns by name, in order. Of several that share a name, the second is `a_1`, the third `a_2`.
+#[derive(Debug, Clone, PartialEq)]
+struct AnswerRow(IndexMap<String, Value>);
+
+impl<'de> Deserialize<'de> for AnswerRow {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AnswerRowVisitor)
+    }
+}
+
+struct AnswerRowVisitor;
+
+impl<'de> Visitor<'de> for AnswerRowVisitor {
+    type Value = AnswerRow;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a row of an answer")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AnswerRow, A::Error> {
+        let mut row = IndexMap::new();
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            let free = (0_u32..).map(|number| match number {
+                0 => name.clone(),
+                number => format!("{name}_{number}"),
+            });
+            if let Some(name) = free.into_iter().find(|name| !row.contains_key(name)) {
+                row.insert(name, value);
+            }
+        }
+        Ok(AnswerRow(row))
+    }
+}
+
+/// The program writes numbers that JSON has not as bare words: they become texts.
+fn quote_special_numbers(answer: &str) -> Cow<'_, str> {
+    const WORDS: [(&str, &str); 7] = [
+        ("-Infinity", "-Infinity"),
+        ("-inf", "-Infinity"),
+        ("-nan", "NaN"),
+        ("Infinity", "Infinity"),
+        ("NaN", "NaN"),
+        ("inf", "Infinity"),
+        ("nan", "NaN"),
+    ];
+    let is_written = |(word, _): &(&str, &str)| answer.contains(word);
+    if !WORDS.iter().any(is_written) {
+        return Cow::Borrowed(answer);
+    }
+    let mut quoted = String::with_capacity(answer.len() + 16);
+    let mut rest = answer;
+    while let Some(first) = rest.chars().next() {
+        if first == '"' {
+            let end = string_length(rest);
+            quoted.push_str(rest.get(..end).unwrap_or(rest));
+            rest = rest.get(end..).unwrap_or_default();
+        } else if let Some((word, name)) = WORDS.iter().find(|(word, _)| rest.starts_with(word)) {
+            quoted.push_str(&format!("\"{name}\""));
+            rest = rest.get(word.len()..).unwrap_or_default();
+        } else {
+            quoted.push(first);
+            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        }
+    }
+    Cow::Owned(quoted)
+}
+
+/// Bytes of the string of JSON with which a text begins, quotes included.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
 
 /// The answer as a table: numbers are flush with the right.
 fn answer_grid(rows: &[AnswerRow]) -> Grid {
-    let names: Vec<&String> = rows.first().into_iter().flat_map(IndexMap::keys).collect();
+    let names: Vec<&String> = rows.first().into_iter().flat_map(|row| row.0.keys()).collect();
     let is_number = |name: &str| {
-        rows.iter().filter_map(|row| row.get(name)).all(|value| value.is_number() || value.is_null())
+        rows.iter().filter_map(|row| row.0.get(name)).all(|value| value.is_number() || value.is_null())
     };
     let column =
         |name: &&String| if is_number(name) { GridColumn::right(name) } else { GridColumn::left(name) };
@@ -60,7 +168,7 @@ fn answer_grid(rows: &[AnswerRow]) -> Grid {
         Some(Value::String(text)) => text.as_str().into(),
         Some(other) => GridCell::with_text(other.to_string(), other.clone()),
     };
-    let cells = |row: &AnswerRow| names.iter().map(|name| cell(row.get(*name))).collect();
+    let cells = |row: &AnswerRow| names.iter().map(|name| cell(row.0.get(*name))).collect();
     Grid::with_rows(names.iter().map(column), rows.iter().map(cells).collect())
 }
 
@@ -78,14 +186,17 @@ const INIT_LINE: &str = "-- Loading resources from ";
 
 /// Prints the rows of an answer as a list of objects.
 const PYTHON_SCRIPT: &str = r#"
-import json, sys
+import itertools, json, sys
 import duckdb
 views, question = sys.argv[1:]
 try:
     connection = duckdb.connect()
     connection.execute(open(views).read())
     answer = connection.execute(question)
-    names = [column[0] for column in answer.description or []]
+    names = []
+    for column in answer.description or []:
+        free = (column[0] if number == 0 else f"{column[0]}_{number}" for number in itertools.count())
+        names.append(next(name for name in free if name not in names))
     rows = [dict(zip(names, row)) for row in answer.fetchall()]
 except duckdb.Error as error:
     sys.exit(str(error))
@@ -107,7 +218,8 @@ impl SqlEngine {
     /// What a program is, by its answer.
     fn of_program(program: PathBuf) -> Option<Self> {
         let is_python = program.file_name()?.to_str()?.starts_with("python");
-        let arguments: &[&str] = if is_python { &["-c", "import duckdb"] } else { &["-version"] };
+        let arguments: &[&str] =
+            if is_python { &["-c", "import duckdb"] } else { &["-init", "/dev/null", "-version"] };
         let answered = Command::new(&program).args(arguments).output().ok()?;
         let make = if is_python { SqlEngine::Python } else { SqlEngine::DuckDb };
         // DuckDB's is `v1.5.6 (Variegata) ...`; other programs print something else, or succeed at whatever they are asked.
@@ -132,7 +244,15 @@ impl SqlEngine {
         if stdout.iter().all(u8::is_ascii_whitespace) {
             return Ok(Vec::new());
         }
-        Ok(serde_json::from_slice(&stdout).map_err(|cause| EngineError::Unreadable { cause })?)
+        let answer = String::from_utf8_lossy(&stdout);
+        let answer = quote_special_numbers(&answer);
+        let mut answers = serde_json::Deserializer::from_str(&answer).into_iter::<Vec<AnswerRow>>();
+        let rows = answers.next().transpose().map_err(|cause| EngineError::Unreadable { cause })?;
+        if answers.next().is_some() {
+            let hint = "ask one question at a time";
+            return Err(UsageError::new("several statements gave answers", hint).into());
+        }
+        Ok(rows.unwrap_or_default())
     }
 
     fn program(&self) -> &Path {
@@ -248,5 +368,36 @@ impl QueryArgs {
 impl Verb for QueryArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {
         query_runs(app, self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_share_a_name_are_all_there() {
+        let rows: Vec<AnswerRow> = serde_json::from_str(r#"[{"a": 1, "a": 2, "a_1": 3, "a": 4}]"#).unwrap();
+        let names: Vec<&str> = rows[0].0.keys().map(String::as_str).collect();
+        assert_eq!(names, ["a", "a_1", "a_1_1", "a_2"]);
+        assert_eq!(rows[0].0["a_2"], 4);
+    }
+
+    #[test]
+    fn numbers_that_json_has_not_become_texts() {
+        let answer = r#"[{"nan": nan, "b": -inf, "c": [inf], "d": "inf \" nan", "e": 1}]"#;
+        let quoted = quote_special_numbers(answer);
+        assert_eq!(
+            quoted,
+            r#"[{"nan": "NaN", "b": "-Infinity", "c": ["Infinity"], "d": "inf \" nan", "e": 1}]"#
+        );
+        assert_eq!(quote_special_numbers("[{}]"), "[{}]");
+    }
+
+    #[test]
+    fn commands_of_the_shell_are_no_questions() {
+        assert!(refuse_shell_commands(".shell touch x").is_err());
+        assert!(refuse_shell_commands("SELECT 1\n.mode csv").is_err());
+        assert!(refuse_shell_commands("SELECT .5").is_ok());
     }
 }

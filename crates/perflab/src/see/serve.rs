@@ -95,11 +95,21 @@ pub struct ServeArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "listen")]
     pub socket: Option<PathBuf>,
     /// A further name under which it is reached, such as that of the proxy (repeatable)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_host_name)]
     pub host: Vec<String>,
     /// Let pages and scripts change labels and add notes
     #[arg(long)]
     pub write: bool,
+}
+
+/// A name as `Host` has it, without a port.
+fn parse_host_name(text: &str) -> Result<String, String> {
+    let is_address = text.parse::<std::net::IpAddr>().is_ok();
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+    match is_address || (!text.is_empty() && text.chars().all(is_letter)) {
+        true => Ok(text.to_owned()),
+        false => Err("a host is named like lab.example, without a scheme and a port".into()),
+    }
 }
 
 impl Verb for ServeArgs {

@@ -46,7 +46,7 @@ pub fn test_suspect(
         let message = format!("the test of {} takes about {expected}, longer than {limit}", suspect.cause);
         return Err(UsageError::new(
             message,
-            format!("give it as much: --test {}", expected.to_study_text()),
+            format!("give it as much: --test {}s", expected.0.div_ceil(1_000_000_000)),
         )
         .into());
     }

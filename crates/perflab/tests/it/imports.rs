@@ -463,6 +463,7 @@ fn files_command_no_terminal() {
     ];
     for file in &files {
         take(&["import", file, "--label", evil]);
+        take(&["import", file]);
     }
     take(&["import", &laboratory.path(&format!("none{evil}")).display().to_string()]);
     for words in [
@@ -482,4 +483,26 @@ fn files_command_no_terminal() {
     }
     assert!(said.contains("\\x1b[2J"), "{said:?}");
     assert!(!said.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']), "{said:?}");
+}
+
+/// A command may be called anything: in what people read, its name begins no line.
+#[test]
+fn a_name_with_line_ends_stays_in_its_line() {
+    let laboratory = Sandbox::new();
+    let name = "x\r\n::error::from a name\nBcc: a@b";
+    let file = write_hyperfine_json(&laboratory, "h.json", &[(name, 0.2), ("quick", 0.1)]);
+    for format in ["table", "short", "mail", "markdown"] {
+        let said = laboratory.run(&["compare", &file, "--format", format]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let is_forged =
+            |line: &str| line.trim_start().starts_with("::") || line.trim_start().starts_with("Bcc:");
+        let forged: Vec<&str> =
+            said.out.lines().chain(said.err.lines()).filter(|line| is_forged(line)).collect();
+        assert!(
+            forged.is_empty() && (format == "short" || said.out.contains("from a name")),
+            "{format}: {}\n{}",
+            said.out,
+            said.err
+        );
+    }
 }

@@ -113,3 +113,42 @@ fn a_damaged_run_is_left_out_and_views_can_be_had() {
     let said = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&said.stdout), "n\n1\n");
 }
+
+/// One bit of a table: the others answer, and the run is named.
+#[test]
+fn a_table_that_is_not_as_it_was_written_has_no_part_in_an_answer() {
+    let Some(laboratory) = prepare_sandbox("query_flipped_bit") else { return };
+    let run = laboratory.run_json(&["list"])[0]["run"].as_str().unwrap().to_owned();
+    let table = laboratory.path(&format!("archive/runs/{run}/samples.parquet"));
+    let mut bytes = fs::read(&table).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(&table, bytes).unwrap();
+    let question = "SELECT (SELECT count(DISTINCT run) FROM samples) AS samples, (SELECT count(DISTINCT run) FROM iterations) AS i";
+    for engine in list_engines() {
+        let said = laboratory.run(&["query", "--engine", &engine, "--format", "json", question]);
+        let rows: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(
+            (said.code, &rows),
+            (Some(0), &serde_json::json!([{ "samples": 1, "i": 2 }])),
+            "{}",
+            said.err
+        );
+        assert!(said.err.contains(&run), "{}", said.err);
+    }
+}
+
+#[test]
+fn what_json_has_no_word_for_is_answered_too() {
+    let Some(laboratory) = prepare_sandbox("query_special_values") else { return };
+    for engine in list_engines() {
+        let question = "SELECT 'NaN'::DOUBLE AS a, '-inf'::DOUBLE AS a, 'inf' AS text";
+        let row = &answer(&laboratory, &["--engine", &engine, question])[0];
+        assert_eq!(*row, serde_json::json!({ "a": "NaN", "a_1": "-Infinity", "text": "inf" }), "{engine}");
+    }
+    let program = find_test_python().unwrap().with_file_name("duckdb").display().to_string();
+    for question in ["SELECT 1; SELECT 2", ".shell true"] {
+        let said = laboratory.run(&["query", "--engine", &program, question]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{}", said.err);
+    }
+}

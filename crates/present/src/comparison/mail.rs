@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use perflab_analyze::{Comparison, VerdictRow};
 
 use crate::comparison::answer::answer_lines;
-use crate::comparison::row_text::{NOTHING, RowText, verdict_words};
+use crate::comparison::row_text::{NOTHING, RowText, verdict_words, with_one_line_names};
 use crate::diagnostics::group_diagnostics;
 use crate::terminal_text::wrap_text;
 
@@ -136,7 +136,7 @@ pub fn studies_mail(found: &StudyComparisons) -> String {
         lines.push(String::new());
         lines.extend(wrap_text(&format!("{}:", study.study), WIDTH, "", "  "));
         match &study.outcome {
-            Ok(comparison) => lines.extend(section_lines(comparison)),
+            Ok(comparison) => lines.extend(section_lines(&with_one_line_names(comparison))),
             Err(reason) => lines.extend(wrap_text(&format!("not compared: {reason}"), WIDTH, "  ", "    ")),
         }
     }
@@ -194,7 +194,7 @@ pub fn recipe_text<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> Str
         lines.extend(wrap_text(&format!("{side}{named}{more}"), WIDTH, "  ", "    "));
     }
     let firsts = sides.values().filter_map(|runs| runs.first().filter(|run| !imported.contains(*run)));
-    let commands: Vec<String> = firsts.map(|run| format!("  perflab reproduce {run} > again.sh")).collect();
+    let commands: Vec<String> = firsts.map(|run| format!("  perflab reproduce {run}")).collect();
     if !commands.is_empty() {
         lines.push("To measure again:".into());
         lines.extend(commands);

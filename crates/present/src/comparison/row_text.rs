@@ -8,8 +8,23 @@ use perflab_analyze::{
 use perflab_model::quantity::{
     UnitScale, decimals_for_width, format_percent_change, format_probability, format_quantity, format_signed,
 };
+use perflab_model::untrusted_text::escape_controls_in_line;
 
 use crate::method_text::percent_of_level;
+
+/// The comparison with names that stay in their line: another tool's file may call a command anything.
+pub(crate) fn with_one_line_names(comparison: &Comparison) -> Comparison {
+    let mut plain = comparison.clone();
+    let names = [&mut plain.baseline].into_iter().chain(&mut plain.candidates);
+    let rows = plain.rows.iter_mut();
+    let names =
+        names.chain(rows.flat_map(|row| [&mut row.subject, &mut row.candidate_name, &mut row.metric]));
+    let names = names.chain(plain.runs.iter_mut().flat_map(|run| [&mut run.side, &mut run.study]));
+    for name in names {
+        *name = escape_controls_in_line(name).into_owned();
+    }
+    plain
+}
 
 /// One row, as people read it.
 #[derive(Debug, Clone, PartialEq)]

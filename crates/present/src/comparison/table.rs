@@ -15,7 +15,7 @@ use crate::comparison::kernel_log_table::KernelLogTable;
 use crate::comparison::mail::{StudyComparison, StudyComparisons, comparison_mail, short_lines};
 use crate::comparison::row_text::{
     NOTHING, RowText, change_title, comparison_headline, count_verdicts, layout_text, shorten_name,
-    side_names, suspect_text,
+    side_names, suspect_text, with_one_line_names,
 };
 use crate::diagnostics;
 use crate::grid::{self, Grid, GridCell, GridColumn, GridError, OutputFormat};
@@ -39,6 +39,8 @@ pub fn render_comparison(
     width: Option<usize>,
     colour: bool,
 ) -> Result<String, GridError> {
+    let is_for_people = !format.is_for_programs() && !format.is_for_ci();
+    let comparison = if is_for_people { &with_one_line_names(comparison) } else { comparison };
     match format {
         OutputFormat::Table => Ok(comparison_lines(std::slice::from_ref(comparison), width, colour)),
         OutputFormat::Json => Ok(serde_json::to_string_pretty(&ComparisonDocument::new(comparison))? + "\n"),
@@ -63,6 +65,14 @@ pub fn render_comparisons(
     width: Option<usize>,
     colour: bool,
 ) -> Result<String, GridError> {
+    let plain: Vec<Comparison>;
+    let comparisons = match format {
+        OutputFormat::Table | OutputFormat::Short => {
+            plain = comparisons.iter().map(with_one_line_names).collect();
+            &plain
+        }
+        _ => comparisons,
+    };
     match format {
         OutputFormat::Table => Ok(comparison_lines(comparisons, width, colour)),
         OutputFormat::Json => {
@@ -265,7 +275,7 @@ const FIELDS: &[CsvField] = &[
     ("level", |of, row| optional_text(row.change.and_then(|change| change.interval).map(|_| of.confidence))),
     ("coverage", |_, row| optional_text(row.change.and_then(|change| change.interval).map(|interval| interval.level))),
     ("covers", |_, row| optional_text(row.change.map(|change| change.covers.word()))),
-    ("verdict", |_, row| row.verdict.word().into()),
+    ("verdict", |_, row| row.verdict_word().into()),
     ("p", |_, row| optional_text(row.p)),
     ("q", |_, row| optional_text(row.q)),
     ("margin", |_, row| row.margin.to_string()),

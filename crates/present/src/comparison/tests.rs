@@ -517,7 +517,7 @@ fn a_row_is_one_line_of_a_commit_message() {
     Compared by perflab 0.1.0. The runs:
       01JDMIXED
     To measure again:
-      perflab reproduce 01JDMIXED > again.sh
+      perflab reproduce 01JDMIXED
     ");
     let several = render_to_text(&compare_three_runs(), OutputFormat::Short, None);
     assert_eq!(several.lines().count(), compare_three_runs().deciding_rows().len());
