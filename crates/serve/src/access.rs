@@ -244,7 +244,9 @@ impl AccessRules {
 }
 
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ").map(str::trim)
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    // A scheme's letters may be large or small (RFC 9110, section 11.1).
+    scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim())
 }
 
 /// The key of the token in an address.
@@ -330,6 +332,8 @@ mod tests {
             ask(&rules, "/", &[&own, more].concat())
         };
         assert_eq!(with(&[("origin", "http://localhost:8080")]), Ok(Admission::Granted));
+        let small = [("host", "localhost:8080"), ("authorization", "bearer secret")];
+        assert_eq!(ask(&rules, "/", &small), Ok(Admission::Granted));
         for origin in ["http://evil.example", "null", "http://localhost:8081", "file://", ""] {
             assert_eq!(with(&[("origin", origin)]), Err(403), "{origin}");
         }

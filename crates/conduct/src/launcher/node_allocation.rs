@@ -16,7 +16,7 @@ use perflab_model::{Nanos, StopRequest, describe_error_chain, remove_control_cha
 use perflab_settings::{UndoEntry, UndoJournal, run_stoppable_command};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::launcher::process::StderrTail;
+use crate::launcher::process::{StderrTail, has_ended_within};
 
 /// How long the nodes are waited for, where the study says nothing.
 const WAIT: Duration = Duration::from_secs(300);
@@ -28,8 +28,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How long salloc may take to give the nodes back, and to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(3);
-
-const TICK: Duration = Duration::from_millis(5);
 
 /// What salloc runs on this host while it holds the nodes.
 const HOLDER: &str = "echo \"$SLURM_JOB_ID\"; exec cat >/dev/null";
@@ -347,26 +345,15 @@ impl JobHolder {
         // The end of its input ends the job, and a signal the wait for one.
         self.stdin = None;
         let patience = if self.started { GRACE } else { Duration::ZERO };
-        if !self.has_ended_within(patience) {
+        if !has_ended_within(&mut self.child, patience) {
             let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-            if !self.has_ended_within(GRACE) {
+            if !has_ended_within(&mut self.child, GRACE) {
                 let _ = self.child.kill();
-                self.has_ended_within(GRACE);
+                has_ended_within(&mut self.child, GRACE);
             }
         }
         let undone = journal.undo(number).and_then(|()| journal.close());
         undone.err().map(|error| describe_error_chain(&error)).into_iter().collect()
-    }
-
-    fn has_ended_within(&mut self, within: Duration) -> bool {
-        let begun = Instant::now();
-        while !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-            if begun.elapsed() > within {
-                return false;
-            }
-            std::thread::sleep(TICK);
-        }
-        true
     }
 }
 

@@ -34,29 +34,30 @@ impl AgentProcess {
     pub(crate) fn new(child: Child, stderr: StderrTail) -> Self {
         AgentProcess { child, stderr }
     }
+}
 
-    fn has_ended_within(&mut self, within: Duration) -> bool {
-        let begun = Instant::now();
-        while !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-            if begun.elapsed() > within {
-                return false;
-            }
-            std::thread::sleep(TICK);
+/// Waits until a child has ended, or for so long; says whether it has.
+pub(crate) fn has_ended_within(child: &mut Child, within: Duration) -> bool {
+    let begun = Instant::now();
+    while !matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
+        if begun.elapsed() > within {
+            return false;
         }
-        true
+        std::thread::sleep(TICK);
     }
+    true
 }
 
 impl AgentHandle for AgentProcess {
     fn end(&mut self) -> String {
         // One that was stopped (SIGSTOP) could not see that its stream was closed.
         let pid = Pid::from_child(&self.child);
-        if !self.has_ended_within(Duration::ZERO) {
+        if !has_ended_within(&mut self.child, Duration::ZERO) {
             let _ = kill_process(pid, Signal::CONT);
         }
-        if !self.has_ended_within(GRACE) {
+        if !has_ended_within(&mut self.child, GRACE) {
             let _ = self.child.kill();
-            self.has_ended_within(GRACE);
+            has_ended_within(&mut self.child, GRACE);
         }
         self.stderr.text()
     }
@@ -89,7 +90,7 @@ fn launch_calling_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedA
     let mut child = command.stderr(Stdio::piped()).process_group(0).spawn()?;
     let stderr = StderrTail::of_child(&mut child);
     let mut process = AgentProcess::new(child, stderr);
-    match vsock.accept_call(|| !process.has_ended_within(Duration::ZERO)) {
+    match vsock.accept_call(|| !has_ended_within(&mut process.child, Duration::ZERO)) {
         Ok(stream) => {
             Ok(LaunchedAgent { connection: Connection::duplex(name, stream)?, handle: Box::new(process) })
         }
