@@ -268,10 +268,7 @@ fn fill_page(page: &PageView) -> Result<String, ReportError> {
 
 /// Writes a value of a template, escaped for HTML. In a text, what would reverse the order of letters, or command a terminal that
 /// shows the page's source, is made visible.
-///
-/// # Errors
-/// What writing fails with.
-pub fn write_visible_value(
+fn write_visible_value(
     out: &mut minijinja::Output<'_>,
     state: &mut minijinja::State<'_, '_>,
     value: &Value,

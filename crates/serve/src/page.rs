@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
-use perflab_present::report::{PAGE_STYLE, write_visible_value};
+use perflab_present::report::PAGE_STYLE;
 use serde::Serialize;
 
 use crate::laboratory::WebLaboratory;
@@ -35,7 +35,6 @@ pub(crate) fn render_page(template: &str, values: impl Serialize) -> Result<Byte
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
-    templates.set_formatter(write_visible_value);
     for (name, text) in TEMPLATES {
         templates.add_template(name, text).map_err(refuse)?;
     }
