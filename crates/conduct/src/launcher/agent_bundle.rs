@@ -25,7 +25,7 @@ pub(crate) fn copy_agent_bundle(
     let bundle = agent_bundle(perflab, Path::new(&folder))?;
     // Whoever is ended meanwhile leaves no half of it.
     let take = format!(
-        "trap : TERM HUP; umask 077; mkdir {folder} && {{ tar -xf - -C {folder} || {{ rm -rf {folder}; exit 1; }}; }}"
+        "trap : TERM HUP; umask 077; mkdir {folder} && {{ tar -xf - -C {folder} || {{ trap '' TERM HUP; rm -rf {folder}; exit 1; }}; }}"
     );
     let output = run(&take, bundle)?;
     if output.status.success() {
