@@ -57,7 +57,7 @@ pub struct EdgeStamp {
     pub slot: u32,
     /// Which edge of its iteration.
     pub edge: IterationEdge,
-    /// When the reading began, CLOCK_MONOTONIC of the target.
+    /// When the reading began, CLOCK_MONOTONIC of the machine that records.
     pub at: Nanos,
     /// How long it took.
     pub took: Nanos,

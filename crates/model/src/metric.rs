@@ -115,7 +115,7 @@ pub struct Sample {
     pub direction: Direction,
     /// Whether the metric decides or explains.
     pub primary: bool,
-    /// When the iteration began: CLOCK_MONOTONIC of its target.
+    /// When the iteration began: CLOCK_MONOTONIC of the machine that records; in what an agent sends, of its own.
     pub start: Nanos,
     /// When it ended.
     pub end: Nanos,

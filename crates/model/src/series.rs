@@ -63,7 +63,7 @@ impl StoredRows {
 pub struct SeriesGap {
     /// The monitor.
     pub monitor: String,
-    /// Since when (target's CLOCK_MONOTONIC).
+    /// Since when (CLOCK_MONOTONIC of the machine that records; in what an agent sends, of its own).
     pub from: Nanos,
     /// Until when; `None` for the rest of the run.
     pub to: Option<Nanos>,

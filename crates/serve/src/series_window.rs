@@ -231,7 +231,7 @@ impl<'a> WindowBuilder<'a> {
             nullable: false,
             stored: ColumnType::Int,
             unit: perflab_model::Unit::new("ns"),
-            meaning: "when the reading began, CLOCK_MONOTONIC of the target".into(),
+            meaning: "when the reading began".into(),
             ..ColumnSpec::key("time_ns")
         };
         let own = chosen.iter().filter_map(|index| specs.get(*index)).cloned();

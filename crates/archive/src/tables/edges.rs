@@ -38,7 +38,7 @@ impl RowSchema for EdgeRow {
     const COLUMNS: &'static [DeclaredColumn] = &[
         stamp("slot", ColumnType::Int32, "1", "index into plan.slots of run.json"),
         stamp("edge", ColumnType::Text, "1", "begin or end: which edge of the slot's iteration"),
-        stamp("time_ns", ColumnType::Int, "ns", "when the reading began, CLOCK_MONOTONIC of the target"),
+        stamp("time_ns", ColumnType::Int, "ns", "when the reading began"),
         stamp("took_ns", ColumnType::Int, "ns", "how long the reading took"),
     ];
 }

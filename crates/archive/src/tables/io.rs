@@ -43,7 +43,7 @@ impl RowSchema for IoEventRow {
     const NAME: &'static str = "io";
     const COLUMNS: &'static [DeclaredColumn] = &[
         event_column("slot", Int32, "1", false, "index into plan.slots of run.json"),
-        event_column("at_ns", Int, "ns", false, "when, CLOCK_MONOTONIC of the target"),
+        event_column("at_ns", Int, "ns", false, "when"),
         event_column("pid", Int32, "1", false, "the thread in whose name it happened"),
         event_column(
             "kind",

@@ -32,13 +32,7 @@ pub(crate) struct TickRow;
 impl RowSchema for TickRow {
     const NAME: &'static str = "series";
     const COLUMNS: &'static [DeclaredColumn] = &[
-        DeclaredColumn::required(
-            "time_ns",
-            ColumnType::Int,
-            "ns",
-            ColumnKind::Key,
-            "when the reading began, CLOCK_MONOTONIC of the target",
-        ),
+        DeclaredColumn::required("time_ns", ColumnType::Int, "ns", ColumnKind::Key, "when the reading began"),
         DeclaredColumn::optional(
             "took_ns",
             ColumnType::Int,

@@ -117,7 +117,7 @@ impl RowSchema for StackSampleRow {
             Int,
             "ns",
             ColumnKind::Key,
-            "when, CLOCK_MONOTONIC of the target; missing where the source has no times",
+            "when; missing where the source has no times",
         ),
         optional_key("cpu", Int32, "on which CPU"),
         optional_key("pid", Int32, "the process; -1 for one that was just dying"),

@@ -344,6 +344,14 @@ fn stacks_and_io_of_two_guests_stand_beside_one_another() {
         mine.filter(|(_, recording)| !recording.events.is_empty()).count()
     };
     assert_eq!((seen(0), seen(1)), (2, 2), "each iteration of each guest starts a program");
+    // Of both guests, whose clocks began when they were started: everything on one axis.
+    let test = "stacks_and_io_of_two_guests_stand_beside_one_another";
+    if let Some(trace) = crate::perfetto::read_trace(test, &step.laboratory, "@latest") {
+        let ends = |key: &str| [0, 1].map(|end| trace[key][end].as_i64().unwrap());
+        let ([began, ended], [first, last]) = (ends("worked"), ends("counted"));
+        let minute = 60_000_000_000;
+        assert!(first > began - minute && last < ended + minute, "{trace}");
+    }
     step.guests.assert_nothing_is_left();
 }
 

@@ -13,6 +13,7 @@ trace.ParseFromString(open(sys.argv[1], "rb").read())
 tracks, names, annotations = {}, {}, {}
 slices, open_slices, counters, flows, ends = collections.Counter(), collections.Counter(), set(), set(), set()
 told, undeclared, unknown = collections.Counter(), 0, 0
+worked, counted = [], []
 for packet in trace.packet:
     if packet.HasField("track_descriptor"):
         tracks[packet.track_descriptor.uuid] = packet.track_descriptor
@@ -23,6 +24,10 @@ for packet in trace.packet:
     event = packet.track_event
     undeclared += event.track_uuid not in tracks
     unknown += packet.timestamp_clock_id != perfetto.BUILTIN_CLOCK_MONOTONIC or packet.timestamp == 0
+    if event.type in (event.TYPE_SLICE_BEGIN, event.TYPE_SLICE_END):
+        worked.append(packet.timestamp)
+    elif event.type == event.TYPE_COUNTER:
+        counted.append(packet.timestamp)
     if event.type == event.TYPE_SLICE_BEGIN:
         slices[event.categories[0]] += 1
         open_slices[event.track_uuid] += 1
@@ -40,10 +45,12 @@ for packet in trace.packet:
 assert all(left == 0 for left in open_slices.values())
 clocks = sorted(one.clock_id for packet in trace.packet for one in packet.clock_snapshot.clocks)
 print(json.dumps({"slices": slices, "counters": sorted(counters), "undeclared": undeclared, "unknown": unknown,
-    "causes": len(flows), "explained": len(flows & ends), "told": told, "clocks": clocks}))
+    "causes": len(flows), "explained": len(flows & ends), "told": told, "clocks": clocks,
+    "worked": [min(worked), max(worked)], "counted": [min(counted), max(counted)] if counted else None}))
 "#;
 
-fn read_trace(test: &str, laboratory: &Sandbox, run: &str) -> Option<serde_json::Value> {
+/// What is in the trace of a run; none where there is no Python that could read it.
+pub fn read_trace(test: &str, laboratory: &Sandbox, run: &str) -> Option<serde_json::Value> {
     laboratory.run_successfully(&["export", run, "--to", "perfetto", "-o", "run.pftrace"]);
     let Some(python) = find_test_python() else {
         skip_test(test, "target/test-venv is missing: `cargo xtask test` makes it");
@@ -90,7 +97,7 @@ fn monitors_are_counters_with_their_units() {
 }
 
 #[test]
-fn a_trace_is_not_written_to_a_terminal_and_a_slip_is_named() {
+fn a_slip_in_the_name_of_the_format_is_refused() {
     let laboratory = Sandbox::new();
     let said = laboratory.run(&["export", "@latest", "--to", "perfeto"]);
     assert_eq!(said.code, Some(2), "{}", said.err);

@@ -1,7 +1,8 @@
 //! Which part of a run becomes which track, and the packets of each.
 //!
 //! A machine is a track; below it stand its iterations, a track for each traced thread, and a group for each monitor with a counter
-//! for each column. All times are CLOCK_MONOTONIC of the machine that recorded: those of a target are put on it by its clock's offset.
+//! for each column. All times are CLOCK_MONOTONIC of the machine that recorded. What a target reports is put on it when it comes; the
+//! operations that it traced are put on it here, by what the journal says of its clock.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -39,6 +40,8 @@ pub struct PerfettoWriter<'a, W: Write> {
     tracks: HashMap<Vec<String>, u64>,
     last_track: u64,
     last_flow: u64,
+    /// How far each target's clock was ahead, and since when that is known, in order.
+    clocks: HashMap<u32, Vec<(Nanos, i64)>>,
     event_names: InternedNames,
     annotation_names: InternedNames,
 }
@@ -72,6 +75,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
             tracks: HashMap::new(),
             last_track: 0,
             last_flow: 0,
+            clocks: HashMap::new(),
             event_names: InternedNames::default(),
             annotation_names: InternedNames::default(),
         };
@@ -132,11 +136,15 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         self.write_slice(track, (&name, "iteration"), (iteration.start, iteration.end), &about, None)
     }
 
-    /// An instant for each event that people read: phases, settings, lost targets, triggers, warnings.
+    /// An instant for each event that people read: phases, settings, lost targets, triggers, warnings. What it says of a target's
+    /// clock is needed by [`PerfettoWriter::write_operations`].
     ///
     /// # Errors
     /// What writing fails with.
     pub fn write_event(&mut self, event: &RunEvent) -> io::Result<()> {
+        if let (RunEventKind::Clock(clock), Some(target)) = (&event.what, event.target) {
+            self.clocks.entry(target).or_default().push((event.at, clock.offset));
+        }
         let text = match &event.what {
             RunEventKind::Phase(phase) => format!("phase: {phase:?}").to_lowercase(),
             RunEventKind::SettingApplied { setting, from, to, .. } => format!("{setting}: {from} -> {to}"),
@@ -200,7 +208,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         })?;
         for (at, value) in &counter.steps {
             self.write_packet(TracePacket {
-                timestamp: Some(self.on_our_clock(*at, target).0),
+                timestamp: Some(at.0),
                 timestamp_clock_id: Some(MONOTONIC),
                 track_event: Some(TrackEvent {
                     r#type: TrackEventType::Counter.into(),
@@ -215,7 +223,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
     }
 
     /// A slice for each operation of a traced iteration, on its thread's track, with what happened in it. Where `report` finds it
-    /// slow, a flow leads to it from the name of its cause.
+    /// slow, a flow leads to it from the name of its cause. The run's events come before.
     ///
     /// # Errors
     /// What writing fails with.
@@ -230,6 +238,8 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
             .into_iter()
             .flat_map(|report| report.outliers.iter().map(|one| (one.row, report.outlier_cause(one))))
             .collect();
+        let offset = self.clock_offset(iteration);
+        let shift = |theirs: Nanos| Nanos(theirs.0.saturating_add_signed(offset.saturating_neg()));
         let mut columns = AnnotationColumns::new(operations);
         let mut threads: HashMap<i32, u64> = HashMap::new();
         let causes = match slow.is_empty() {
@@ -250,7 +260,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
             let kind = operations.kind.get(row).and_then(|kind| operations.kinds.get(usize::from(*kind)));
             let start = Nanos(at(&operations.start).max(0).cast_unsigned());
             let end = Nanos(start.0.saturating_add(at(&operations.wall).max(0).cast_unsigned()));
-            let span = (self.on_our_clock(start, iteration.target), self.on_our_clock(end, iteration.target));
+            let span = (shift(start), shift(end));
             let about = columns.take(row as u32);
             let flow = match (slow.get(&(row as u32)), causes) {
                 (Some(cause), Some(causes)) => Some(self.write_cause(causes, cause, span.0)?),
@@ -290,11 +300,15 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         target.map_or_else(|| manifest.target.clone(), |target| target.name.clone())
     }
 
-    /// A target's time on the clock of the machine that recorded.
-    fn on_our_clock(&self, at: Nanos, target: Option<u32>) -> Nanos {
-        let target = target.and_then(|target| self.record.manifest.targets.get(target as usize));
-        let offset = target.map_or(0, |target| target.clock.offset);
-        Nanos(at.0.saturating_add_signed(offset.saturating_neg()))
+    /// How far the clock of an iteration's target was ahead when that ended: each boot has a clock of its own.
+    fn clock_offset(&self, iteration: TracedIteration) -> i64 {
+        let Some(target) = iteration.target else { return 0 };
+        let is_own = |one: &&IterationRecord| (one.slot, one.target) == (iteration.slot, iteration.target);
+        let end = self.record.iterations.iter().find(is_own).map(|one| one.end);
+        let known = self.clocks.get(&target).into_iter().flatten();
+        let latest = known.take_while(|(at, _)| end.is_some_and(|end| *at <= end)).last();
+        let at_first = || self.record.manifest.targets.get(target as usize).map_or(0, |one| one.clock.offset);
+        latest.map_or_else(at_first, |(_, offset)| *offset)
     }
 
     /// The track of this path, whose parts are declared when they are first used.
@@ -442,7 +456,7 @@ mod tests {
     use perflab_model::column::ColumnSpec;
     use perflab_model::run::{ClockOffset, TargetRecord};
     use perflab_model::series::{SeriesSchema, StoredRows};
-    use perflab_model::{Facts, TableCell};
+    use perflab_model::{Facts, Outcome, TableCell};
 
     use super::*;
 
@@ -457,9 +471,14 @@ mod tests {
         }
     }
 
-    /// The guest's clock is 400 ns ahead: what it reads at 1,000 happened at 600.
+    fn times_of(trace: &Trace) -> Vec<u64> {
+        let is_event = |packet: &&TracePacket| packet.track_event.is_some();
+        trace.packet.iter().filter(is_event).filter_map(|packet| packet.timestamp).collect()
+    }
+
+    /// Rows were put on our clock when they came.
     #[test]
-    fn what_a_target_recorded_is_on_the_clock_of_the_machine_that_records() {
+    fn what_a_target_recorded_stands_below_it_at_the_times_that_are_stored() {
         let mut record = RunBuilder::new("run").build_run(|_| Some(1.0));
         record.manifest.targets = vec![guest("guest1", 400)];
         let schema = SeriesSchema {
@@ -480,9 +499,38 @@ mod tests {
             .filter_map(|packet| packet.track_descriptor.as_ref()?.name.as_deref())
             .collect();
         assert_eq!(tracks, ["guest1", "loadavg", "runnable"]);
-        let counted = |packet: &TracePacket| {
-            Some((packet.timestamp?, packet.track_event.as_ref()?.double_counter_value?))
+        assert_eq!(times_of(&trace), [1_000, 1_100]);
+    }
+
+    /// Operations are stored as the target's clock had them: 400 ns ahead in the first boot, 900 ns behind in the second.
+    #[test]
+    fn operations_of_a_target_are_put_on_our_clock_by_the_clock_of_their_boot() {
+        let mut record = RunBuilder::new("run").build_run(|_| Some(1.0));
+        record.manifest.targets = vec![guest("guest1", 400)];
+        let ended = |slot, end| IterationRecord {
+            target: Some(0),
+            slot,
+            outcome: Outcome::Ok,
+            start: Nanos(0),
+            end: Nanos(end),
         };
-        assert_eq!(trace.packet.iter().filter_map(counted).collect::<Vec<_>>(), [(600, 3.0), (700, 4.0)]);
+        record.iterations = vec![ended(0, 5_000), ended(1, 9_000)];
+        let mut writer = PerfettoWriter::new(Vec::new(), &record).unwrap();
+        let clock = RunEventKind::Clock(ClockOffset { offset: -900, ..ClockOffset::default() });
+        writer.write_event(&RunEvent { at: Nanos(8_000), target: Some(0), what: clock }).unwrap();
+        let operations = OperationColumns {
+            kinds: vec!["insert".into()],
+            kind: vec![0],
+            thread: vec![7],
+            start: vec![1_000],
+            wall: vec![10],
+            ..OperationColumns::default()
+        };
+        for slot in [0, 1] {
+            let iteration = TracedIteration { slot, target: Some(0) };
+            writer.write_operations(iteration, &operations, None).unwrap();
+        }
+        let trace = Trace::decode(writer.finish().unwrap().as_slice()).unwrap();
+        assert_eq!(times_of(&trace), [600, 610, 1_900, 1_910]);
     }
 }
