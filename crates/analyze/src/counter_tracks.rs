@@ -18,7 +18,7 @@ pub struct CounterTrack {
     pub column: String,
     /// Unit of the values: of a counter, a second.
     pub unit: Unit,
-    /// From when on which value holds (target's CLOCK_MONOTONIC), ascending; a value that does not change is there once.
+    /// From when on which value holds (CLOCK_MONOTONIC of the machine that records), ascending; a value that does not change is there once.
     pub steps: Vec<(Nanos, f64)>,
 }
 
@@ -34,24 +34,13 @@ pub fn counter_tracks(series: &Series) -> Vec<CounterTrack> {
         for (spec, column) in series.schema.columns.iter().zip(series.table.cell_columns()) {
             let Some(steps) = column_steps(spec, &column, &series.at, &rows) else { continue };
             if steps.iter().any(|(_, value)| *value != 0.0) {
-                tracks.push(CounterTrack {
-                    key: key.clone(),
-                    column: spec.name.clone(),
-                    unit: unit_of_steps(spec),
-                    steps,
-                });
+                let is_rate = spec.kind == ColumnKind::Counter;
+                let unit = if is_rate { spec.unit.per_second() } else { spec.unit.clone() };
+                tracks.push(CounterTrack { key: key.clone(), column: spec.name.clone(), unit, steps });
             }
         }
     }
     tracks
-}
-
-fn unit_of_steps(spec: &ColumnSpec) -> Unit {
-    match (spec.kind, &*spec.unit.0) {
-        (ColumnKind::Counter, "1") => Unit::new("1/s"),
-        (ColumnKind::Counter, unit) => Unit::new(&format!("{unit}/s")),
-        _ => spec.unit.clone(),
-    }
 }
 
 /// None of a column that has no number to draw.

@@ -109,11 +109,7 @@ pub fn monitor_lines(
         rows.push((run, read_rows(&run.series, column, &options.keys)?));
     }
     let is_rate = spec.kind == ColumnKind::Counter;
-    let unit = match (is_rate, &*spec.unit.0) {
-        (false, _) => spec.unit.clone(),
-        (true, "1") => Unit::new("1/s"),
-        (true, unit) => Unit::new(&format!("{unit}/s")),
-    };
+    let unit = if is_rate { spec.unit.per_second() } else { spec.unit.clone() };
     let monitor = first.series.schema.monitor.clone();
     let mut found = MonitorLines {
         monitor,

@@ -45,9 +45,10 @@ impl SqlViews {
             ArchiveError::io("read", archive)(unreadable)
         })?;
         let readable: Vec<&ArchiveEntry> = runs.iter().filter(|run| run.summary.is_ok()).collect();
-        let mut files = TableFiles { question: question.map(str::to_lowercase), ..TableFiles::default() };
+        let question = question.map(str::to_lowercase);
+        let mut files = TableFiles { root: root.to_owned(), question, views: BTreeMap::new() };
         for run in &readable {
-            files.add_run(root, &run.id);
+            files.add_run(&run.id);
         }
         let mut statements = runs_table(&readable);
         for folder in FOLDERS.into_iter().chain([STACKS]) {
@@ -56,7 +57,7 @@ impl SqlViews {
         let mut left_out: Vec<(String, String)> = runs.iter().filter_map(describe_left_out).collect();
         left_out.extend(files.remove_damaged());
         for (view, table) in &files.views {
-            statements.push_str(&table.create_view(view));
+            statements.push_str(&table.create_view(root, view));
         }
         Ok(SqlViews { statements, left_out })
     }
@@ -78,8 +79,9 @@ fn describe_left_out(run: &ArchiveEntry) -> Option<(String, String)> {
 }
 
 /// The files behind each view, by its name in SQL.
-#[derive(Default)]
 struct TableFiles {
+    /// The folder of the runs.
+    root: String,
     /// The question, in small letters; without one, all views are wanted.
     question: Option<String>,
     views: BTreeMap<String, ViewedTable>,
@@ -88,7 +90,14 @@ struct TableFiles {
 /// The files of one view.
 struct ViewedTable {
     kind: TableKind,
-    files: Vec<String>,
+    files: Vec<RunTableFile>,
+}
+
+/// A table of a run.
+struct RunTableFile {
+    run: String,
+    /// Its name in the run's folder.
+    name: String,
 }
 
 #[derive(Clone, Copy)]
@@ -102,21 +111,21 @@ enum TableKind {
 }
 
 impl TableFiles {
-    fn add_run(&mut self, root: &str, run: &str) {
-        let folder = format!("{root}/{run}");
+    fn add_run(&mut self, run: &str) {
+        let folder = format!("{}/{run}", self.root);
         let tables = [("samples", SAMPLES), ("iterations", ITERATIONS)];
         for (name, file) in tables {
-            self.add_file((name, name), TableKind::Parquet, format!("{folder}/{file}"));
+            self.add_file(run, (name, name), TableKind::Parquet, file.to_owned());
         }
-        self.add_file(("facts", "facts"), TableKind::Facts, format!("{folder}/{FACTS_FILE}"));
+        self.add_file(run, ("facts", "facts"), TableKind::Facts, FACTS_FILE.to_owned());
         if self.asks_for(STACKS) {
             for (view, name, file) in [("stacks.tree", "tree", TREE), ("stacks.frames", "frames", FRAMES)] {
-                self.add_file((view, name), TableKind::Parquet, format!("{folder}/{file}"));
+                self.add_file(run, (view, name), TableKind::Parquet, file.to_owned());
             }
             let names = list_table_names(Path::new(&folder), STACKS);
             for case in names.iter().filter(|name| name.parse::<u32>().is_ok()) {
-                let file = format!("{folder}/{STACKS}/{case}.parquet");
-                self.add_file(("stacks.samples", "samples"), TableKind::ParquetOfCases, file);
+                let file = format!("{STACKS}/{case}.parquet");
+                self.add_file(run, ("stacks.samples", "samples"), TableKind::ParquetOfCases, file);
             }
         }
         for schema in FOLDERS {
@@ -125,8 +134,8 @@ impl TableFiles {
             }
             for name in list_table_names(Path::new(&folder), schema) {
                 let view = format!("{schema}.{}", quote_name(&name));
-                let file = format!("{folder}/{schema}/{name}.parquet");
-                self.add_file((&view, &name), TableKind::Parquet, file);
+                let file = format!("{schema}/{name}.parquet");
+                self.add_file(run, (&view, &name), TableKind::Parquet, file);
             }
         }
     }
@@ -136,9 +145,10 @@ impl TableFiles {
         self.question.as_ref().is_none_or(|question| question.contains(&name.to_lowercase()))
     }
 
-    /// Adds a file to a view that is asked for by its name, where it is there.
-    fn add_file(&mut self, (view, name): (&str, &str), kind: TableKind, file: String) {
-        if self.asks_for(name) && Path::new(&file).is_file() {
+    /// Adds a run's file to a view that is asked for by its name, where it is there.
+    fn add_file(&mut self, run: &str, (view, name): (&str, &str), kind: TableKind, file: String) {
+        let file = RunTableFile { run: run.to_owned(), name: file };
+        if self.asks_for(name) && Path::new(&file.path(&self.root)).is_file() {
             let new = || ViewedTable { kind, files: Vec::new() };
             self.views.entry(view.to_owned()).or_insert_with(new).files.push(file);
         }
@@ -147,19 +157,16 @@ impl TableFiles {
     /// Takes out the files that are not as they were written; gives each one's run, and what is wrong with it. A view without files
     /// is none.
     fn remove_damaged(&mut self) -> Vec<(String, String)> {
+        let root = Path::new(&self.root);
+        let find_damage =
+            |file: &RunTableFile| open_verified(&root.join(&file.run), Path::new(&file.name)).err();
         let mut damaged = Vec::new();
         for table in self.views.values_mut() {
-            let checked: Vec<(String, Option<ArchiveError>)> = std::mem::take(&mut table.files)
-                .into_par_iter()
-                .map(|file| {
-                    let found = find_damage(Path::new(&file));
-                    (file, found)
-                })
-                .collect();
-            for (file, found) in checked {
-                match found {
+            let found: Vec<Option<ArchiveError>> = table.files.par_iter().map(find_damage).collect();
+            for (file, error) in std::mem::take(&mut table.files).into_iter().zip(found) {
+                match error {
                     None => table.files.push(file),
-                    Some(error) => damaged.push((run_of_file(&file), error.to_string())),
+                    Some(error) => damaged.push((file.run, error.to_string())),
                 }
             }
         }
@@ -168,25 +175,18 @@ impl TableFiles {
     }
 }
 
-/// What is wrong with a table of a run.
-fn find_damage(file: &Path) -> Option<ArchiveError> {
-    let run = file.ancestors().find(|folder| folder.parent().is_some_and(|above| above.ends_with(RUNS)))?;
-    let name = file.strip_prefix(run).ok()?;
-    open_verified(run, name).err()
-}
-
-/// The id of the run that a table is of.
-fn run_of_file(file: &str) -> String {
-    let parts: Vec<&str> = file.split('/').collect();
-    let runs = parts.iter().rposition(|part| *part == RUNS);
-    runs.and_then(|runs| parts.get(runs + 1)).map_or_else(String::new, |run| (*run).to_owned())
+impl RunTableFile {
+    fn path(&self, root: &str) -> String {
+        format!("{root}/{}/{}", self.run, self.name)
+    }
 }
 
 impl ViewedTable {
-    fn create_view(&self, view: &str) -> String {
-        let files: Vec<String> = self.files.iter().map(|file| quote_text(file)).collect();
+    fn create_view(&self, root: &str, view: &str) -> String {
+        let files: Vec<String> = self.files.iter().map(|file| quote_text(&file.path(root))).collect();
         let files = files.join(", ");
-        let run = format!("regexp_extract(filename, '/{RUNS}/([^/]+)/', 1) AS run");
+        // The last folder of that name: an archive may lie below another one.
+        let run = format!("regexp_extract(filename, '.*/{RUNS}/([^/]+)/', 1) AS run");
         let parquet = format!("read_parquet([{files}], filename = true, union_by_name = true)");
         match self.kind {
             TableKind::Parquet => {

@@ -65,7 +65,6 @@ pub(crate) fn change_label(
 ) -> Result<RouteAnswer, RequestRefusal> {
     let wanted: LabelDocument = read_body(request)?;
     if let Some(label) = &wanted.label {
-        check_name(label)?;
         parse_label(label).map_err(RequestRefusal::bad_request)?;
     }
     let run = find_run(laboratory, request.path_part("id"))?;

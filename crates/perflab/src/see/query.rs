@@ -31,13 +31,15 @@ pub fn query_runs(context: &App, args: &QueryArgs) -> Result<Exit, Failure> {
     if let Some(error) = unknown_label {
         return Err(error.into());
     }
+    if let Some(question) = &question {
+        refuse_shell_commands(question)?;
+    }
     let views = SqlViews::new(archive.path(), &runs, question.as_deref())?;
+    warn_of_left_out(&views.left_out);
     let Some(question) = question else {
         context.print_value("statements", &views.statements)?;
         return Ok(Exit::Fine);
     };
-    refuse_shell_commands(&question)?;
-    warn_of_left_out(&views.left_out);
     let engine = SqlEngine::find(args.engine.as_deref())?;
     let rows = engine.answer(&views.statements, &question)?;
     // Of no rows nobody knows the columns; in JSON, they are an empty list.
@@ -50,17 +52,17 @@ pub fn query_runs(context: &App, args: &QueryArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// Runs that are named in a warning.
+/// Warnings of this kind at most.
 const MOST_LEFT_OUT: usize = 5;
 
-/// Says which runs have no part in the answer.
+/// Says of which runs something has no part in the answer.
 fn warn_of_left_out(left_out: &[(String, String)]) {
     for (run, reason) in left_out.iter().take(MOST_LEFT_OUT) {
         stderr_line!("warning: left out: run {run}: {}", escape_controls_in_line(reason));
     }
     let more = left_out.len().saturating_sub(MOST_LEFT_OUT);
     if more > 0 {
-        stderr_line!("warning: left out: {more} further runs");
+        stderr_line!("warning: left out: {more} further runs or tables");
     }
 }
 

@@ -152,3 +152,19 @@ fn what_json_has_no_word_for_is_answered_too() {
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{}", said.err);
     }
 }
+
+/// The folder of the runs is the last of its name in a path.
+#[test]
+fn an_archive_may_lie_below_a_folder_that_is_called_runs() {
+    let Some(laboratory) = prepare_sandbox("query_below_runs") else { return };
+    let listed = laboratory.run_json(&["list"]);
+    let mut ids: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    fs::create_dir(laboratory.path("runs")).unwrap();
+    fs::rename(laboratory.path("archive"), laboratory.path("runs/archive")).unwrap();
+    let question = "SELECT DISTINCT run FROM samples ORDER BY run";
+    let rows = laboratory.run_json(&["query", "--archive", "runs/archive", question]);
+    let found: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["run"].as_str().unwrap()).collect();
+    assert_eq!(found, ids);
+}

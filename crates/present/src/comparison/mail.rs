@@ -54,6 +54,7 @@ pub fn short_lines(comparison: &Comparison) -> String {
 }
 
 fn short_rows(comparison: &Comparison) -> Vec<String> {
+    let comparison = with_one_line_names(comparison);
     let many = comparison.candidates.len() > 1;
     comparison.deciding_rows().into_iter().map(|row| short_row(row, many)).collect()
 }

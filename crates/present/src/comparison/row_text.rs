@@ -1,5 +1,7 @@
 //! One verdict row as texts: medians, change, verdict mark, repetitions, flags.
 
+use std::borrow::Cow;
+
 use perflab_analyze::{
     ChangeScale, Comparison, FailureCount, IntervalMeaning, MetricChange, RepetitionLevel, RowFlag,
     SideSummary, SmallChange, TailCount, Verdict, VerdictBasis, VerdictRow,
@@ -8,22 +10,27 @@ use perflab_analyze::{
 use perflab_model::quantity::{
     UnitScale, decimals_for_width, format_percent_change, format_probability, format_quantity, format_signed,
 };
-use perflab_model::untrusted_text::escape_controls_in_line;
+use perflab_model::untrusted_text::{escape_controls_in_line, is_terminal_command};
 
 use crate::method_text::percent_of_level;
 
-/// The comparison with names that stay in their line: another tool's file may call a command anything.
-pub(crate) fn with_one_line_names(comparison: &Comparison) -> Comparison {
+/// The comparison with names that stay in their line: another tool's file may call a command anything. Hardly any needs it.
+pub(crate) fn with_one_line_names(comparison: &Comparison) -> Cow<'_, Comparison> {
+    let rows = comparison.rows.iter().flat_map(|row| [&row.subject, &row.candidate_name, &row.metric]);
+    let runs = comparison.runs.iter().flat_map(|run| [&run.side, &run.study]);
+    let sides = [&comparison.baseline].into_iter().chain(&comparison.candidates);
+    if !sides.chain(rows).chain(runs).any(|name| name.contains(is_terminal_command)) {
+        return Cow::Borrowed(comparison);
+    }
     let mut plain = comparison.clone();
-    let names = [&mut plain.baseline].into_iter().chain(&mut plain.candidates);
     let rows = plain.rows.iter_mut();
-    let names =
-        names.chain(rows.flat_map(|row| [&mut row.subject, &mut row.candidate_name, &mut row.metric]));
-    let names = names.chain(plain.runs.iter_mut().flat_map(|run| [&mut run.side, &mut run.study]));
-    for name in names {
+    let rows = rows.flat_map(|row| [&mut row.subject, &mut row.candidate_name, &mut row.metric]);
+    let runs = plain.runs.iter_mut().flat_map(|run| [&mut run.side, &mut run.study]);
+    let sides = [&mut plain.baseline].into_iter().chain(&mut plain.candidates);
+    for name in sides.chain(rows).chain(runs) {
         *name = escape_controls_in_line(name).into_owned();
     }
-    plain
+    Cow::Owned(plain)
 }
 
 /// One row, as people read it.

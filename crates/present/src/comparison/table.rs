@@ -39,8 +39,6 @@ pub fn render_comparison(
     width: Option<usize>,
     colour: bool,
 ) -> Result<String, GridError> {
-    let is_for_people = !format.is_for_programs() && !format.is_for_ci();
-    let comparison = if is_for_people { &with_one_line_names(comparison) } else { comparison };
     match format {
         OutputFormat::Table => Ok(comparison_lines(std::slice::from_ref(comparison), width, colour)),
         OutputFormat::Json => Ok(serde_json::to_string_pretty(&ComparisonDocument::new(comparison))? + "\n"),
@@ -65,14 +63,6 @@ pub fn render_comparisons(
     width: Option<usize>,
     colour: bool,
 ) -> Result<String, GridError> {
-    let plain: Vec<Comparison>;
-    let comparisons = match format {
-        OutputFormat::Table | OutputFormat::Short => {
-            plain = comparisons.iter().map(with_one_line_names).collect();
-            &plain
-        }
-        _ => comparisons,
-    };
     match format {
         OutputFormat::Table => Ok(comparison_lines(comparisons, width, colour)),
         OutputFormat::Json => {
@@ -101,7 +91,7 @@ fn comparison_lines(comparisons: &[Comparison], width: Option<usize>, on: bool) 
         .collect();
     for comparison in comparisons {
         lines.push(String::new());
-        lines.extend(comparison_table(comparison, width, on));
+        lines.extend(comparison_table(&with_one_line_names(comparison), width, on));
     }
     lines.extend(diagnostics::diagnostic_lines(comparisons, text_width, on));
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
@@ -185,6 +175,7 @@ fn evidence_strength(row: &VerdictRow) -> f64 {
 }
 
 fn comparison_markdown(comparison: &Comparison) -> Result<String, GridError> {
+    let comparison = &*with_one_line_names(comparison);
     let answers = answer_lines(std::slice::from_ref(comparison));
     let mut text = format!(
         "**{}**\n\n{}\n\n",
