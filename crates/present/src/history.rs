@@ -288,7 +288,7 @@ pub(crate) fn guard_row_text(history: &MetricHistories, row: &GuardRow) -> (Stri
     (verdict, format!("{values}{change}").replace('\u{a0}', " "))
 }
 
-fn alarm_word(row: &GuardRow) -> &'static str {
+pub(crate) fn alarm_word(row: &GuardRow) -> &'static str {
     match row.verdict {
         Verdict::Better => "✓ better",
         Verdict::Worse => "✗ worse",

@@ -7,6 +7,7 @@
 //! | [`comparison`], [`diagnostics`], [`method_text`] | verdicts as tables; what is below them; how numbers came about |
 //! | `grid` | tables of anything ([`comparison::Grid`]) |
 //! | [`history`] | steps of a history, the check of the newest run |
+//! | `badge` | a metric in a line: its newest value and the verdict of its history |
 //! | [`fairness`] | targets of a synchronised run |
 //! | [`flame`], [`io`], [`operations`], [`slab`], `startup` | tables, scenes and section of each instrument |
 //! | [`run_overview`], [`facts`] | one run for people; facts side by side, and what differs between two runs |
@@ -19,6 +20,7 @@
 //! | [`chart`] | static figures as SVG and PNG |
 //! | `sentence` | sentences for people; numbers are printed by [`perflab_model::quantity`] |
 
+mod badge;
 pub mod chart;
 pub mod ci_tests;
 pub mod command_times;
@@ -48,5 +50,6 @@ mod startup;
 mod terminal_text;
 pub mod why;
 
+pub use badge::guard_badge;
 pub use section::{ReportData, ReportRun};
 pub use terminal_text::wrap_text;

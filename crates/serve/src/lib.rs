@@ -14,6 +14,7 @@
 //! | `laboratory` | what every route works on |
 //! | `run_lookup` | from what an address names to a run, and never out of the archive |
 //! | `run_list`, `run_document`, `series_window`, `result_pages`, `open_metrics` | the routes by their nouns |
+//! | `pictures` | pictures and badges by their addresses |
 //! | `live_feed` | what changes while somebody looks |
 //! | `run_edits` | labels and notes |
 //! | `page_cache` | finished pages, within bounds |
@@ -30,6 +31,7 @@ mod open_api;
 mod open_metrics;
 mod page;
 mod page_cache;
+mod pictures;
 mod refusal;
 mod result_pages;
 pub mod result_source;
@@ -44,5 +46,6 @@ pub mod server;
 
 pub use error::ServeError;
 pub use open_api::render_api_reference;
-pub use result_source::{HistoryRequest, ResultRefusal, ResultSource};
+pub use pictures::{PICTURE_KINDS, picture_option_names};
+pub use result_source::{HistoryRequest, PictureRequest, RefusalReason, ResultRefusal, ResultSource};
 pub use server::{ListenPlace, ServeOptions, serve_archive};

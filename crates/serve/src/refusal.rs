@@ -5,7 +5,7 @@ use perflab_archive::ArchiveError;
 use perflab_model::error_class::{Classify as _, ErrorClass};
 use serde::Serialize;
 
-use crate::result_source::ResultRefusal;
+use crate::result_source::{RefusalReason, ResultRefusal};
 
 /// A status of HTTP and a sentence that says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,11 @@ impl From<ArchiveError> for RequestRefusal {
 
 impl From<ResultRefusal> for RequestRefusal {
     fn from(refused: ResultRefusal) -> Self {
-        RequestRefusal::new(status_of_class(refused.class), refused.sentence)
+        let status = match refused.reason {
+            RefusalReason::Parameter => StatusCode::BAD_REQUEST,
+            RefusalReason::Class(class) => status_of_class(class),
+        };
+        RequestRefusal::new(status, refused.sentence)
     }
 }
 

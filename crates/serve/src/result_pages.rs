@@ -39,17 +39,24 @@ pub(crate) const COMPARE_PARAMETERS: &[RouteParameter] = &[
     RouteParameter::optional("by", RouteParameterKind::Text, "that factor, where `a` has several"),
 ];
 
+/// Which runs of a study are looked at.
+pub(crate) const HISTORY_FILTERS: [RouteParameter; 3] = [
+    RouteParameter::optional("workload", RouteParameterKind::Texts, "only this workload (repeatable)"),
+    RouteParameter::optional("label", RouteParameterKind::Text, "only runs with this label"),
+    RouteParameter::optional("last", RouteParameterKind::Number, "only the latest runs, as many"),
+];
+
 /// What a history is made of.
 pub(crate) const HISTORY_PARAMETERS: &[RouteParameter] = &[
     RouteParameter::optional("metric", RouteParameterKind::Texts, "only this metric (repeatable)"),
-    RouteParameter::optional("workload", RouteParameterKind::Texts, "only this workload (repeatable)"),
-    RouteParameter::optional("label", RouteParameterKind::Text, "only runs with this label"),
     RouteParameter::optional(
         "study",
         RouteParameterKind::Text,
         "only runs of this study, by its title or file",
     ),
-    RouteParameter::optional("last", RouteParameterKind::Number, "only the latest runs, as many"),
+    HISTORY_FILTERS[0],
+    HISTORY_FILTERS[1],
+    HISTORY_FILTERS[2],
 ];
 
 /// `/runs/{id}`, where it is made already.
@@ -117,20 +124,25 @@ pub(crate) fn send_comparison(
     RouteAnswer::json(&ComparisonDocument::new(&found))
 }
 
+/// Which runs and metrics are asked for.
+pub(crate) fn history_request(request: &RouteRequest) -> Result<HistoryRequest, RequestRefusal> {
+    let texts = |name| request.texts(name).map(str::to_owned).collect();
+    Ok(HistoryRequest {
+        metrics: texts("metric"),
+        workloads: texts("workload"),
+        label: request.text("label").map(str::to_owned),
+        study: request.text("study").map(str::to_owned),
+        last: request.number("last")?,
+    })
+}
+
 /// `/history`
 pub(crate) fn send_history_page(
     laboratory: &WebLaboratory,
     request: &RouteRequest,
 ) -> Result<RouteAnswer, RequestRefusal> {
     laboratory.refuse_missing_archive()?;
-    let texts = |name| request.texts(name).map(str::to_owned).collect();
-    let of = HistoryRequest {
-        metrics: texts("metric"),
-        workloads: texts("workload"),
-        label: request.text("label").map(str::to_owned),
-        study: request.text("study").map(str::to_owned),
-        last: request.number("last")?,
-    };
+    let of = history_request(request)?;
     let links = vec![PageLink { text: "Runs".into(), address: "/".into() }];
     send_report(laboratory, None, links, || Ok(laboratory.source.history_data(&of)?))
 }

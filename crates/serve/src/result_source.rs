@@ -3,14 +3,35 @@
 use perflab_analyze::Comparison;
 use perflab_model::error_class::ErrorClass;
 use perflab_present::ReportData;
+use perflab_present::chart::Scene;
 
 /// Why there is no result, in words for whoever asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultRefusal {
     /// Whose fault it is.
-    pub class: ErrorClass,
+    pub reason: RefusalReason,
     /// A sentence.
     pub sentence: String,
+}
+
+/// Whose fault it is that there is no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// a parameter that cannot be understood
+    Parameter,
+    /// an error of this class
+    Class(ErrorClass),
+}
+
+/// A picture that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PictureRequest {
+    /// one of [`PICTURE_KINDS`](crate::PICTURE_KINDS)
+    pub kind: String,
+    /// the runs, at least one
+    pub runs: Vec<String>,
+    /// options of `perflab plot` with their values; several may have one name
+    pub options: Vec<(String, String)>,
 }
 
 /// Which runs and metrics a history is made of.
@@ -48,4 +69,17 @@ pub trait ResultSource: Send + Sync + 'static {
     /// # Errors
     /// No such run; runs that cannot be read.
     fn history_data(&self, of: &HistoryRequest) -> Result<ReportData<'static>, ResultRefusal>;
+
+    /// What `perflab plot` draws.
+    ///
+    /// # Errors
+    /// Options that the kind does not have, or that cannot be understood; runs that cannot be read, or have nothing of that.
+    fn picture(&self, of: &PictureRequest) -> Result<Scene, ResultRefusal>;
+
+    /// The value of a metric in the newest run, with what `perflab guard` says of it, as a badge. `case` tells which, where several have
+    /// the metric.
+    ///
+    /// # Errors
+    /// No such run; several cases, or none, have the metric.
+    fn badge(&self, of: &HistoryRequest, case: Option<&str>) -> Result<Scene, ResultRefusal>;
 }

@@ -44,6 +44,7 @@ impl RouteMethod {
 }
 
 /// One parameter of a route.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct RouteParameter {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,

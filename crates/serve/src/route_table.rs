@@ -8,6 +8,7 @@ use crate::laboratory::WebLaboratory;
 use crate::live_feed::{RunChangeDocument, open_feed};
 use crate::open_metrics::{OPEN_METRICS, send_metrics};
 use crate::page::{send_script, send_style};
+use crate::pictures::{BADGE_PARAMETERS, PICTURE_PARAMETERS, SVG, send_badge, send_picture};
 use crate::refusal::RequestRefusal;
 use crate::result_pages::{
     COMPARE_PARAMETERS, HISTORY_PARAMETERS, SIDE_PARAMETERS, find_comparison_page, find_run_page,
@@ -168,6 +169,24 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
         parameters: COMPARE_PARAMETERS,
         gives: RouteContent::Json(|schemas| schemas.subschema_for::<ComparisonDocument<'static>>()),
         handler: Rendering(send_comparison),
+    },
+    ApiRoute {
+        method: RouteMethod::Get,
+        path: "/api/v1/pictures/{picture}",
+        id: "drawPicture",
+        about: "A picture of runs, as `perflab plot` draws it",
+        parameters: PICTURE_PARAMETERS,
+        gives: RouteContent::Text(SVG),
+        handler: Rendering(send_picture),
+    },
+    ApiRoute {
+        method: RouteMethod::Get,
+        path: "/api/v1/badge.svg",
+        id: "drawBadge",
+        about: "The value of a metric in the newest run of a study, with what `perflab guard` says of it, as a badge",
+        parameters: BADGE_PARAMETERS,
+        gives: RouteContent::Text(SVG),
+        handler: Rendering(send_badge),
     },
     ApiRoute {
         method: RouteMethod::Get,

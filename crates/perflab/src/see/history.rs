@@ -250,6 +250,46 @@ pub fn read_history_data(context: &App, of: &HistorySelection) -> Result<ReportD
     history_data(&runs, &found)
 }
 
+/// What the newest run has of the only metric that is chosen, as `guard` judges it.
+///
+/// # Errors
+/// No such run; several cases have the metric and none is named; the newest run has it not.
+pub fn judge_newest_metric(
+    context: &App,
+    of: &HistorySelection,
+    case: Option<&str>,
+) -> Result<(MetricHistories, GuardRow), Failure> {
+    let runs = read_history_runs(context, of, true)?;
+    let options = history_options(of);
+    let mut found = runs.histories(&options)?;
+    found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
+    let judged = check_newest_run(&found, &options)?;
+    let judged = judged.with_failures(newest_failures(context, &runs, &options)?);
+    let is_asked = |row: &&GuardRow| case.is_none_or(|case| row.subject == case);
+    let asked: Vec<&GuardRow> = judged.rows.iter().filter(is_asked).collect();
+    match (asked.as_slice(), case) {
+        ([row], _) => {
+            let row = (*row).clone();
+            Ok((found, row))
+        }
+        ([], Some(case)) => {
+            let known = judged.rows.iter().map(|row| row.subject.as_str());
+            let message = format!("the newest run has no case `{case}` with this metric");
+            Err(UsageError::new(message, suggest_name(case, known)).into())
+        }
+        ([], None) => Err(UsageError::new(
+            format!("run {} is the newest, and does not have this metric", judged.run),
+            "`perflab guard` shows what was judged",
+        )
+        .into()),
+        (several, _) => {
+            let names: Vec<&str> = several.iter().map(|row| row.subject.as_str()).collect();
+            let message = format!("{} cases have this metric", names.len());
+            Err(UsageError::new(message, format!("choose one with `case`: {}", names.join(", "))).into())
+        }
+    }
+}
+
 /// The newest run against its history.
 pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure> {
     let runs = read_history_runs(context, &args.of, true)?;

@@ -5,6 +5,7 @@ pub mod compare;
 mod compared_studies;
 mod confirmation;
 pub mod history;
+mod picture_request;
 pub mod plot;
 mod plot_look;
 mod plot_monitor;

@@ -17,7 +17,7 @@ use crate::file_runs::NamedRuns;
 use crate::quantities::{parse_confidence, parse_margin};
 use crate::see::compare::{CONFIDENCE, MARGIN};
 use crate::see::plot_look::{AxisRange, AxisValues, PictureArgs, PictureAxis, axis_look};
-use crate::see::plot_monitor::{HeatMapArgs, TimelineArgs, plot_heat_map, plot_timeline};
+use crate::see::plot_monitor::{HeatMapArgs, TimelineArgs, draw_heat_map, draw_timeline};
 use crate::selection;
 use crate::verb::Verb;
 
@@ -31,15 +31,9 @@ pub struct PlotArgs {
 
 impl Verb for PlotArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {
-        match &self.kind {
-            PlotKind::Strip(args) => plot_strips(app, args),
-            PlotKind::Ecdf(args) => plot_distributions(app, args),
-            PlotKind::Histogram(args) => plot_histograms(app, args),
-            PlotKind::Interval(args) => plot_intervals(app, args),
-            PlotKind::Scaling(args) => plot_scaling(app, args),
-            PlotKind::Timeline(args) => plot_timeline(app, args),
-            PlotKind::Heatmap(args) => plot_heat_map(app, args),
-        }
+        let scene = self.kind.draw(app)?;
+        app::write_scene(app, Some(&self.kind.picture().output), || scene)?;
+        Ok(Exit::Fine)
     }
 }
 
@@ -74,6 +68,36 @@ pub enum PlotKind {
     Timeline(TimelineArgs),
     /// Draw a monitor's column by row and time, or a metric over two parameters, as colours
     Heatmap(HeatMapArgs),
+}
+
+impl PlotKind {
+    /// The picture.
+    ///
+    /// # Errors
+    /// Runs that cannot be read, or have nothing of what is to be drawn; a range in another unit.
+    pub fn draw(&self, app: &App) -> Result<Scene, Failure> {
+        match self {
+            PlotKind::Strip(args) => draw_strips(app, args),
+            PlotKind::Ecdf(args) => draw_distributions(app, args),
+            PlotKind::Histogram(args) => draw_histograms(app, args),
+            PlotKind::Interval(args) => draw_intervals(app, args),
+            PlotKind::Scaling(args) => draw_scaling(app, args),
+            PlotKind::Timeline(args) => draw_timeline(app, args),
+            PlotKind::Heatmap(args) => draw_heat_map(app, args),
+        }
+    }
+
+    fn picture(&self) -> &PictureArgs {
+        match self {
+            PlotKind::Strip(args) => &args.picture,
+            PlotKind::Ecdf(args) => &args.picture,
+            PlotKind::Histogram(args) => &args.picture,
+            PlotKind::Interval(args) => &args.picture,
+            PlotKind::Scaling(args) => &args.picture,
+            PlotKind::Timeline(args) => &args.picture,
+            PlotKind::Heatmap(args) => &args.picture,
+        }
+    }
 }
 
 /// Which samples are drawn.
@@ -178,11 +202,11 @@ pub struct StripArgs {
     pub confidence: Ratio,
 }
 
-fn plot_strips(context: &App, args: &StripArgs) -> Result<Exit, Failure> {
+fn draw_strips(context: &App, args: &StripArgs) -> Result<Scene, Failure> {
     let metrics = args.of.read_lines(context)?;
     let x = value_axis("--x-range", args.x_range.as_ref(), args.log.is_some(), &metrics)?;
     let look = picture_look(&args.picture, args.confidence, [x, AxisLook::default()]);
-    write_picture(context, &args.picture, || strip_scene(&metrics, &look))
+    Ok(strip_scene(&metrics, &look))
 }
 
 /// Axes of a picture with values along the one and shares up the other.
@@ -222,10 +246,10 @@ pub struct EcdfArgs {
     pub confidence: Ratio,
 }
 
-fn plot_distributions(context: &App, args: &EcdfArgs) -> Result<Exit, Failure> {
+fn draw_distributions(context: &App, args: &EcdfArgs) -> Result<Scene, Failure> {
     let metrics = args.of.read_lines(context)?;
     let look = picture_look(&args.picture, args.confidence, args.axes.looks(&metrics)?);
-    write_picture(context, &args.picture, || distribution_scene(&metrics, &look))
+    Ok(distribution_scene(&metrics, &look))
 }
 
 /// The rules of `--bins`.
@@ -251,14 +275,14 @@ pub struct HistogramArgs {
     pub bins: BinRuleChoice,
 }
 
-fn plot_histograms(context: &App, args: &HistogramArgs) -> Result<Exit, Failure> {
+fn draw_histograms(context: &App, args: &HistogramArgs) -> Result<Scene, Failure> {
     let metrics = args.of.read_lines(context)?;
     let look = picture_look(&args.picture, CONFIDENCE, args.axes.looks(&metrics)?);
     let rule = match args.bins {
         BinRuleChoice::Fd => BinRule::FreedmanDiaconis,
         BinRuleChoice::Scott => BinRule::Scott,
     };
-    write_picture(context, &args.picture, || histogram_scene(&metrics, rule, &look))
+    Ok(histogram_scene(&metrics, rule, &look))
 }
 
 /// `perflab plot interval`
@@ -282,11 +306,11 @@ pub struct IntervalArgs {
     pub margin: Ratio,
 }
 
-fn plot_intervals(context: &App, args: &IntervalArgs) -> Result<Exit, Failure> {
+fn draw_intervals(context: &App, args: &IntervalArgs) -> Result<Scene, Failure> {
     let comparison = compare_plotted_runs(context, args)?;
     let x = axis_look("--x-range", args.x_range.as_ref(), false, AxisValues::Shares)?;
     let look = picture_look(&args.picture, args.confidence, [x, AxisLook::default()]);
-    write_picture(context, &args.picture, || intervals_scene(&comparison, &look))
+    Ok(intervals_scene(&comparison, &look))
 }
 
 /// Runs against the first; of one run, or with a factor, its levels against the baseline.
@@ -370,7 +394,7 @@ pub enum ScalingLawChoice {
     Usl,
 }
 
-fn plot_scaling(context: &App, args: &ScalingArgs) -> Result<Exit, Failure> {
+fn draw_scaling(context: &App, args: &ScalingArgs) -> Result<Scene, Failure> {
     let mut sides = args.of.read_sides(context)?;
     let conditions = selection::keep_runs_with_facts(&mut sides, &args.of.conditions)?;
     let options = AnalysisOptions { conditions, ..args.of.options() };
@@ -394,7 +418,7 @@ fn plot_scaling(context: &App, args: &ScalingArgs) -> Result<Exit, Failure> {
     let x = axis_look("--x-range", args.x_range.as_ref(), is_log(PictureAxis::X), AxisValues::Numbers)?;
     let y = value_axis("--y-range", args.y_range.as_ref(), is_log(PictureAxis::Y), &metrics)?;
     let look = picture_look(&args.picture, args.confidence, [x, y]);
-    write_picture(context, &args.picture, || scaling_scene(&curves, &args.over, &look))
+    Ok(scaling_scene(&curves, &args.over, &look))
 }
 
 /// Says how many panels a picture has no room for.
@@ -409,13 +433,4 @@ fn note_left_out_panels(context: &App, panels: usize) {
 fn picture_look(picture: &PictureArgs, confidence: Ratio, [x, y]: [AxisLook; 2]) -> PlotLook {
     let title = picture.title.clone();
     PlotLook { title, width: picture.width(), height: picture.height(), x, y, confidence: confidence.0 }
-}
-
-fn write_picture(
-    context: &App,
-    picture: &PictureArgs,
-    scene: impl FnOnce() -> Scene,
-) -> Result<Exit, Failure> {
-    app::write_scene(context, Some(&picture.output), scene)?;
-    Ok(Exit::Fine)
 }

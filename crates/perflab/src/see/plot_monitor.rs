@@ -5,11 +5,11 @@ use perflab_analyze::{
     AnalysisOptions, CaseCondition, MonitorLineOptions, MonitorLines, MonitoredRun, ValueGrid,
     derive_columns, metric_grid, metric_lines, monitor_grid, monitor_lines,
 };
-use perflab_present::chart::AxisLook;
+use perflab_present::chart::{AxisLook, Scene};
 use perflab_present::plot::{PlotLook, heat_map_scene, timeline_scene};
 
-use crate::app::{self, App};
-use crate::failure::{Exit, Failure, UsageError};
+use crate::app::App;
+use crate::failure::{Failure, UsageError};
 use crate::file_runs::NamedRuns;
 use crate::see::plot_look::{AxisRange, AxisValues, PictureArgs, axis_look};
 use crate::selection;
@@ -75,7 +75,7 @@ pub struct TimelineArgs {
 }
 
 /// Draws a column over time.
-pub fn plot_timeline(context: &App, args: &TimelineArgs) -> Result<Exit, Failure> {
+pub fn draw_timeline(context: &App, args: &TimelineArgs) -> Result<Scene, Failure> {
     let options = MonitorLineOptions {
         keys: args.row.clone(),
         by: args.by.clone(),
@@ -87,8 +87,7 @@ pub fn plot_timeline(context: &App, args: &TimelineArgs) -> Result<Exit, Failure
     let values = AxisValues::OfUnit(&found.unit);
     let y = axis_look("--y-range", args.y_range.as_ref(), args.log.is_some(), values)?;
     let look = plain_look(&args.picture, [x, y]);
-    app::write_scene(context, Some(&args.picture.output), || timeline_scene(&found, &look))?;
-    Ok(Exit::Fine)
+    Ok(timeline_scene(&found, &look))
 }
 
 fn read_monitor_lines(
@@ -172,7 +171,7 @@ pub struct HeatMapArgs {
 }
 
 /// Draws values as colours.
-pub fn plot_heat_map(context: &App, args: &HeatMapArgs) -> Result<Exit, Failure> {
+pub fn draw_heat_map(context: &App, args: &HeatMapArgs) -> Result<Scene, Failure> {
     let grid = match &args.column {
         Some(column) => {
             let options = MonitorLineOptions {
@@ -191,8 +190,7 @@ pub fn plot_heat_map(context: &App, args: &HeatMapArgs) -> Result<Exit, Failure>
     };
     let y = axis_look("--range", args.range.as_ref(), args.log, AxisValues::OfUnit(&grid.unit))?;
     let look = plain_look(&args.picture, [AxisLook::default(), y]);
-    app::write_scene(context, Some(&args.picture.output), || heat_map_scene(&grid, &look))?;
-    Ok(Exit::Fine)
+    Ok(heat_map_scene(&grid, &look))
 }
 
 fn read_metric_grid(context: &App, args: &HeatMapArgs) -> Result<ValueGrid, Failure> {

@@ -1,4 +1,4 @@
-//! `perflab serve`: the web laboratory, whose results are those of `report`, `compare` and `history`.
+//! `perflab serve`: the web laboratory, whose results are those of `report`, `compare`, `history`, `guard` and `plot`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,13 +6,19 @@ use std::sync::Arc;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use perflab_analyze::Comparison;
 use perflab_present::ReportData;
+use perflab_present::chart::Scene;
 use perflab_present::comparison::OutputFormat;
-use perflab_serve::{HistoryRequest, ListenPlace, ResultRefusal, ResultSource, ServeOptions, serve_archive};
+use perflab_present::guard_badge;
+use perflab_serve::{
+    HistoryRequest, ListenPlace, PictureRequest, RefusalReason, ResultRefusal, ResultSource, ServeOptions,
+    serve_archive,
+};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UnexpectedError};
 use crate::see::compare::{CompareArgs, build_explained_comparison};
-use crate::see::history::{HistoryArgs, read_history_data};
+use crate::see::history::{HistoryArgs, judge_newest_metric, read_history_data};
+use crate::see::picture_request::parse_picture;
 use crate::see::report::report_data_of;
 use crate::signals::with_stop_signal;
 use crate::verb::Verb;
@@ -57,14 +63,29 @@ impl ResultSource for ArchiveResults {
     }
 
     fn history_data(&self, of: &HistoryRequest) -> Result<ReportData<'static>, ResultRefusal> {
-        let workloads = of.workloads.iter().map(|name| format!("--workload={name}"));
-        let label = of.label.iter().map(|label| format!("--label={label}"));
-        let study = of.study.iter().map(|study| format!("--study={study}"));
-        let last = of.last.iter().map(|last| format!("--last={last}"));
-        let options = workloads.chain(label).chain(study).chain(last);
-        let args: HistoryArgs = parse_verb(options, &of.metrics).map_err(refuse_request)?;
+        let args = parse_history(of)?;
         read_history_data(&self.0, &args.of).map_err(refuse_request)
     }
+
+    fn picture(&self, of: &PictureRequest) -> Result<Scene, ResultRefusal> {
+        let kind = parse_picture(of)?;
+        kind.draw(&self.0).map_err(refuse_request)
+    }
+
+    fn badge(&self, of: &HistoryRequest, case: Option<&str>) -> Result<Scene, ResultRefusal> {
+        let args = parse_history(of)?;
+        let (found, row) = judge_newest_metric(&self.0, &args.of, case).map_err(refuse_request)?;
+        Ok(guard_badge(&found, &row))
+    }
+}
+
+fn parse_history(of: &HistoryRequest) -> Result<HistoryArgs, ResultRefusal> {
+    let workloads = of.workloads.iter().map(|name| format!("--workload={name}"));
+    let label = of.label.iter().map(|label| format!("--label={label}"));
+    let study = of.study.iter().map(|study| format!("--study={study}"));
+    let last = of.last.iter().map(|last| format!("--last={last}"));
+    let options = workloads.chain(label).chain(study).chain(last);
+    parse_verb(options, &of.metrics).map_err(refuse_request)
 }
 
 /// The arguments of a verb with what it takes where nothing else is said: options, then words that are none.
@@ -81,7 +102,7 @@ fn parse_verb<A: Args + FromArgMatches>(
 }
 
 fn refuse_request(failure: Failure) -> ResultRefusal {
-    ResultRefusal { class: failure.exit().class(), sentence: failure.to_string() }
+    ResultRefusal { reason: RefusalReason::Class(failure.exit().class()), sentence: failure.to_string() }
 }
 
 /// Serve the archive to a browser on this machine

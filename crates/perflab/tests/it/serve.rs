@@ -375,6 +375,8 @@ fn the_reference_and_openapi_are_what_the_server_answers() {
                     "column" => "pgfault",
                     "before" => "7",
                     "q" => "watched",
+                    "case" => "slow%20part%3Da",
+                    "run" => "before",
                     _ => "",
                 };
                 query.push(format!("{}={value}", parameter["name"].as_str().unwrap()));
@@ -382,7 +384,12 @@ fn the_reference_and_openapi_are_what_the_server_answers() {
         }
         // A factor is of one side.
         query.retain(|pair| path != "/api/v1/compare" || !pair.starts_with("by="));
+        // What a picture takes depends on its kind; a test of its own has them.
+        let is_of_every_kind =
+            |pair: &String| ["run=", "metric=", "workload="].iter().any(|name| pair.starts_with(name));
+        query.retain(|pair| !path.contains("/pictures/") || is_of_every_kind(pair));
         let target = path.replace("{id}", "after").replace("{monitor}", "vmstat");
+        let target = target.replace("{picture}", "strip.svg");
         if path == "/api/v1/events" {
             // It has no end; a test of its own listens.
             continue;
@@ -407,6 +414,96 @@ fn the_reference_and_openapi_are_what_the_server_answers() {
     assert!(
         metrics.contains("perflab_runs{status=\"finished\"} 2\n") && metrics.ends_with("# EOF\n"),
         "{metrics}"
+    );
+}
+
+/// The file that `perflab plot` writes, byte for byte; and a badge with the words of `perflab guard`.
+#[test]
+fn pictures_are_those_of_the_verb_and_a_badge_says_what_the_guard_says() {
+    let laboratory = prepare_watched_archive();
+    let server = LabServer::start(&laboratory, &[]);
+    let pictures: [(&str, &[&str]); 5] = [
+        ("strip.svg?run=before&run=after&metric=speed", &["strip", "before", "after", "--metric", "speed"]),
+        (
+            "ecdf.svg?run=after&by=part&log=x&confidence=90%25",
+            &["ecdf", "after", "--by", "part", "--log", "x", "--confidence", "90%"],
+        ),
+        (
+            "interval.svg?run=before&run=after&x-range=-50%25:50%25&title=%3Cb%3E",
+            &["interval", "before", "after", "--x-range=-50%:50%", "--title", "<b>"],
+        ),
+        (
+            "timeline.svg?run=after&column=vmstat.nr_dirty&size=400x300",
+            &["timeline", "after", "--column", "vmstat.nr_dirty", "--size", "400x300"],
+        ),
+        (
+            "heatmap.svg?column=net-dev.rx_bytes&log=false",
+            &["heatmap", "@latest", "--column", "net-dev.rx_bytes"],
+        ),
+    ];
+    for (target, words) in pictures {
+        let reply = server.get(&format!("/api/v1/pictures/{target}"));
+        assert_eq!(
+            (reply.status, reply.headers["content-type"].as_str()),
+            (200, "image/svg+xml"),
+            "{}",
+            reply.text()
+        );
+        let printed = laboratory.run_successfully(&[&["plot"], words, &["-o", "-"]].concat()).out;
+        assert_eq!(reply.text(), printed, "{target}");
+    }
+    let outside = laboratory.path("outside.json");
+    fs::write(&outside, "{}").unwrap();
+    let outside = outside.display().to_string().replace('/', "%2F");
+    let refused = [
+        ("pictures/strip.png".to_owned(), 404),
+        ("pictures/pie.svg".to_owned(), 404),
+        ("pictures/..%2fstrip.svg".to_owned(), 404),
+        ("pictures/strip.svg?run=nothing".to_owned(), 404),
+        (format!("pictures/strip.svg?run={outside}"), 404),
+        ("pictures/strip.svg?run=after&metric=nothing".to_owned(), 422),
+        ("pictures/strip.svg?run=after&metric=speed&x-range=NaN:1".to_owned(), 422),
+        ("pictures/strip.svg?run=after&x-range=2:1&metric=speed".to_owned(), 422),
+        ("pictures/strip.svg?confidence=NaN".to_owned(), 400),
+        ("pictures/strip.svg?bins=fd".to_owned(), 400),
+        ("pictures/strip.svg?output=%2Ftmp%2Fx.svg".to_owned(), 400),
+        ("pictures/strip.svg?size=99999x99999".to_owned(), 400),
+        ("pictures/timeline.svg?run=after".to_owned(), 400),
+        ("pictures/timeline.svg?run=after&column=vmstat.nothing".to_owned(), 422),
+        ("pictures/timeline.svg?run=after&column=nothing.x".to_owned(), 422),
+        ("badge.svg".to_owned(), 400),
+        ("badge.svg?study=watched.toml".to_owned(), 400),
+        ("badge.svg?study=nothing&metric=speed".to_owned(), 422),
+        ("badge.svg?study=watched.toml&metric=nothing".to_owned(), 422),
+        ("badge.svg?study=watched.toml&metric=speed".to_owned(), 422),
+        ("badge.svg?study=watched.toml&metric=speed&case=nothing".to_owned(), 422),
+        ("badge.svg?study=watched.toml&metric=speed&last=NaN".to_owned(), 400),
+    ];
+    for (target, status) in refused {
+        let reply = server.get(&format!("/api/v1/{target}"));
+        assert_eq!(
+            (reply.status, reply.json()["error"].is_string()),
+            (status, true),
+            "{target}: {}",
+            reply.text()
+        );
+        assert!(!reply.text().contains("--output") && !reply.text().contains("Usage:"), "{}", reply.text());
+    }
+    let judged = laboratory.run(&["guard", "speed", "--study", "watched.toml", "--format", "json"]).out;
+    let judged: Value = serde_json::from_str(&judged).unwrap();
+    let row = judged["rows"].as_array().unwrap().iter().find(|row| row["subject"] == "slow part=a").unwrap();
+    let badge = server.get("/api/v1/badge.svg?study=watched.toml&metric=speed&case=slow%20part%3Da");
+    assert_eq!(
+        (badge.status, badge.headers["content-type"].as_str()),
+        (200, "image/svg+xml"),
+        "{}",
+        badge.text()
+    );
+    assert_eq!(row["verdict"], "unclear");
+    assert!(
+        badge.text().contains("? too few runs</text>") && badge.text().contains(">speed</text>"),
+        "{}",
+        badge.text()
     );
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn shorten_to_width(text: &str, size: f64, room: f64) -> String {
 
 /// How much of the room a text may take where an SVG viewer without Roboto draws it in its own typeface: DejaVu Sans, the widest
 /// that is common, takes 1.19 times as much.
-const FALLBACK_SHARE: f64 = 0.84;
+pub(crate) const FALLBACK_SHARE: f64 = 0.84;
 
 /// A text in lines that fit, in a wider typeface too, broken between words; a word that does not fit is shortened.
 pub(crate) fn break_into_lines(text: &str, size: f64, room: f64) -> Vec<String> {
