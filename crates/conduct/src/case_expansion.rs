@@ -217,8 +217,8 @@ const MOST_SLOTS: u128 = 1_000_000;
 /// Cases at most: each is kept with all of its parameters, in memory and in the manifest.
 const MOST_CASES: u128 = 100_000;
 
-/// Why the plan of this study would be too large, with the numbers that multiply to it.
-pub(crate) fn plan_size_problem(study: &Study, catalogue: &Catalogue) -> Option<Problem> {
+/// Why the plan of this study, which has so many targets, would be too large, with the numbers that multiply to it.
+pub(crate) fn plan_size_problem(study: &Study, catalogue: &Catalogue, targets: usize) -> Option<Problem> {
     let workloads: Vec<WorkloadSize> =
         study.workload.keys().filter_map(|name| WorkloadSize::of_workload(name, study, catalogue)).collect();
     let cases = workloads.iter().fold(0_u128, |sum, workload| sum.saturating_add(workload.case_count()));
@@ -234,7 +234,7 @@ pub(crate) fn plan_size_problem(study: &Study, catalogue: &Catalogue) -> Option<
     let repeated = [
         ("iterations with warm-ups", key, iterations),
         ("boots", "run.boots", u128::from(rules.boots)),
-        ("targets", "target", u128::from(study.target_count().max(1))),
+        ("targets", "target", targets.max(1) as u128),
     ];
     let slots = repeated.iter().fold(cases, |product, (_, _, number)| product.saturating_mul(*number));
     if slots <= MOST_SLOTS {

@@ -17,6 +17,7 @@
 //! | `overhead_meter` | what perflab itself costs, and the monitors of a study |
 //! | `run_state` | what a run has reported and counted so far |
 //! | `boot_round`, `targets`, `open_slot` | one launch of the targets; their connections; the slot that is being carried out |
+//! | `inventory_targets` | hosts of an inventory as targets |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
 //! | [`clock_offset`] | how another machine's clock relates to ours |
 //! | `guest_sampling` | guests sampled from outside while they run an iteration |
@@ -46,6 +47,7 @@ mod framed_reports;
 mod guest_sampling;
 mod host_target;
 mod incoming_trace;
+mod inventory_targets;
 mod iteration_trace;
 pub mod launcher;
 pub mod multiplexer;
@@ -66,6 +68,7 @@ mod targets;
 
 pub use connection::Connection;
 pub use error::ConductError;
+pub use inventory_targets::plan_host;
 pub use plan::{PlanChoices, plan_study};
 pub use preflight::{find_refusals, used_definitions};
 pub use run::conduct_run;

@@ -19,8 +19,8 @@ use perflab_model::study::{
     RunRules, SlotOrder, StudyList, TargetKey, TargetSpec, find_study_problems,
 };
 use perflab_model::{
-    Case, Facts, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement, PlannedTarget,
-    PlannedTargetVariant, Problem, RunPlan, Scalar, Slot, Study, fact_table,
+    Case, Facts, HostInventory, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement,
+    PlannedTarget, PlannedTargetVariant, Problem, RunPlan, Scalar, Slot, Study, fact_table,
 };
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -29,6 +29,7 @@ use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::case_expansion::{catalogue_name, factor_concerns};
+use crate::inventory_targets::{group_levels, plan_target, settle_hosts};
 
 /// What the command line chose among the study's possibilities.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +42,8 @@ pub struct PlanChoices {
     pub seed: u64,
     /// `--scratch DIR`: where scratch directories and images are made, instead of the temporary directory.
     pub scratch: Option<PathBuf>,
+    /// The hosts that targets may be.
+    pub inventory: HostInventory,
 }
 
 /// Plans a study. All problems at once, each with the key of the study that it is about.
@@ -51,7 +54,8 @@ pub fn plan_study(
     choices: &PlanChoices,
 ) -> Result<RunPlan, Vec<Problem>> {
     let study = settle_study(study, catalogue, facts, choices)?;
-    if let Some(problem) = crate::case_expansion::plan_size_problem(&study, catalogue) {
+    let targets = count_targets(&study, &choices.inventory);
+    if let Some(problem) = crate::case_expansion::plan_size_problem(&study, catalogue, targets) {
         return Err(vec![problem]);
     }
     let scope = expression_scope(&study, facts).map_err(|problem| vec![problem])?;
@@ -60,6 +64,7 @@ pub fn plan_study(
         return Err(problems);
     }
     let cases = crate::case_expansion::expand_cases(&study, catalogue, &scope, &mut problems);
+    problems.extend(participation_problems(&study, &choices.inventory));
     let settings = resolve_settings(&study, &scope, FactorSide::Host);
     let settings = settings.map_err(|problem| problems.push(problem)).unwrap_or_default();
     // Workloads run on the targets where there are some, and there are their disks.
@@ -72,7 +77,7 @@ pub fn plan_study(
         return Err(problems);
     }
     let seed = study.run.seed.unwrap_or(choices.seed);
-    let target_variants = plan_target_variants(&study, &cases);
+    let target_variants = plan_target_variants(&study, &cases, &choices.inventory);
     let groups = group_by_start(&cases, &study.run, &target_variants);
     let starts = study.run.boots.saturating_mul(u32::try_from(groups.len()).unwrap_or(u32::MAX).max(1));
     let slots = match study.run.order {
@@ -99,7 +104,9 @@ pub fn plan_study(
         cases,
         settings,
         disks,
-        targets: target_variants.first().map_or_else(|| plan_targets(&study), |first| first.targets.clone()),
+        targets: target_variants
+            .first()
+            .map_or_else(|| plan_targets(&study, &choices.inventory), |first| first.targets.clone()),
         target_variants,
         participation: plan_participation(&study),
         placements: plan_placements(&study),
@@ -116,10 +123,12 @@ pub fn settle_study(
 ) -> Result<Study, Vec<Problem>> {
     let mut study = evaluate_lists(study, facts)?;
     resolve_monitors(&mut study);
-    let mut problems = Vec::new();
+    let mut problems = settle_hosts(&mut study, &choices.inventory);
     let mut kept: IndexMap<&str, Vec<&str>> = IndexMap::new();
     for (factor, level) in &choices.set {
-        kept.entry(factor).or_default().push(level);
+        let is_group = study.factor.get(factor).is_some_and(Factor::varies_hosts);
+        let hosts = group_levels(&choices.inventory, level).filter(|_| is_group);
+        kept.entry(factor).or_default().extend(hosts.unwrap_or_else(|| vec![level]));
     }
     for (factor, levels) in kept {
         problems.extend(keep_levels(&mut study, factor, &levels));
@@ -240,22 +249,26 @@ fn is_concerning(name: &str, factor: &Factor, study: &Study, catalogue: &Catalog
         })
 }
 
-/// Every target of a study: of several alike, each.
-fn plan_targets(study: &Study) -> Vec<PlannedTarget> {
-    let mut targets = Vec::new();
-    for (name, spec) in &study.target {
-        let one = TargetSpec { count: 1, ..spec.clone() };
-        let named = |name: String| PlannedTarget { name, spec: one.clone() };
-        match spec.count {
-            1 => targets.push(named(name.clone())),
-            count => targets.extend((1..=count).map(|number| named(format!("{name}{number}")))),
-        }
-    }
-    targets
+/// How many targets a study has, which may be more than there could be names for.
+fn count_targets(study: &Study, inventory: &HostInventory) -> usize {
+    let count = |spec: &TargetSpec| match spec.host.as_deref().and_then(|host| inventory.members(host)) {
+        Some(hosts) => hosts.len(),
+        None => spec.count as usize,
+    };
+    study.target.values().map(count).fold(0, usize::saturating_add)
+}
+
+/// Every target of a study: of several alike and of a group, each.
+fn plan_targets(study: &Study, inventory: &HostInventory) -> Vec<PlannedTarget> {
+    study.target.iter().flat_map(|(name, spec)| plan_target(name, spec, inventory)).collect()
 }
 
 /// The targets at each combination of levels of the factors over their keys that a case has.
-fn plan_target_variants(study: &Study, cases: &[Case]) -> Vec<PlannedTargetVariant> {
+fn plan_target_variants(
+    study: &Study,
+    cases: &[Case],
+    inventory: &HostInventory,
+) -> Vec<PlannedTargetVariant> {
     let varied: Vec<_> =
         study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Target).collect();
     let mut variants: Vec<PlannedTargetVariant> = Vec::new();
@@ -277,7 +290,7 @@ fn plan_target_variants(study: &Study, cases: &[Case]) -> Vec<PlannedTargetVaria
                 *spec = key.apply(spec, &level.value).unwrap_or_else(|_| spec.clone());
             }
         }
-        variants.push(PlannedTargetVariant { levels, targets: plan_targets(&changed) });
+        variants.push(PlannedTargetVariant { levels, targets: plan_targets(&changed, inventory) });
     }
     variants
 }
@@ -299,6 +312,24 @@ fn plan_participation(study: &Study) -> Vec<PlannedParticipation> {
         Some(PlannedParticipation { factor: factor.clone(), level: level.name.clone(), targets })
     };
     levels.filter_map(planned).collect()
+}
+
+/// Levels of more targets than the groups of the inventory give.
+fn participation_problems(study: &Study, inventory: &HostInventory) -> Vec<Problem> {
+    let all = count_targets(study, inventory);
+    let counted = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Targets);
+    let levels = counted.flat_map(|(name, factor)| {
+        factor.levels.iter().enumerate().map(move |(index, level)| (name, index, level))
+    });
+    let is_more = |level: &FactorLevel| matches!(level.value, Scalar::Int(number) if number > all as i64);
+    levels
+        .filter(|(_, _, level)| is_more(level))
+        .map(|(name, index, level)| {
+            let key = format!("factor.{name}.levels[{index}]");
+            let problem = Problem::new(key, format!("`{}` is no number of targets", level.value));
+            problem.with_hint(format!("from 1 to {all}, which is how many the study has"))
+        })
+        .collect()
 }
 
 /// What runs beside cases: at the levels of a factor that name it, or, where no factor varies that, always.

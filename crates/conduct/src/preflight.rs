@@ -22,7 +22,8 @@ use crate::target_role::TargetRole;
 /// known.
 pub fn find_refusals(manifest: &Manifest, host: &LocalMachine) -> Vec<Refusal> {
     let role = TargetRole::of_host(&manifest.study);
-    let checked = check_environment(manifest, host, &RunPermissions { apply: true, install: false }, role);
+    let checked =
+        check_environment(manifest, host, &RunPermissions { apply: true, ..RunPermissions::default() }, role);
     let mut found = match checked {
         Err(ConductError::Refused(found)) => found,
         _ => Vec::new(),

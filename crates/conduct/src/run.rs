@@ -7,14 +7,15 @@
 //! A study without targets is carried out by this host alone, one with targets by agents that begin every iteration
 //! at one instant, under the settings of this host. Either way the [`crate::barrier`] says who goes on.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use perflab_guest::{NetworkSwitch, switch_address};
 use perflab_model::event::RunPhase;
-use perflab_model::study::{TargetKind, TargetSpec};
+use perflab_model::study::{LostTargetPolicy, TargetKind, TargetSpec};
 use perflab_model::{Manifest, Overhead, RunEvent, RunEventKind, RunStatus, Slot, StopRequest};
 use perflab_observe::{EdgeReader, monotonic_now};
 use perflab_settings::UndoJournal;
@@ -23,9 +24,12 @@ use crate::boot_round::BootRound;
 use crate::error::ConductError;
 use crate::executor;
 use crate::host_target::HostTarget;
+use crate::launcher::held_hosts::{HeldHosts, HoldError};
+use crate::launcher::host_lock::HostHolder;
 use crate::launcher::launch::LaunchableTarget;
 use crate::launcher::machine_reboot::MachineReboots;
 use crate::launcher::node_allocation::{NodeAllocation, NodeRequest};
+use crate::launcher::ssh::SshDestination;
 use crate::overhead_meter::add_overhead;
 use crate::preflight;
 use crate::run_context::{EventSender, LocalMachine, RunContext, RunPermissions};
@@ -55,6 +59,7 @@ pub fn conduct_run(
     let mut targets = preflight::resolve_targets(manifest)?;
     stream.send_phase(RunPhase::Prepare)?;
     let network_switch = connect_guests(&mut targets)?;
+    let hosts = hold_hosts(&mut targets, machine, manifest, permissions, stop, &stream)?;
     let reboots = share_reboots(&mut targets, machine, manifest);
     let allocation = allocate_nodes(&mut targets, machine, manifest, stop, &stream)?;
     let run = RunContext { machine, manifest, stop, stream };
@@ -83,6 +88,7 @@ pub fn conduct_run(
     // All else is undone by now, and nobody speaks to the machines any more.
     let mut left = reboots.and_then(Arc::into_inner).map(MachineReboots::put_back).unwrap_or_default();
     left.extend(allocation.map(NodeAllocation::give_back).unwrap_or_default());
+    drop(hosts);
     executor::with_undo_failures(ended, left)
 }
 
@@ -101,6 +107,48 @@ fn share_reboots(
     let reboots = Arc::new(MachineReboots::new(journal, &machine.perflab));
     rebooted.into_iter().for_each(|target| target.reboot_by(Arc::clone(&reboots)));
     Some(reboots)
+}
+
+/// Reaches all hosts of an inventory that the run has at any time, and holds them; nobody else measures there meanwhile.
+fn hold_hosts(
+    targets: &mut [Vec<LaunchableTarget>],
+    machine: &LocalMachine,
+    manifest: &Manifest,
+    permissions: &RunPermissions,
+    stop: &StopRequest,
+    stream: &EventSender,
+) -> Result<Option<Arc<HeldHosts>>, ConductError> {
+    let all = targets.iter().flatten().filter_map(LaunchableTarget::inventory_host);
+    let hosts: BTreeMap<String, SshDestination> =
+        all.map(|(name, destination)| (name.to_owned(), destination)).collect();
+    if hosts.is_empty() {
+        return Ok(None);
+    }
+    let holder = HostHolder::of_run(&manifest.id, &manifest.study.title);
+    let (held, failed) = HeldHosts::reach(holder, &machine.perflab, hosts, stop);
+    if stop.is_requested() {
+        return Err(ConductError::StoppedEarly);
+    }
+    let is_there = |target: &LaunchableTarget| {
+        target.inventory_host().is_none_or(|(name, _)| !failed.contains_key(name))
+    };
+    let goes_on = manifest.study.run.on_lost_target == LostTargetPolicy::Continue
+        && targets.iter().all(|variant| variant.iter().any(is_there));
+    if !failed.is_empty() && !goes_on {
+        return Err(ConductError::Refused(failed.into_values().collect()));
+    }
+    // Who does not listen any more is noticed by the next event.
+    let tell =
+        |whom: String| drop(stream.send_warning(format!("waits for hosts: {whom}"), "^C ends the wait"));
+    let taken = held.take_all(permissions.wait.map(Duration::from), stop, &tell);
+    taken.map_err(|error| match error {
+        HoldError::Stopped => ConductError::StoppedEarly,
+        HoldError::Refused(refused) => ConductError::Refused(refused),
+    })?;
+    let held = Arc::new(held);
+    let of_inventory = targets.iter_mut().flatten().filter(|target| target.inventory_host().is_some());
+    of_inventory.for_each(|target| target.hold_by(Arc::clone(&held)));
+    Ok(Some(held))
 }
 
 /// Has Slurm give the run its nodes, where the study names some: each becomes a target, in every variant the same.

@@ -20,6 +20,8 @@ pub struct RunPermissions {
     pub apply: bool,
     /// `--install`: missing workloads may be installed.
     pub install: bool,
+    /// `--wait`: hosts that another study has are waited for, at most so long.
+    pub wait: Option<Nanos>,
 }
 
 /// Stamps and sends events.

@@ -242,6 +242,12 @@ impl<'a> RunState<'a> {
         let text = |text: &str| Scalar::Text(text.to_owned());
         let mut names = BTreeMap::from([("target.name".to_owned(), text(name))]);
         for target in targets {
+            for (variable, value) in target.variables() {
+                if target.name() == name {
+                    names.insert(format!("target.variables.{variable}"), value.clone());
+                }
+                names.insert(format!("targets.{}.variables.{variable}", target.name()), value.clone());
+            }
             let Some(address) = target.address() else { continue };
             if target.name() == name {
                 names.insert("target.address".into(), text(&address));

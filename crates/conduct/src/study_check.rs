@@ -38,7 +38,9 @@ pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &Expressi
 /// What is not a mistake, and yet hardly meant: a factor that varies nothing, a value or a command's parameter that is not used.
 pub fn study_warnings(study: &Study) -> Vec<Problem> {
     let single = study.factor.iter().filter(|(_, factor)| {
-        factor.levels.len() == 1 && !matches!(factor.kind, FactorKind::Label | FactorKind::Targets)
+        let may_be_one =
+            matches!(factor.kind, FactorKind::Label | FactorKind::Targets) || factor.varies_hosts();
+        factor.levels.len() == 1 && !may_be_one
     });
     let single = single.map(|(name, factor)| {
         let problem = Problem::new(format!("factor.{name}.levels"), "has one level, so nothing is compared");

@@ -25,6 +25,7 @@
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
 //! | `run_data` | a run as sections and analyses read it, wherever it lies ([`RunData`]) |
+//! | `host_inventory` | `hosts.toml`: machines that ssh reaches, by names and in groups ([`HostInventory`]) |
 //! | `run_note` | what somebody wrote about a run ([`RunNote`]) |
 //! | `trigger` | what a flight recorder was waiting for, once it has happened ([`Trigger`]) |
 //! | `accepted_step` | a step of a history that somebody accepts ([`AcceptedStep`]) |
@@ -44,6 +45,7 @@ pub mod fact_document;
 pub mod fact_table;
 pub mod facts;
 pub mod go_unit;
+mod host_inventory;
 pub mod io_trace;
 mod layout;
 pub mod metric;
@@ -81,6 +83,7 @@ pub use event::{LatestTicks, RunEvent, RunEventKind};
 pub use expression_limits::ExpressionTooLarge;
 pub use fact_document::{FactDocument, MachineDocument};
 pub use facts::{Fact, Facts};
+pub use host_inventory::{HostInventory, InventoryHost};
 pub use layout::PlannedLayout;
 pub use metric::{Direction, Metric, Sample, Unit};
 pub use page_set::PageSet;

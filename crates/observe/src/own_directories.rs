@@ -83,6 +83,13 @@ pub fn cache_directory() -> PathBuf {
         .unwrap_or_else(|| directory_in_home(".cache/perflab", "/var/cache/perflab"))
 }
 
+/// Where a user says what all studies take (`hosts.toml`): `$XDG_CONFIG_HOME/perflab`, else `~/.config/perflab`; for root whose home is
+/// not its own, `/etc/perflab`.
+pub fn configuration_directory() -> PathBuf {
+    read_trusted_variable("XDG_CONFIG_HOME")
+        .map_or_else(|| directory_in_home(".config/perflab", "/etc/perflab"), |base| base.join("perflab"))
+}
+
 /// Where sockets of guests lie: `$XDG_RUNTIME_DIR/perflab`, else for root `/run/perflab`, for others a folder of their own under
 /// /tmp: its path has to be short.
 pub fn runtime_directory() -> PathBuf {

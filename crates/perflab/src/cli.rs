@@ -21,11 +21,14 @@ use crate::instruments::slab::SlabArgs;
 use crate::instruments::startup::StartupArgs;
 use crate::instruments::startup_once::StartOnceArgs;
 use crate::instruments::trace::TraceArgs;
-use crate::internal::{AgentArgs, BuiltInLoadArgs, DiskServerArgs, ExecutionGuardArgs, ReturnMachineArgs};
+use crate::internal::{
+    AgentArgs, BuiltInLoadArgs, DiskServerArgs, ExecutionGuardArgs, HoldHostArgs, ReturnMachineArgs,
+};
 use crate::keep::exchange::{ExportArgs, ImportArgs};
 use crate::keep::index::IndexArgs;
 use crate::keep::runs::{LabelArgs, ListArgs, PruneArgs, RmArgs};
 use crate::laboratory::events::EventArgs;
+use crate::laboratory::host::HostArgs;
 use crate::laboratory::kernel::KernelArgs;
 use crate::laboratory::machine::{CheckArgs, UndoArgs};
 use crate::laboratory::monitors::MonitorArgs;
@@ -93,6 +96,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<SettingArgs>("setting", Laboratory),
     VerbEntry::new::<KernelArgs>("kernel", Laboratory),
     VerbEntry::new::<VmArgs>("vm", Laboratory),
+    VerbEntry::new::<HostArgs>("host", Laboratory),
     VerbEntry::new::<CheckArgs>("check", Laboratory),
     VerbEntry::new::<TuneArgs>("tune", Laboratory),
     VerbEntry::new::<NoiseArgs>("noise", Laboratory),
@@ -103,6 +107,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<BuiltInLoadArgs>("load", Internal),
     VerbEntry::new::<StartOnceArgs>("start-once", Internal),
     VerbEntry::new::<AgentArgs>("agent", Internal),
+    VerbEntry::new::<HoldHostArgs>("hold-host", Internal),
     VerbEntry::new::<DiskServerArgs>("disk-server", Internal),
     VerbEntry::new::<ExecutionGuardArgs>("execution-guard", Internal),
     VerbEntry::new::<PrefetchGuardArgs>("prefetch-guard", Internal),
@@ -142,6 +147,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "monitor",
             "setting",
             "vm",
+            "host",
             "kernel",
             "prefetch",
             "check",
@@ -175,6 +181,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "monitor",
             "setting",
             "vm",
+            "host",
             "kernel",
             "prefetch",
             "check",

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use perflab_conduct::launcher::{call_host, return_machine};
+use perflab_conduct::launcher::{SshDestination, call_host, return_machine, serve_host_hold};
 use perflab_conduct::{Connection, LocalMachine, agent};
 use perflab_guest::KernelIdentity;
 use perflab_model::Nanos;
@@ -174,6 +174,9 @@ pub struct ReturnMachineArgs {
     /// The machine, as ssh names it
     #[arg(long, value_name = "ADDRESS", allow_hyphen_values = true)]
     pub address: String,
+    /// An option of ssh's configuration, KEYWORD=VALUE (repeatable)
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub ssh_option: Vec<String>,
     /// The build id of its own kernel, in hexadecimal; empty where it has none
     #[arg(long, value_name = "ID", value_parser = parse_build_id_text)]
     pub build_id: BuildId,
@@ -208,8 +211,20 @@ impl Verb for ReturnMachineArgs {
             release: self.release.clone(),
             version: self.kernel_version.clone(),
         };
-        let returned = return_machine(&self.address, &own, &self.command_line, self.within.into());
+        let machine = SshDestination { address: self.address.clone(), options: self.ssh_option.clone() };
+        let returned = return_machine(&machine, &own, &self.command_line, self.within.into());
         returned.with_context(|| format!("{} did not return to its own kernel", self.address))?;
+        Ok(Exit::Fine)
+    }
+}
+
+/// Hold this machine for a study of a perflab elsewhere, as long as its stream lasts
+#[derive(Debug, Args)]
+pub struct HoldHostArgs {}
+
+impl Verb for HoldHostArgs {
+    fn run(&self, _app: &App) -> Result<Exit, Failure> {
+        serve_host_hold().context("cannot speak to the host")?;
         Ok(Exit::Fine)
     }
 }

@@ -15,6 +15,7 @@ mod gate_args;
 mod help;
 mod instruments;
 pub mod internal;
+mod inventory_file;
 mod keep;
 mod laboratory;
 mod measure;

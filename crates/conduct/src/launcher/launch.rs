@@ -7,19 +7,20 @@ use std::sync::Arc;
 
 use perflab_guest::{GuestMachine, HOST_ADDRESS, KernelImage, SwitchPort};
 use perflab_model::study::{GuestNetworkChoice, TargetKind, TargetSpec};
-use perflab_model::{FactDocument, Facts, PlannedTarget, StopRequest, fact_table};
+use perflab_model::{FactDocument, Facts, PlannedTarget, Scalar, StopRequest, fact_table};
 use perflab_observe::Root;
 use perflab_settings::TemporaryFolder;
 
 use crate::error::ConductError;
 use crate::launcher::agent_handle::LaunchedAgent;
 use crate::launcher::guest::{guest_machine, launch_guest_agent};
+use crate::launcher::held_hosts::HeldHosts;
 use crate::launcher::libvirt::launch_in_domain;
 use crate::launcher::machine_reboot::MachineReboots;
 use crate::launcher::node_allocation::AllocatedNode;
 use crate::launcher::process::launch_process_agent;
 use crate::launcher::slurm::launch_on_node;
-use crate::launcher::ssh::launch_over_ssh;
+use crate::launcher::ssh::{SshDestination, launch_over_ssh};
 use crate::run_context::LocalMachine;
 
 /// A target that can be launched, anew for every boot: what is to be found out of it was found out once.
@@ -28,6 +29,8 @@ pub struct LaunchableTarget {
     planned: PlannedTarget,
     /// Of a machine that is booted into its kernel: who sees to it that it returns to its own.
     reboots: Option<Arc<MachineReboots>>,
+    /// Of a host of an inventory: who holds it for the run.
+    hosts: Option<Arc<HeldHosts>>,
     /// Of a guest: its machine with the kernel that it boots, or why there is none.
     guest: Option<Result<GuestMachine, String>>,
     /// Of a node of Slurm's: which it is, once there is a job.
@@ -40,7 +43,7 @@ impl LaunchableTarget {
         let PlannedTarget { name, spec } = &planned;
         let guest = (spec.kind == TargetKind::Vm)
             .then(|| guest_machine(name, spec).map_err(|error| error.to_string()));
-        LaunchableTarget { planned, reboots: None, guest, node: None }
+        LaunchableTarget { planned, reboots: None, hosts: None, guest, node: None }
     }
 
     /// What it is called: a node by its own name.
@@ -71,6 +74,30 @@ impl LaunchableTarget {
     /// Has it booted by these.
     pub(crate) fn reboot_by(&mut self, reboots: Arc<MachineReboots>) {
         self.reboots = Some(reboots);
+    }
+
+    /// The host of an inventory that it is, with the way to it.
+    pub(crate) fn inventory_host(&self) -> Option<(&str, SshDestination)> {
+        let spec = &self.planned.spec;
+        Some((spec.host.as_deref()?, SshDestination::of_target(spec)))
+    }
+
+    /// Has it held by these.
+    pub(crate) fn hold_by(&mut self, hosts: Arc<HeldHosts>) {
+        self.hosts = Some(hosts);
+    }
+
+    /// Where perflab lies on it for the whole run.
+    fn host_folder(&self, stop: &StopRequest) -> std::io::Result<Option<String>> {
+        match (&self.hosts, &self.planned.spec.host) {
+            (Some(hosts), Some(name)) => hosts.folder(name, stop),
+            _ => Ok(None),
+        }
+    }
+
+    /// What templates of it may name besides.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&String, &Scalar)> {
+        self.planned.spec.variables.iter()
     }
 
     /// Whether it has a card on the switch of the run's guests.
@@ -217,9 +244,10 @@ pub fn launch_target(
     }
     let started = match spec.kind {
         TargetKind::Libvirt => launch_in_domain(name, spec, host, stop),
-        TargetKind::Ssh => target
-            .boot_machine(stop)
-            .and_then(|()| launch_over_ssh(name, spec.address.as_deref().unwrap_or_default(), host, stop)),
+        TargetKind::Ssh => target.boot_machine(stop).and_then(|()| {
+            let folder = target.host_folder(stop)?;
+            launch_over_ssh(name, &SshDestination::of_target(spec), folder.as_deref(), host, stop)
+        }),
         TargetKind::Slurm => match &target.node {
             Some(node) => launch_on_node(name, node, host, stop),
             None => Err(std::io::Error::other("there is no job of Slurm's")),

@@ -13,7 +13,7 @@ use perflab_model::study::TargetSpec;
 use perflab_settings::run_stoppable_command;
 
 use crate::launcher::agent_handle::{AgentHandle, LaunchedAgent};
-use crate::launcher::ssh;
+use crate::launcher::ssh::{SshDestination, launch_over_ssh};
 use crate::run_context::LocalMachine;
 
 /// From the start of a domain to a login: firmware, a boot loader, all services of a distribution.
@@ -133,7 +133,7 @@ pub(crate) fn launch_in_domain(
     let mut running = LibvirtAgent { domain, ours, xml: String::new(), agent: None, ended: false };
     running.xml = running.domain.run_virsh(&["dumpxml"], stop)?;
     let LaunchedAgent { connection: channel, handle: place } =
-        launch_when_reachable(name, &text(&target.address), host, stop)?;
+        launch_when_reachable(name, &SshDestination::of_target(target), host, stop)?;
     running.agent = Some(place);
     Ok(LaunchedAgent { connection: channel, handle: Box::new(running) })
 }
@@ -141,13 +141,13 @@ pub(crate) fn launch_in_domain(
 /// Its sshd comes up late in a boot: it is tried until it answers.
 fn launch_when_reachable(
     name: &str,
-    address: &str,
+    destination: &SshDestination,
     host: &LocalMachine,
     stop: &StopRequest,
 ) -> io::Result<LaunchedAgent> {
     let begun = Instant::now();
     loop {
-        match ssh::launch_over_ssh(name, address, host, stop) {
+        match launch_over_ssh(name, destination, None, host, stop) {
             Ok(started) => return Ok(started),
             Err(error) if stop.is_requested() || begun.elapsed() > BOOT => return Err(error),
             Err(_) => std::thread::sleep(LOOK),

@@ -19,7 +19,7 @@ use perflab_settings::{UndoEntry, UndoJournal, run_stoppable_command};
 use perflab_stacks::parse_build_id;
 use perflab_workload::argv_element::quote_word;
 
-use crate::launcher::ssh::ssh_command;
+use crate::launcher::ssh::SshDestination;
 
 /// From the order to boot to the first answer of its sshd, where the study says nothing: the firmware of a server takes minutes.
 pub const REBOOT_LIMIT: Duration = Duration::from_secs(540);
@@ -52,8 +52,8 @@ impl RunningKernel {
     ///
     /// # Errors
     /// It is not reached, or answers otherwise than a Linux.
-    pub fn ask(address: &str, stop: &StopRequest) -> io::Result<Self> {
-        let answer = run_there(address, PROBE, stop)?;
+    pub fn ask(machine: &SshDestination, stop: &StopRequest) -> io::Result<Self> {
+        let answer = run_there(machine, PROBE, stop)?;
         Self::parse(&answer).ok_or_else(|| io::Error::other("it does not say which kernel it runs"))
     }
 
@@ -68,9 +68,9 @@ impl RunningKernel {
 }
 
 /// Runs a script of the shell's there; what it printed.
-fn run_there(address: &str, script: &str, stop: &StopRequest) -> io::Result<Vec<u8>> {
+fn run_there(machine: &SshDestination, script: &str, stop: &StopRequest) -> io::Result<Vec<u8>> {
     let mut command =
-        ssh_command(address, &["ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"]);
+        machine.command(&["ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"]);
     let output = run_stoppable_command(command.arg(script).stdin(Stdio::null()), stop)?;
     if output.status.success() {
         return Ok(output.stdout);
@@ -95,7 +95,7 @@ struct InstalledKernel {
 impl InstalledKernel {
     /// Finds a release (`6.1.0-56-amd64`), or takes an image by its path.
     fn find(
-        address: &str,
+        machine: &SshDestination,
         spec: &TargetSpec,
         running: &RunningKernel,
         stop: &StopRequest,
@@ -109,7 +109,7 @@ impl InstalledKernel {
             };
             let (images, file_systems) = (first("image:", IMAGES), first("initrd:", INITIAL_FILE_SYSTEMS));
             let said = run_there(
-                address,
+                machine,
                 &format!("r={}; {images}; {file_systems}; true", quote_word(wanted)),
                 stop,
             )?;
@@ -128,15 +128,15 @@ impl InstalledKernel {
     }
 
     /// Which kernel its image holds.
-    fn read_identity(&self, address: &str, stop: &StopRequest) -> io::Result<KernelIdentity> {
+    fn read_identity(&self, machine: &SshDestination, stop: &StopRequest) -> io::Result<KernelIdentity> {
         let content =
-            run_there(address, &format!("head -c {LARGEST_IMAGE} < {}", quote_word(&self.image)), stop)?;
+            run_there(machine, &format!("head -c {LARGEST_IMAGE} < {}", quote_word(&self.image)), stop)?;
         let identity = KernelIdentity::of_image(&content);
         identity.ok_or_else(|| io::Error::other(format!("{} there is no kernel image", self.image)))
     }
 
     /// Has the machine boot it, soon after this has returned.
-    fn boot(&self, address: &str, command_line: &str, stop: &StopRequest) -> io::Result<()> {
+    fn boot(&self, machine: &SshDestination, command_line: &str, stop: &StopRequest) -> io::Result<()> {
         let initrd =
             self.initrd.as_deref().map_or(String::new(), |path| format!("--initrd={}", quote_word(path)));
         let script = format!(
@@ -150,7 +150,7 @@ impl InstalledKernel {
             quote_word(&self.image),
             quote_word(command_line),
         );
-        run_there(address, &script, stop).map(drop)
+        run_there(machine, &script, stop).map(drop)
     }
 }
 
@@ -164,14 +164,14 @@ fn kept_words(command_line: &str) -> impl Iterator<Item = &str> {
 
 /// Waits until the machine has booted anew; the kernel that it runs then.
 fn await_boot(
-    address: &str,
+    machine: &SshDestination,
     before: &RunningKernel,
     within: Duration,
     stop: &StopRequest,
 ) -> io::Result<RunningKernel> {
     let begun = Instant::now();
     loop {
-        let last = match RunningKernel::ask(address, stop) {
+        let last = match RunningKernel::ask(machine, stop) {
             Ok(running) if running.boot_id != before.boot_id => return Ok(running),
             Ok(_) => "it still runs as before".to_owned(),
             Err(error) => error.to_string(),
@@ -201,7 +201,7 @@ fn describe_kernel(identity: &KernelIdentity) -> String {
 /// # Errors
 /// It is not reached, does not come back, or comes back with another kernel.
 pub fn return_machine(
-    address: &str,
+    machine: &SshDestination,
     own: &KernelIdentity,
     command_line: &str,
     within: Duration,
@@ -211,7 +211,7 @@ pub fn return_machine(
     let begun = Instant::now();
     // It may be booting.
     let running = loop {
-        match RunningKernel::ask(address, &never) {
+        match RunningKernel::ask(machine, &never) {
             Ok(running) => break running,
             Err(error) if begun.elapsed() > within => return Err(error),
             Err(_) => std::thread::sleep(LOOK),
@@ -227,8 +227,8 @@ pub fn return_machine(
         "{PATH}; sync; (sleep 1; if [ -d /run/systemd/system ]; then systemctl reboot; \
          elif command -v reboot; then reboot; else echo b >/proc/sysrq-trigger; fi) >/dev/null 2>&1 </dev/null &"
     );
-    run_there(address, &script, &never)?;
-    let running = await_boot(address, &running, within, &never)?;
+    run_there(machine, &script, &never)?;
+    let running = await_boot(machine, &running, within, &never)?;
     if is_back(&running) {
         return Ok(());
     }
@@ -251,10 +251,10 @@ pub(crate) struct MachineReboots {
 #[derive(Debug)]
 struct RebootedMachines {
     journal: UndoJournal,
-    /// By address: what it ran when it was first reached, and the number of its promise.
-    known: HashMap<String, (RunningKernel, u32)>,
-    /// By address and path: which kernel an image holds.
-    images: HashMap<(String, String), KernelIdentity>,
+    /// By machine: what it ran when it was first reached, and the number of its promise.
+    known: HashMap<SshDestination, (RunningKernel, u32)>,
+    /// By machine and path: which kernel an image holds.
+    images: HashMap<(SshDestination, String), KernelIdentity>,
 }
 
 impl MachineReboots {
@@ -270,17 +270,17 @@ impl MachineReboots {
 
     /// Boots a machine into the kernel that its target names, and returns once it runs it.
     pub(crate) fn boot(&self, name: &str, spec: &TargetSpec, stop: &StopRequest) -> io::Result<()> {
-        let address = spec.address.as_deref().unwrap_or_default();
-        let running = RunningKernel::ask(address, stop)?;
-        let own = self.own_kernel(address).unwrap_or_else(|| running.clone());
-        let wanted = InstalledKernel::find(address, spec, &own, stop)?;
-        let identity = self.image_identity(address, &wanted, stop)?;
-        self.promise_return(name, address, &own)?;
+        let machine = &SshDestination::of_target(spec);
+        let running = RunningKernel::ask(machine, stop)?;
+        let own = self.own_kernel(machine).unwrap_or_else(|| running.clone());
+        let wanted = InstalledKernel::find(machine, spec, &own, stop)?;
+        let identity = self.image_identity(machine, &wanted, stop)?;
+        self.promise_return(name, machine, &own)?;
         let words = kept_words(&own.command_line).chain(spec.append.iter().map(String::as_str));
         let command_line = words.collect::<Vec<&str>>().join(" ");
-        wanted.boot(address, &command_line, stop)?;
+        wanted.boot(machine, &command_line, stop)?;
         let within = spec.boot_within.map_or(REBOOT_LIMIT, |span| Duration::from(span.0));
-        let running = await_boot(address, &running, within, stop)?;
+        let running = await_boot(machine, &running, within, stop)?;
         if running.identity.is_same(&identity) {
             return Ok(());
         }
@@ -291,43 +291,49 @@ impl MachineReboots {
     /// Which kernel an image holds, looked at once.
     fn image_identity(
         &self,
-        address: &str,
+        machine: &SshDestination,
         installed: &InstalledKernel,
         stop: &StopRequest,
     ) -> io::Result<KernelIdentity> {
-        let key = (address.to_owned(), installed.image.clone());
+        let key = (machine.clone(), installed.image.clone());
         if let Some(known) = self.lock().images.get(&key) {
             return Ok(known.clone());
         }
-        let found = installed.read_identity(address, stop)?;
+        let found = installed.read_identity(machine, stop)?;
         self.lock().images.insert(key, found.clone());
         Ok(found)
     }
 
     /// What it ran when it was first booted by this run.
-    fn own_kernel(&self, address: &str) -> Option<RunningKernel> {
-        self.lock().known.get(address).map(|(own, _)| own.clone())
+    fn own_kernel(&self, machine: &SshDestination) -> Option<RunningKernel> {
+        self.lock().known.get(machine).map(|(own, _)| own.clone())
     }
 
     /// Promises that a machine returns to what it runs before this run boots it first.
-    fn promise_return(&self, name: &str, address: &str, running: &RunningKernel) -> io::Result<()> {
+    fn promise_return(
+        &self,
+        name: &str,
+        machine: &SshDestination,
+        running: &RunningKernel,
+    ) -> io::Result<()> {
         let mut state = self.lock();
-        if state.known.contains_key(address) {
+        if state.known.contains_key(machine) {
             return Ok(());
         }
         let own = &running.identity;
-        let argv = [
+        let mut argv = vec![
             self.perflab.display().to_string(),
             "return-machine".into(),
-            format!("--address={address}"),
+            format!("--address={}", machine.address),
             format!("--build-id={}", HEXLOWER.encode(&own.build_id)),
             format!("--release={}", own.release),
             format!("--kernel-version={}", own.version),
             format!("--command-line={}", running.command_line),
         ];
-        let undo = UndoEntry::Run { factor: format!("the kernel of {name}"), argv: argv.to_vec() };
+        argv.extend(machine.options.iter().map(|option| format!("--ssh-option={option}")));
+        let undo = UndoEntry::Run { factor: format!("the kernel of {name}"), argv };
         let number = state.journal.promise(undo).map_err(io::Error::other)?;
-        state.known.insert(address.to_owned(), (running.clone(), number));
+        state.known.insert(machine.clone(), (running.clone(), number));
         Ok(())
     }
 

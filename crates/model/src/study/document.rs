@@ -100,6 +100,16 @@ impl Study {
     pub fn target_count(&self) -> u32 {
         self.target.values().fold(0, |sum, target| sum.saturating_add(target.count))
     }
+
+    /// Whether targets are hosts of an inventory, which says how many.
+    pub fn has_hosts(&self) -> bool {
+        self.target.values().any(|target| target.host.is_some()) || self.host_factors().next().is_some()
+    }
+
+    /// The factors whose levels are hosts of an inventory.
+    pub fn host_factors(&self) -> impl Iterator<Item = (&String, &Factor)> {
+        self.factor.iter().filter(|(_, factor)| factor.varies_hosts())
+    }
 }
 
 /// A run keeps the kernel's log unless its study says otherwise.

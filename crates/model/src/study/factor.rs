@@ -10,6 +10,7 @@ use crate::Scalar;
 use crate::study::factor_kind::FactorKind;
 use crate::study::factor_side::FactorSide;
 use crate::study::study_list::StudyList;
+use crate::study::target_key::TargetKey;
 
 /// One factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -109,6 +110,14 @@ impl FactorLevel {
     /// A value under a name of its own.
     pub fn named(name: impl Into<String>, value: Scalar) -> Self {
         FactorLevel { name: name.into(), value, apply: Vec::new(), undo: Vec::new() }
+    }
+}
+
+impl Factor {
+    /// Whether its levels are hosts of an inventory.
+    pub fn varies_hosts(&self) -> bool {
+        let key = self.key.as_deref().map(TargetKey::new);
+        self.kind == FactorKind::Target && key.is_some_and(|key| key.key == "host")
     }
 }
 

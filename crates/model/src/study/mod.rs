@@ -68,6 +68,7 @@ pub use study_list::StudyList;
 pub use target::{
     AcceleratorChoice, AgentChannel, DiskCacheMode, GuestDiskSpec, GuestNetworkChoice, NumaNodeSpec,
     PortForward, RebootMethod, TargetKind, TargetSpec, qemu_option_problem, salloc_option_problem,
+    ssh_option_problem,
 };
 pub use target_key::{TargetKey, TargetKeyError};
 pub use validation::{find_study_problems, stopping_rule_problems};

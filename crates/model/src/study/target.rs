@@ -1,11 +1,14 @@
 //! `[target.NAME]`: where cases run, guests and their disks and nodes.
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::named::Named;
 use crate::quantity::DurationText;
+use crate::scalar::Scalar;
+use crate::untrusted_text::remove_control_characters;
 
 /// One target, or several alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +22,15 @@ pub struct TargetSpec {
     /// ssh, libvirt: `user@host`, or a name of your own ssh configuration. libvirt: where its agent is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// ssh: a host of the inventory (`hosts.toml`), or a group of it, each of whose hosts is a target by its own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// ssh, libvirt: further options of ssh's configuration, as `man ssh_config` names them: `["Port=2222", "ProxyJump=gate"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ssh_options: Vec<String>,
+    /// What templates of it may name: `{{ target.variables.disk }}`. Of a host of the inventory, those that stand here come first.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub variables: IndexMap<String, Scalar>,
     /// ssh: boot the machine into `kernel` before each start of the targets, and back into its own at the end (default: leave it as it is).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reboot: Option<RebootMethod>,
@@ -169,6 +181,28 @@ pub fn salloc_option_problem(options: &[String]) -> Option<(String, String)> {
         key => format!("say it with `{key}`"),
     };
     Some((format!("perflab sets `{long}` itself"), hint))
+}
+
+/// Why ssh cannot be given these options besides perflab's own, and what would be right; none where it can.
+pub fn ssh_option_problem(options: &[String]) -> Option<(String, String)> {
+    let is_plain = |option: &str| {
+        let (keyword, value) = option.split_once('=')?;
+        let is_word = !keyword.is_empty() && keyword.chars().all(|c| c.is_ascii_alphabetic());
+        (is_word && !value.is_empty() && !value.contains(char::is_control)).then_some(keyword.to_owned())
+    };
+    for option in options {
+        let Some(keyword) = is_plain(option) else {
+            let hint = "write KEYWORD=VALUE, as in `man ssh_config`: `Port=2222`";
+            return Some((
+                format!("`{}` is no option of ssh's", remove_control_characters(option)),
+                hint.into(),
+            ));
+        };
+        if keyword.eq_ignore_ascii_case("BatchMode") {
+            return Some(("perflab sets `BatchMode` itself".into(), "leave it out".into()));
+        }
+    }
+    None
 }
 
 /// Options of QEMU that perflab sets itself, with what says the same in a study.
@@ -407,6 +441,9 @@ impl TargetSpec {
             kind,
             count: 1,
             address: None,
+            host: None,
+            ssh_options: Vec::new(),
+            variables: IndexMap::new(),
             reboot: None,
             initrd: None,
             domain: None,

@@ -20,7 +20,7 @@ enum KeyValue {
 }
 
 /// The keys that a factor may vary.
-const KEYS: [(&str, KeyValue); 23] = [
+const KEYS: [(&str, KeyValue); 25] = [
     ("kernel", KeyValue::Single),
     ("modules", KeyValue::Single),
     ("initrd", KeyValue::Single),
@@ -42,6 +42,8 @@ const KEYS: [(&str, KeyValue); 23] = [
     ("channel", KeyValue::Single),
     ("boot-within", KeyValue::Single),
     ("address", KeyValue::Single),
+    ("host", KeyValue::Single),
+    ("ssh-options", KeyValue::Words),
     ("domain", KeyValue::Single),
     ("connect", KeyValue::Single),
 ];

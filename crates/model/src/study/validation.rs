@@ -16,6 +16,7 @@ use crate::study::factor_kind::FactorKind;
 use crate::study::study_list::StudyList;
 use crate::study::target::{
     AgentChannel, GuestNetworkChoice, TargetKind, TargetSpec, qemu_option_problem, salloc_option_problem,
+    ssh_option_problem,
 };
 use crate::study::target_key::TargetKey;
 use crate::study::workload_spec::BesideSpec;
@@ -519,6 +520,8 @@ fn address_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
     ];
     for (key, value, wanted, hint) in present {
         match value {
+            // The inventory has its address.
+            None if wanted && key == "address" && target.host.is_some() => {}
             None if wanted => {
                 let problem = Problem::new(format!("target.{name}"), format!("needs `{key}`"));
                 found.push(problem.with_hint(hint));
@@ -531,12 +534,42 @@ fn address_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
             _ => {}
         }
     }
+    host_problems(name, target, found);
     if target.connect.is_some() && kind != TargetKind::Libvirt {
         found.push(meaningless_key_problem(name, "connect", kind));
     }
     if kind == TargetKind::Libvirt && target.count > 1 {
         let problem = Problem::new(format!("target.{name}.count"), "a domain is one machine");
         found.push(problem.with_hint("write each domain as a target of its own"));
+    }
+}
+
+/// Who is a host of an inventory, and what ssh is told.
+fn host_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>) {
+    let mut refuse = |key: &str, message: &str, hint: &str| {
+        found.push(Problem::new(format!("target.{name}.{key}"), message).with_hint(hint));
+    };
+    if target.host.is_some() && target.kind == TargetKind::Ssh {
+        if target.address.is_some() {
+            refuse("host", "has its address in the inventory", "leave `address` out, or `host`");
+        }
+        if target.count > 1 {
+            refuse("count", "a host is one machine", "name a group of the inventory, or several targets");
+        }
+    }
+    if let Some((message, hint)) = ssh_option_problem(&target.ssh_options) {
+        refuse("ssh-options", &message, &hint);
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for variable in target.variables.keys().filter(|name| name.is_empty() || !name.chars().all(plain)) {
+        let hint = "letters, digits and `_`: templates read `-` as minus";
+        refuse(&format!("variables.{variable}"), "cannot be a variable's name", hint);
+    }
+    if target.host.is_some() && target.kind != TargetKind::Ssh {
+        found.push(meaningless_key_problem(name, "host", target.kind));
+    }
+    if !target.ssh_options.is_empty() && !matches!(target.kind, TargetKind::Ssh | TargetKind::Libvirt) {
+        found.push(meaningless_key_problem(name, "ssh-options", target.kind));
     }
 }
 
@@ -714,7 +747,9 @@ fn target_count_problems(name: &str, factor: &Factor, study: &Study, found: &mut
         found.push(Problem::new(format!("factor.{name}"), "the study has no targets").with_hint(hint));
     }
     for (index, level) in factor.levels.iter().enumerate() {
-        let number = matches!(level.value, crate::scalar::Scalar::Int(n) if n >= 1 && n <= i64::from(all));
+        // How many hosts a group has, the inventory says.
+        let most = if study.has_hosts() { i64::from(u32::MAX) } else { i64::from(all) };
+        let number = matches!(level.value, crate::scalar::Scalar::Int(n) if n >= 1 && n <= most);
         if !number && all > 0 {
             let key = format!("factor.{name}.levels[{index}]");
             let problem = Problem::new(key, format!("`{}` is no number of targets", level.value));

@@ -4,6 +4,7 @@ mod answer_check;
 pub mod configuration_name;
 pub mod events;
 pub(crate) mod guest_terminal;
+pub mod host;
 pub mod kernel;
 pub mod leftovers;
 pub mod machine;

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
+use crate::inventory_file::find_inventory_of;
 use crate::laboratory::answer_check::find_answer_problems;
 use crate::laboratory::study_finder::{add_brief_forms, find_studies};
 use crate::measure::run;
@@ -140,7 +141,9 @@ fn plan_study_source(
     if any_label {
         set.extend(first_levels(&study));
     }
-    let choices = PlanChoices { set, seed: seed.unwrap_or_else(rand::random), ..PlanChoices::default() };
+    let inventory = find_inventory_of(source, &study)?;
+    let seed = seed.unwrap_or_else(rand::random);
+    let choices = PlanChoices { set, seed, inventory, ..PlanChoices::default() };
     let plan = plan_study(&study, &context.catalogue_of(source, &study)?, &facts, &choices)
         .map_err(|found| source.place_problems(found))?;
     Ok((study, plan))
@@ -220,6 +223,7 @@ fn target_text(target: &PlannedTarget) -> String {
         spec.memory.as_ref().map(|memory| format!("memory {memory}")),
         spec.root.as_ref().map(|root| format!("root {root}")),
         spec.domain.as_ref().map(|domain| format!("domain {domain}")),
+        spec.host.as_ref().map(|host| format!("host {host}")),
         spec.address.as_ref().map(|address| format!("at {address}")),
         spec.partition.as_ref().map(|partition| format!("partition {partition}")),
         spec.constraint.as_ref().map(|constraint| format!("constraint {constraint}")),

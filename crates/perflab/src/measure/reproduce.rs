@@ -140,7 +140,7 @@ fn run_again(
         ..RunArgs::default()
     };
     let (planned, catalogue) = run::plan_manifest(context, &source, manifest.study.clone(), &run_args)?;
-    let permissions = perflab_conduct::RunPermissions { apply: false, install: args.install };
+    let permissions = perflab_conduct::RunPermissions { install: args.install, ..Default::default() };
     let (status, again) = run::execute_manifest(context, &planned, catalogue, &permissions)?;
     let (before, after) = (original.short_id().to_owned(), again.short_id().to_owned());
     let ended = run::exit_of_run(context, status, &again);

@@ -30,6 +30,7 @@ use perflab_workload::{Catalogue, ExecutionGuard};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
+use crate::inventory_file::find_inventory_of;
 use crate::laboratory::kernel::get_kernel;
 use crate::laboratory::workload::install_workload;
 use crate::measure::command_words::{check_command_exists, command_words, parameter_template, quote_toml};
@@ -57,7 +58,7 @@ pub fn run_study(context: &App, args: &RunArgs) -> Result<Exit, Failure> {
     if args.install_only {
         return install_workloads(context, &manifest, &catalogue);
     }
-    let permissions = RunPermissions { apply: args.apply, install: args.install };
+    let permissions = RunPermissions { apply: args.apply, install: args.install, wait: args.wait };
     let (status, run) = execute_manifest(context, &manifest, catalogue, &permissions)?;
     let concluded = crate::see::report::conclude_run(context, &run, args.no_report);
     // A run that was stopped may lack a side.
@@ -256,6 +257,7 @@ pub fn plan_manifest(
         only: args.only.clone(),
         seed,
         scratch: args.scratch.clone(),
+        inventory: find_inventory_of(source, &study)?,
     };
     let plan =
         plan_study(&study, &catalogue, &facts, &choices).map_err(|found| source.place_problems(found))?;
@@ -551,6 +553,9 @@ pub struct RunArgs {
     /// Where scratch directories and disk images are made
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
+    /// Wait for hosts that another study has, at most so long (`--wait=2h`; default: a day)
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "24h")]
+    pub wait: Option<Nanos>,
     /// Write no report
     #[arg(long)]
     pub no_report: bool,

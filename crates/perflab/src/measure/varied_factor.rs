@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use perflab_model::error_class::{Classify, ErrorClass};
-use perflab_model::study::{Factor, FactorKind, FactorLevel, Study};
+use perflab_model::study::{Factor, FactorKind, FactorLevel, Study, TargetKey};
 use perflab_model::{Scalar, suggest_name};
 
 use crate::failure::UsageError;
@@ -80,7 +80,11 @@ impl FromStr for VariedFactor {
             return Err(refuse(format!("`{text}` names no key of kind `{kind}`")));
         }
         let levels: Vec<FactorLevel> = levels.split(',').map(str::trim).map(level_of_text).collect();
-        if levels.len() < 2 || levels.iter().any(|level| level.name.is_empty()) {
+        // One host may be a group of several.
+        let is_host =
+            kind == FactorKind::Target && key.as_deref().is_some_and(|key| TargetKey::new(key).key == "host");
+        let least = if is_host { 1 } else { 2 };
+        if levels.len() < least || levels.iter().any(|level| level.name.is_empty()) {
             return Err(refuse(format!("`{text}` needs two levels or more, and none that is empty")));
         }
         let name = given_name.map_or_else(|| factor_name(kind, key.as_deref()), str::to_owned);

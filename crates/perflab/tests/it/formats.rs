@@ -13,6 +13,7 @@ const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("vm boot", "prints what the command prints"),
     ("vm shell", "is a shell"),
     ("vm stop", "needs a guest"),
+    ("host check", "needs hosts; their own tests have some"),
     ("kernel fetch", "needs the network"),
     ("patch", "needs a tree and guests; its own test has them"),
     ("kernel build", "its own tests build"),
@@ -124,6 +125,7 @@ const VERBS: &[&str] = &[
     "prefetch status",
     "startup --caches warm --iterations 2 -- true",
     "vm list",
+    "host list",
     "setting list",
     "setting show thp",
     "kernel list",
@@ -146,6 +148,11 @@ fn prepare_formats_sandbox() -> Sandbox {
     );
     laboratory.write_study("two.toml", &study);
     fs::write(laboratory.path("slabinfo.log"), crate::slab::slabinfo_log(20, 0)).unwrap();
+    fs::write(
+        laboratory.path("hosts.toml"),
+        "[host.a]\n[host.b]\nport = 2222\n[groups]\nlab = [\"a\", \"b\"]\n",
+    )
+    .unwrap();
     fs::write(laboratory.path("a.folded"), "main;work 3\nmain;rest 1\n").unwrap();
     let times = r#"{"results":[{"command":"true","mean":0.2,"times":[0.1,0.2,0.3],"exit_codes":[0,0,0]}]}"#;
     fs::write(laboratory.path("hyperfine.json"), times).unwrap();

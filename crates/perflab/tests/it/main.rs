@@ -37,6 +37,7 @@ mod guest_network;
 mod guests;
 mod history;
 mod hooks;
+mod hosts;
 mod image;
 mod imports;
 mod interrupted;

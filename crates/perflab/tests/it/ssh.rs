@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::laboratory::{Sandbox, is_root, skip_test, to_command_output};
 
-const SSHD: &str = "/usr/sbin/sshd";
+pub const SSHD: &str = "/usr/sbin/sshd";
 
 /// An sshd that ends with the test, and a folder with an `ssh` that knows the way to it.
 struct SshServer {
@@ -83,7 +83,7 @@ fn start_ssh_server(home: &Path) -> SshServer {
 }
 
 /// Copies of perflab are counted: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+pub static ALONE: Mutex<()> = Mutex::new(());
 
 fn count_agent_copies() -> usize {
     let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
