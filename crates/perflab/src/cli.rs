@@ -33,6 +33,7 @@ use crate::laboratory::kernel::KernelArgs;
 use crate::laboratory::machine::{CheckArgs, UndoArgs};
 use crate::laboratory::monitors::MonitorArgs;
 use crate::laboratory::noise::{NoiseArgs, SampleSizeArgs};
+use crate::laboratory::queue::{QueueArgs, QueuedRunArgs};
 use crate::laboratory::setting::SettingArgs;
 use crate::laboratory::study::StudyArgs;
 use crate::laboratory::tune::TuneArgs;
@@ -101,6 +102,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<TuneArgs>("tune", Laboratory),
     VerbEntry::new::<NoiseArgs>("noise", Laboratory),
     VerbEntry::new::<SampleSizeArgs>("plan", Laboratory),
+    VerbEntry::new::<QueueArgs>("queue", Laboratory),
     VerbEntry::new::<UndoArgs>("undo", Laboratory),
     VerbEntry::new::<CompletionsArgs>("completions", Laboratory),
     VerbEntry::new::<ManArgs>("man", Laboratory),
@@ -108,6 +110,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<StartOnceArgs>("start-once", Internal),
     VerbEntry::new::<AgentArgs>("agent", Internal),
     VerbEntry::new::<HoldHostArgs>("hold-host", Internal),
+    VerbEntry::new::<QueuedRunArgs>("queued-run", Internal),
     VerbEntry::new::<DiskServerArgs>("disk-server", Internal),
     VerbEntry::new::<ExecutionGuardArgs>("execution-guard", Internal),
     VerbEntry::new::<PrefetchGuardArgs>("prefetch-guard", Internal),
@@ -207,6 +210,8 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
 
 /// Verbs that print nothing of their own which a format could change: a picture, another program's output, nothing.
 const WITHOUT_RESULT: &[&str] = &[
+    "queue cancel",
+    "queue run",
     "label",
     "rm",
     "vm shell",
@@ -237,6 +242,7 @@ const WITH_VERDICTS: &[&str] = &["compare", "guard"];
 
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[
+    "queue add",
     ALONE,
     "bisect",
     "report",

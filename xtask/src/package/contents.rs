@@ -232,7 +232,7 @@ fn list_units(sources: &Path) -> Result<Vec<PackagedFile>> {
     let mut units = Vec::new();
     for entry in fs::read_dir(sources.join("contrib")).context("cannot read contrib")? {
         let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "service") {
+        if path.extension().is_some_and(|ending| ending == "service" || ending == "timer") {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             units.push(PackagedFile { role: FileRole::SystemdUnit, name, bytes: fs::read(&path)? });
         }

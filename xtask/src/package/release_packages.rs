@@ -119,9 +119,14 @@ mod tests {
         for listed in
             [list("dpkg-deb", "--contents", ".deb"), list("rpm", "-qpl", ".rpm"), list("tar", "-tzf", ".gz")]
         {
-            for path in
-                ["bin/perflab", "man1/perflab.1.gz", "doc/perflab/THIRD-PARTY.gz", "perflab-prefetch.service"]
-            {
+            for path in [
+                "bin/perflab",
+                "man1/perflab.1.gz",
+                "doc/perflab/THIRD-PARTY.gz",
+                "perflab-prefetch.service",
+                "perflab-queue.service",
+                "perflab-queue.timer",
+            ] {
                 assert!(listed.contains(path), "{path}: {listed}");
             }
         }

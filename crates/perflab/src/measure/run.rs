@@ -271,7 +271,10 @@ pub fn plan_manifest(
     let study = perflab_conduct::plan::settle_study(&study, &catalogue, &facts, &choices)
         .map_err(|found| source.place_problems(found))?;
     check_settings(context, source, &study, &plan)?;
-    let manifest = build_manifest(source, study, plan, facts, args.label.clone(), &context.root);
+    let mut manifest = build_manifest(source, study, plan, facts, args.label.clone(), &context.root);
+    if let Some(id) = &args.run_id {
+        manifest.id.clone_from(id);
+    }
     Ok((manifest, catalogue))
 }
 
@@ -562,6 +565,9 @@ pub struct RunArgs {
     /// Exit with code 5 if the kernel's log tells of this: `kernel-log:warning`, `kernel-log:bug`, `kernel-log:any`
     #[arg(long, value_name = "CONDITION", value_parser = parse_kernel_log_gate, conflicts_with = "no_monitors")]
     pub fail_if: Option<Gate>,
+    /// The id of the run, where its caller gives it one.
+    #[arg(skip)]
+    pub run_id: Option<String>,
 }
 
 impl RunArgs {

@@ -46,6 +46,8 @@ const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("prefetch forget", "needs what was learnt"),
     ("prefetch daemon", "needs root"),
     ("prefetch show", "needs what was learnt"),
+    ("queue cancel", "prints nothing"),
+    ("queue run", "prints nothing"),
     ("completions", "prints a script"),
     ("man", "prints a page"),
 ];
@@ -133,6 +135,8 @@ const VERBS: &[&str] = &[
     "tune",
     "check",
     "check --facts",
+    "queue add one.toml --no-report",
+    "queue list",
     "undo",
 ];
 

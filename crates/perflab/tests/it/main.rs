@@ -59,6 +59,7 @@ mod prefetch;
 mod put_back;
 mod python;
 mod query;
+mod queue;
 mod quickstart;
 mod reboot;
 mod relayout;

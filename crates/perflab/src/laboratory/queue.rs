@@ -1,0 +1,382 @@
+//! `perflab queue`: studies that are run one after the other, whatever ends perflab or the machine in between.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, FromArgMatches as _, Subcommand};
+use jiff::Timestamp;
+use perflab_archive::new_run_id;
+use perflab_model::{StopRequest, remove_control_characters};
+use perflab_observe::{end_with_parent, spawn_child};
+use perflab_present::comparison::{Grid, GridCell, GridColumn};
+use perflab_workload::argv_element::quote_word;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+
+use crate::app::{App, named_parser, print_result};
+use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
+use crate::laboratory::job_queue::{InterruptedJob, JobQueue, JobQueueError, JobState, QueuedJob};
+use crate::measure::run::{RunArgs, prepare_manifest, run_study, stop_on_interrupt};
+use crate::verb::Verb;
+
+/// How often a job that runs is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Of how many such looks one is whether it was cancelled.
+const LOOKS_AT_JOBS: u32 = 5;
+
+/// How often it is looked for another job.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// Run studies one after the other, also across a reboot
+#[derive(Debug, Args)]
+#[command(after_long_help = QUEUE)]
+pub struct QueueArgs {
+    #[command(subcommand)]
+    verb: QueueVerb,
+}
+
+const QUEUE: &str = "\
+Examples:
+  perflab queue add nightly.toml --label monday      a study, with options of `perflab run`
+  perflab queue run --once                           all that wait, one after the other
+  perflab queue list                                 which wait, run, have ended, and how
+  perflab queue cancel 3                             the one that is job 3";
+
+/// What there is to do with the queue.
+#[derive(Debug, Subcommand)]
+enum QueueVerb {
+    /// Add a study, with options of `perflab run`, behind all others
+    Add(QueueAddArgs),
+    /// List the jobs
+    List,
+    /// Cancel jobs; one that runs is stopped, and what it measured is kept
+    Cancel {
+        /// Their numbers
+        #[arg(required = true, value_name = "JOB")]
+        jobs: Vec<u64>,
+    },
+    /// Carry jobs out, one after the other, as they come
+    Run {
+        /// End when none waits any more; exit with code 4 if one of them failed
+        #[arg(long)]
+        once: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct QueueAddArgs {
+    /// What becomes of it if perflab or the machine ends while it runs
+    #[arg(long, value_name = "WHAT", value_parser = named_parser::<InterruptedJob>(), default_value = "again")]
+    if_interrupted: InterruptedJob,
+    /// The study, and options of `perflab run` behind it
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "STUDY")]
+    arguments: Vec<String>,
+}
+
+impl Verb for QueueArgs {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
+        match &self.verb {
+            QueueVerb::Add(args) => add_job(app, args),
+            QueueVerb::List => list_jobs(app),
+            QueueVerb::Cancel { jobs } => cancel_jobs(app, jobs),
+            QueueVerb::Run { once } => run_jobs(app, *once),
+        }
+    }
+}
+
+/// Carry out a job of the queue, as long as who started it lives
+#[derive(Debug, Args)]
+pub struct QueuedRunArgs {
+    /// Who started it
+    #[arg(long)]
+    parent: u32,
+    /// The id of the run
+    #[arg(long)]
+    run_id: String,
+    /// The study, and options of `perflab run` behind it
+    #[arg(required = true, last = true)]
+    arguments: Vec<String>,
+}
+
+impl Verb for QueuedRunArgs {
+    fn run(&self, app: &App) -> Result<Exit, Failure> {
+        end_with_parent(self.parent).context("cannot tie its life to the queue's")?;
+        let mut args = parse_run_args(&self.arguments)?;
+        args.run_id = Some(self.run_id.clone());
+        run_study(app, &args)
+    }
+}
+
+/// What `perflab run` makes of these words.
+fn parse_run_args(words: &[String]) -> Result<RunArgs, UsageError> {
+    let command = <RunArgs as Args>::augment_args(clap::Command::new("run").no_binary_name(true));
+    let matches = command.try_get_matches_from(words.iter().map(OsString::from));
+    let args = matches.and_then(|matches| RunArgs::from_arg_matches(&matches)).map_err(|error| {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        let line = line.strip_prefix("error: ").unwrap_or(line);
+        UsageError::new(line, "`perflab run --help` lists what goes behind the study")
+    })?;
+    match args.study {
+        Some(_) => Ok(args),
+        None => Err(UsageError::new("the queue runs studies", "name one: `perflab queue add STUDY`")),
+    }
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+fn add_job(context: &App, args: &QueueAddArgs) -> Result<Exit, Failure> {
+    let run_args = parse_run_args(&args.arguments)?;
+    // What would be refused then is refused now, while somebody looks.
+    prepare_manifest(context, &run_args, |_| ())?;
+    let absolute = |path: &std::path::Path| std::path::absolute(path);
+    let folder = std::env::current_dir().context("cannot find the current folder")?;
+    let archive = absolute(context.archive_path())?;
+    let workloads: std::io::Result<Vec<_>> = context.workloads.iter().map(|path| absolute(path)).collect();
+    let (queue, workloads) = (JobQueue::open()?, workloads?);
+    let id = queue.edit(|jobs| {
+        let id = jobs.last().map_or(1, |job| job.id + 1);
+        jobs.push(QueuedJob {
+            id,
+            arguments: args.arguments.clone(),
+            folder,
+            archive,
+            workloads,
+            if_interrupted: args.if_interrupted,
+            state: JobState::Waiting,
+            added: now(),
+            began: None,
+            ended: None,
+            attempts: 0,
+            run: None,
+            exit_code: None,
+            is_unwanted: false,
+        });
+        id
+    })?;
+    context.print_value("job", &id.to_string())?;
+    Ok(Exit::Fine)
+}
+
+/// A job as it is listed.
+#[derive(Debug, Serialize)]
+struct ListedJob {
+    #[serde(flatten)]
+    job: QueuedJob,
+    /// what its runs printed
+    log: std::path::PathBuf,
+}
+
+/// The jobs as they are: nobody carries out what a killed perflab was at.
+fn read_jobs(queue: &JobQueue) -> Result<Vec<QueuedJob>, JobQueueError> {
+    let mut jobs = queue.jobs()?;
+    if jobs.iter().any(|job| job.state == JobState::Running) && !queue.is_carried_out()? {
+        // It may have ended meanwhile.
+        jobs = queue.jobs()?;
+        let running = jobs.iter_mut().filter(|job| job.state == JobState::Running);
+        running.for_each(|job| job.state = JobState::Interrupted);
+    }
+    Ok(jobs)
+}
+
+fn list_jobs(context: &App) -> Result<Exit, Failure> {
+    let queue = JobQueue::open()?;
+    let jobs = read_jobs(&queue)?;
+    let listed: Vec<ListedJob> =
+        jobs.into_iter().map(|job| ListedJob { log: queue.log_path(job.id), job }).collect();
+    print_result(context, &listed, || jobs_grid(&listed))?;
+    Ok(Exit::Fine)
+}
+
+fn jobs_grid(listed: &[ListedJob]) -> Grid {
+    let left = ["state", "study", "added", "took"].map(GridColumn::left);
+    let right = ["attempts", "exit code"].map(GridColumn::right);
+    let columns =
+        [GridColumn::right("job")].into_iter().chain(left).chain(right).chain([GridColumn::left("run")]);
+    let mut grid = Grid::new(columns);
+    for ListedJob { job, .. } in listed {
+        let words: Vec<String> = job.arguments.iter().map(|word| quote_word(word)).collect();
+        let took = match (job.began, job.ended) {
+            (Some(began), Some(ended)) if job.state != JobState::Running => {
+                format!("{} s", (ended - began).max(0))
+            }
+            _ => String::new(),
+        };
+        let added = Timestamp::from_second(job.added).map(|at| at.strftime("%Y-%m-%d %H:%M UTC").to_string());
+        grid.add_row([
+            GridCell::from(job.id),
+            job.state.word().into(),
+            remove_control_characters(&words.join(" ")).as_str().into(),
+            added.unwrap_or_default().as_str().into(),
+            took.as_str().into(),
+            GridCell::from(u64::from(job.attempts)),
+            job.exit_code.map_or_else(|| "".into(), |code| code.to_string().as_str().into()),
+            job.run.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    grid
+}
+
+fn cancel_jobs(context: &App, ids: &[u64]) -> Result<Exit, Failure> {
+    let queue = JobQueue::open()?;
+    let known = read_jobs(&queue)?;
+    for id in ids {
+        let job = known.iter().find(|job| job.id == *id).ok_or(JobQueueError::Unknown(*id))?;
+        // An interrupted one may yet be run again.
+        if job.state.is_over() && job.state != JobState::Interrupted {
+            let message = format!("job {id} is {} already", job.state.word());
+            return Err(UsageError::new(message, "`perflab queue list` shows which wait and run").into());
+        }
+    }
+    let is_carried_out = queue.is_carried_out()?;
+    queue.edit(|jobs| {
+        for job in jobs.iter_mut().filter(|job| ids.contains(&job.id)) {
+            match job.state {
+                JobState::Running if is_carried_out => job.is_unwanted = true,
+                JobState::Waiting | JobState::Running | JobState::Interrupted => {
+                    job.state = JobState::Cancelled
+                }
+                JobState::Finished | JobState::Failed | JobState::Cancelled => {}
+            }
+        }
+    })?;
+    context.note(format!("cancelled: {}", ids.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")));
+    Ok(Exit::Fine)
+}
+
+fn run_jobs(context: &App, once: bool) -> Result<Exit, Failure> {
+    let queue = JobQueue::open()?;
+    let _lock = queue.lock_runner()?;
+    let stop = stop_on_interrupt()?;
+    let interrupted = queue.edit(|jobs| {
+        let running: Vec<&mut QueuedJob> =
+            jobs.iter_mut().filter(|job| job.state == JobState::Running).collect();
+        let note = |job: &mut QueuedJob| {
+            job.interrupt(now());
+            (job.id, job.state)
+        };
+        running.into_iter().map(note).collect::<Vec<_>>()
+    })?;
+    for (id, state) in interrupted {
+        let then = if state == JobState::Waiting { "it is run again" } else { "it is left as it is" };
+        context.note(format!("job {id} was interrupted: perflab or the machine ended; {then}"));
+    }
+    let mut has_failed = false;
+    while !stop.is_requested() {
+        let begun = queue.edit(|jobs| {
+            let job = jobs.iter_mut().find(|job| job.state == JobState::Waiting)?;
+            job.state = JobState::Running;
+            (job.began, job.ended, job.exit_code) = (Some(now()), None, None);
+            (job.attempts, job.run) = (job.attempts + 1, Some(new_run_id()));
+            Some(job.clone())
+        })?;
+        match begun {
+            Some(job) => has_failed |= carry_out(context, &queue, &job, &stop)? == JobState::Failed,
+            None if once => break,
+            None => sleep_unless_stopped(IDLE, &stop),
+        }
+    }
+    Ok(if has_failed && once { Exit::WORKLOAD_FAILED } else { Exit::Fine })
+}
+
+fn sleep_unless_stopped(time: Duration, stop: &StopRequest) {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < time && !stop.is_requested() {
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Runs a job to its end; what became of it.
+fn carry_out(
+    context: &App,
+    queue: &JobQueue,
+    job: &QueuedJob,
+    stop: &StopRequest,
+) -> Result<JobState, Failure> {
+    let words: Vec<String> = job.arguments.iter().map(|word| quote_word(word)).collect();
+    context.note_line(&format!("job {}: perflab run {}", job.id, words.join(" ")));
+    let ended = start_job(queue, job).and_then(|child| await_job(queue, job, child, stop));
+    let (status, is_stopped, problem) = match ended {
+        Ok((status, is_stopped)) => (Some(status), is_stopped, None),
+        Err(error) => (None, false, Some(error)),
+    };
+    let state = queue.edit(|jobs| {
+        let job = jobs.iter_mut().find(|other| other.id == job.id)?;
+        job.exit_code = status.and_then(|status| status.code());
+        job.ended = Some(now());
+        let is_fine = status.is_some_and(|status| status.success());
+        match (is_fine, job.is_unwanted, is_stopped) {
+            (true, ..) => job.state = JobState::Finished,
+            (false, true, _) => job.state = JobState::Cancelled,
+            (false, false, true) => job.interrupt(now()),
+            (false, false, false) => job.state = JobState::Failed,
+        }
+        Some(job.state)
+    })?;
+    let state = state.unwrap_or(JobState::Cancelled);
+    let what =
+        if is_stopped && state == JobState::Waiting { "stopped; it is run again" } else { state.word() };
+    let problem = problem.map(|error| format!(": it could not be started: {error}")).unwrap_or_default();
+    context.note_line(&format!("job {}: {what}{problem}; {}", job.id, queue.log_path(job.id).display()));
+    Ok(state)
+}
+
+/// A job as a process that ends with this one, and is asked to stop by this one alone.
+fn start_job(queue: &JobQueue, job: &QueuedJob) -> std::io::Result<Child> {
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let log = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(queue.log_path(job.id))?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("--archive").arg(&job.archive);
+    for folder in &job.workloads {
+        command.arg("--workloads").arg(folder);
+    }
+    let run = job.run.as_deref().unwrap_or_default();
+    command.args(["queued-run", "--parent", &std::process::id().to_string(), "--run-id", run, "--"]);
+    command.args(&job.arguments).current_dir(&job.folder).process_group(0);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    spawn_child(command)
+}
+
+/// Waits for a job; whether it was asked to stop because this process is to.
+fn await_job(
+    queue: &JobQueue,
+    job: &QueuedJob,
+    mut child: Child,
+    stop: &StopRequest,
+) -> std::io::Result<(ExitStatus, bool)> {
+    let mut asked = None;
+    let mut look = 0_u32;
+    loop {
+        look = look.wrapping_add(1);
+        if let Some(status) = child.try_wait()? {
+            return Ok((status, asked == Some(true)));
+        }
+        if asked.is_none() {
+            // A queue that cannot be read is said when the job has ended.
+            let is_unwanted = || {
+                let jobs = queue.jobs().unwrap_or_default();
+                jobs.iter().any(|other| other.id == job.id && other.is_unwanted)
+            };
+            let is_read = look.is_multiple_of(LOOKS_AT_JOBS);
+            asked =
+                if stop.is_requested() { Some(true) } else { (is_read && is_unwanted()).then_some(false) };
+            if asked.is_some() {
+                let _ = kill_process(Pid::from_child(&child), Signal::INT);
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+}
