@@ -101,6 +101,20 @@ async function everything(browser, server) {
     await page.waitForSelector("h1");
     await page.screenshot({ path: join(shots, "history.png"), fullPage: true });
   });
+  for (const [device, width, height] of [["phone", 360, 740], ["desktop", 1400, 900]]) {
+    for (const colorScheme of ["light", "dark"]) {
+      await test(`boards: ${device}, ${colorScheme}`, browser, server, { viewport: { width, height }, colorScheme }, async (page) => {
+        await page.locator("nav a", { hasText: "Boards" }).click();
+        assert.equal(await page.locator(".board").count(), 2);
+        assert.equal(await page.locator(".board svg[role=img]").count(), 3);
+        assert.equal(await page.locator("main script, main img").count(), 0);
+        await noSidewaysScroll(page);
+        await page.screenshot({ path: join(shots, `boards-${device}-${colorScheme}.png`), fullPage: true });
+        await page.locator(".board h2 a", { hasText: "memory sweep" }).click();
+        await page.waitForSelector("#history");
+      });
+    }
+  }
   await test("refusals say what to do", browser, server, {}, async (page) => {
     // A page that is not there is an error of the network to the console: asked for by a script, it is none.
     const text = await page.evaluate(async () => (await fetch("/api/v1/runs?status=damaged")).text());
@@ -167,6 +181,41 @@ async function writing(browser, server) {
   });
 }
 
+/** Ten runs of one command, which gets slower after the sixth. */
+function recordStep() {
+  for (let number = 0; number < 10; number++) {
+    writeFileSync(join(folder, "pace"), number < 6 ? "0.02" : "0.05");
+    run("run", "--iterations", "4", "--quiet", "--no-report", "--", "sh", "-c", "sleep $(cat pace)");
+  }
+}
+
+/** A step is acknowledged on its board, by keyboard. */
+async function acknowledging(browser, server) {
+  await test("a step is acknowledged with a note", browser, server, { viewport: { width: 360, height: 740 } }, async (page) => {
+    await page.goto(`${server.origin}/boards?steps=open`);
+    const rows = await page.locator(".open-alarm").count();
+    assert.ok(rows >= 1);
+    const row = page.locator(".board-rows li", { has: page.locator(".open-alarm") }).first();
+    const metric = await row.locator(".board-name a").textContent();
+    await row.locator("summary").focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type(`wanted ${HOSTILE}`);
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("Ada");
+    await page.screenshot({ path: join(shots, "acknowledge-phone.png"), fullPage: true });
+    await page.keyboard.press("Tab");
+    await Promise.all([page.waitForEvent("load"), page.keyboard.press("Enter")]);
+    assert.equal(await page.locator(".open-alarm").count(), rows - 1);
+    await page.goto(`${server.origin}/boards?steps=worse`);
+    const note = page.locator(".board-step .note-text").first();
+    assert.ok((await note.textContent()).includes('Ada: wanted "><script>'));
+    assert.equal(await page.locator(".board-rows li", { has: page.locator(".note-text") }).locator(".board-name a").first().textContent(), metric);
+    await noSidewaysScroll(page);
+    await page.screenshot({ path: join(shots, "acknowledged-phone.png"), fullPage: true });
+  });
+}
+
 /** A run that begins and ends while the list is looked at. */
 async function following(browser, server) {
   await test("a run is followed while it is recorded", browser, server, {}, async (page) => {
@@ -196,6 +245,8 @@ try {
   const writer = await startServer("--write");
   started.push(writer);
   await writing(browser, writer);
+  recordStep();
+  await acknowledging(browser, writer);
   await following(browser, writer);
 } finally {
   await browser.close();

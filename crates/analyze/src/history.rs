@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
+use perflab_model::fact_table;
 use perflab_model::{AcceptedStep, Case, Direction, Manifest, Nanos, RunRecord, Sample, Unit};
 use perflab_stats::{
     EDivisive, PairwiseShifts, SeriesGroups, StatsError, benjamini_hochberg, median, median_with_interval,
@@ -112,6 +113,9 @@ pub struct HistoryChangePoint {
     pub together: usize,
     /// Facts that differ between the two runs, the likely causes first, as `key: before -> after`.
     pub facts: Vec<String>,
+    /// The commit of the kernel that the first run after it ran on, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// The history of the metrics chosen in the options.
@@ -529,6 +533,7 @@ fn describe_change_point(
         facts: facts
             .map(|fact| format!("{}: {} -> {}", fact.key, value(&fact.baseline), value(&fact.candidate)))
             .collect(),
+        commit: Some(bad.manifest.facts.text(&fact_table::KERNEL_COMMIT)).filter(|commit| !commit.is_empty()),
     })
 }
 

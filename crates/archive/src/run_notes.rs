@@ -41,20 +41,20 @@ impl RunDir {
 }
 
 impl Archive {
-    /// Appends a note to a run, of the time that it is now.
+    /// Appends a note to a run, of the time that it is now, whatever it says of that itself.
     ///
     /// # Errors
     /// A note that is empty or longer than [`LONGEST_NOTE`]; a file that cannot be written.
-    pub fn add_note(&self, run: &RunDir, by: &str, text: &str) -> Result<RunNote, ArchiveError> {
+    pub fn add_note(&self, run: &RunDir, note: RunNote) -> Result<RunNote, ArchiveError> {
         let path = run.path().join(NOTES);
         let refuse = |reason: String| ArchiveError::Refused { path: path.clone(), reason };
-        if text.trim().is_empty() || text.chars().count() > LONGEST_NOTE {
+        if note.text.trim().is_empty() || note.text.chars().count() > LONGEST_NOTE {
             return Err(refuse(format!("a note has one letter at least and {LONGEST_NOTE} at most")));
         }
         check_folder_owners(&self.runs_directory(), Some(run.path()))?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at = Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
-        let note = RunNote { at, by: by.to_owned(), text: text.to_owned() };
+        let note = RunNote { at, ..note };
         let mut line = serde_json::to_vec(&note).map_err(ArchiveError::damaged(&path))?;
         // A line that a full disk tore apart ends here.
         line.insert(0, b'\n');

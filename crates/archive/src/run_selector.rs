@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use perflab_model::untrusted_text::is_terminal_command;
 
-use crate::archive_dir::Archive;
+use crate::archive_dir::{Archive, ArchiveEntry};
 use crate::checksums::open_verified;
 use crate::error::ArchiveError;
 use crate::journal::JournalReader;
@@ -62,7 +62,19 @@ impl Archive {
         Ok(runs)
     }
 
-    /// The same, with the runs of a label that are damaged.
+    /// A run of a list; one that holds a link, which may lead out of the archive, is refused.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Linked`].
+    pub fn open_contained_run(&self, entry: &ArchiveEntry) -> Result<RunDir, ArchiveError> {
+        let run = self.open_run(entry);
+        match find_link(run.path()) {
+            Some(path) => Err(ArchiveError::Linked { id: run.id().to_owned(), path }),
+            None => Ok(run),
+        }
+    }
+
+    /// The same as [`Archive::find_runs`], with the runs of a label that are damaged.
     ///
     /// # Errors
     /// As [`Archive::find_runs`].

@@ -39,7 +39,7 @@ fn verdict_colour(row: &GuardRow) -> RgbColour {
 /// The badge of a series as `perflab guard` judges its newest run.
 #[must_use]
 pub fn guard_badge(history: &MetricHistories, row: &GuardRow) -> Scene {
-    let value = GridCell::quantity(row.value, &row.unit.0).text().replace('\u{a0}', " ");
+    let value = GridCell::quantity(row.value, &row.unit.0).text().to_owned();
     // What got worse earlier is so still, whatever the newest run is against the level since.
     let word = if row.standing.is_some() { "✗ worse" } else { alarm_word(row) };
     let name = shorten_to_width(&row.metric, LETTERS, WIDEST);

@@ -67,7 +67,7 @@ fn accepted_text(baseline: &AcceptedBaseline) -> String {
     format!("accepted: {}", remove_control_characters(&baseline.note))
 }
 
-fn step_word(step: &HistoryChangePoint) -> &'static str {
+pub(crate) fn step_word(step: &HistoryChangePoint) -> &'static str {
     use perflab_analyze::Verdict::{Better, Differs, Same, SameHere, Unclear, Worse};
     match step.verdict {
         Better => "✓ better",

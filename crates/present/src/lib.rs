@@ -7,6 +7,7 @@
 //! | [`comparison`], [`diagnostics`], [`method_text`] | verdicts as tables; what is below them; how numbers came about |
 //! | `grid` | tables of anything ([`comparison::Grid`]) |
 //! | [`history`] | steps of a history, the check of the newest run |
+//! | [`board`] | metrics of a study, a line each, with how they went |
 //! | `badge` | a metric in a line: its newest value and the verdict of its history |
 //! | [`fairness`] | targets of a synchronised run |
 //! | [`flame`], [`io`], [`operations`], [`slab`], `startup` | tables, scenes and section of each instrument |
@@ -21,6 +22,7 @@
 //! | `sentence` | sentences for people; numbers are printed by [`perflab_model::quantity`] |
 
 mod badge;
+pub mod board;
 pub mod chart;
 pub mod ci_tests;
 pub mod command_times;

@@ -60,7 +60,12 @@ fn run_card(run: &dyn RunData) -> Result<SectionBlock, SectionError> {
         } else {
             format!(" by {}", escape_controls_in_line(&note.by))
         };
-        let head = format!("Note of {}{by}:", format_date(note.at));
+        let about = note.metric.as_ref().map_or_else(String::new, |metric| {
+            let case = note.case.as_deref().unwrap_or_default();
+            let about = format!(" on the step of {metric}, {case}");
+            escape_controls_in_line(&about).into_owned()
+        });
+        let head = format!("Note of {}{by}{about}:", format_date(note.at));
         let lines =
             note.text.lines().map(|line| SectionBlock::Text(escape_controls_in_line(line).into_owned()));
         std::iter::once(SectionBlock::Hint(head)).chain(lines.collect::<Vec<_>>())

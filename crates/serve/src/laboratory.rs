@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use axum::http::StatusCode;
 use perflab_archive::{Archive, ArchiveEntry};
 
+use crate::board_cache::BoardCache;
 use crate::live_feed::LiveFeed;
 use crate::page_cache::PageCache;
 use crate::refusal::RequestRefusal;
@@ -16,6 +17,7 @@ pub(crate) struct WebLaboratory {
     pub(crate) archive: Archive,
     pub(crate) source: Arc<dyn ResultSource>,
     pub(crate) pages: PageCache,
+    pub(crate) boards: BoardCache,
     pub(crate) feed: Arc<LiveFeed>,
     /// The routes as OpenAPI.
     pub(crate) open_api: Bytes,

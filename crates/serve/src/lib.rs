@@ -14,15 +14,18 @@
 //! | `laboratory` | what every route works on |
 //! | `run_lookup` | from what an address names to a run, and never out of the archive |
 //! | `run_list`, `run_document`, `series_window`, `result_pages`, `open_metrics` | the routes by their nouns |
+//! | `boards` | every study with its metrics, and the steps that nobody has acknowledged |
 //! | `pictures` | pictures and badges by their addresses |
 //! | `live_feed` | what changes while somebody looks |
 //! | `run_edits` | labels and notes |
-//! | `page_cache` | finished pages, within bounds |
+//! | `page_cache`, `board_cache` | finished pages, and what was found of studies, within bounds |
 //! | `page` | pages of the laboratory's own, and its style sheet |
 //! | [`result_source`] | what is asked of the binary |
 //! | [`error`] | why the server does not start |
 
 mod access;
+mod board_cache;
+mod boards;
 pub mod error;
 mod laboratory;
 mod listener;

@@ -1,8 +1,10 @@
 //! Pages of the laboratory's own (reports are of `present`): one style, one frame, everything escaped.
 
 use axum::body::Bytes;
+use jiff::tz::TimeZone;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use perflab_model::Nanos;
 use perflab_present::report::PAGE_STYLE;
 use serde::Serialize;
 
@@ -17,6 +19,7 @@ pub(crate) const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; sty
 /// Each template with its name.
 const TEMPLATES: &[(&str, &str)] = &[
     ("frame.html", include_str!("../assets/frame.html")),
+    ("boards.html", include_str!("../assets/boards.html")),
     ("runs.html", include_str!("../assets/runs.html")),
     ("notes.html", include_str!("../assets/notes.html")),
     ("refusal.html", include_str!("../assets/refusal.html")),
@@ -27,6 +30,12 @@ const OWN_STYLE: &str = include_str!("../assets/laboratory.css");
 
 /// Their script, built from `web/src/laboratory/`: all but writing works without it.
 const SCRIPT: &str = include_str!("../assets/laboratory.js");
+
+/// A time as pages show it.
+pub(crate) fn format_minute(at: Nanos, zone: &TimeZone) -> String {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(at.0)).unwrap_or_default();
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+}
 
 /// Fills a template.
 pub(crate) fn render_page(template: &str, values: impl Serialize) -> Result<Bytes, RequestRefusal> {

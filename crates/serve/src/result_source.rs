@@ -1,6 +1,7 @@
 //! What the server asks of the binary: results of runs, by the functions behind the verbs of the command line.
 
-use perflab_analyze::Comparison;
+use perflab_analyze::{Comparison, MetricHistories};
+use perflab_archive::ArchiveEntry;
 use perflab_model::error_class::ErrorClass;
 use perflab_present::ReportData;
 use perflab_present::chart::Scene;
@@ -69,6 +70,17 @@ pub trait ResultSource: Send + Sync + 'static {
     /// # Errors
     /// No such run; runs that cannot be read.
     fn history_data(&self, of: &HistoryRequest) -> Result<ReportData<'static>, ResultRefusal>;
+
+    /// The histories of the metrics that decide of one study, whose runs these are, the oldest first, over the latest of them; none
+    /// where no run is part of a history.
+    ///
+    /// # Errors
+    /// Runs without a value of such a metric.
+    fn study_history(
+        &self,
+        runs: &[ArchiveEntry],
+        last: usize,
+    ) -> Result<Option<MetricHistories>, ResultRefusal>;
 
     /// What `perflab plot` draws.
     ///

@@ -180,6 +180,15 @@ impl RouteRequest {
         self.text(name).map(parse).transpose()
     }
 
+    /// The address of a page with the same query but for a parameter.
+    pub(crate) fn address_with(&self, path: &str, name: &str, value: &str) -> String {
+        let kept = self.query.iter().filter(|(known, value)| known != name && !value.is_empty());
+        let pairs = kept.map(|(name, value)| (name.as_str(), value.as_str())).chain([(name, value)]);
+        let pairs: Vec<String> =
+            pairs.map(|(name, value)| format!("{name}={}", encode_query(value))).collect();
+        format!("{path}?{}", pairs.join("&"))
+    }
+
     /// Refuses what a route does not know, and several of what it takes once: a slip would change nothing, in silence.
     pub(crate) fn check_parameters(&self, route: &ApiRoute) -> Result<(), RequestRefusal> {
         let known = |name: &str| {

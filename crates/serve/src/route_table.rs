@@ -4,6 +4,7 @@ use axum::body::Body;
 use perflab_model::RunNote;
 use perflab_present::comparison::ComparisonDocument;
 
+use crate::boards::{BOARD_PARAMETERS, BoardsDocument, send_boards, send_boards_page};
 use crate::laboratory::WebLaboratory;
 use crate::live_feed::{RunChangeDocument, open_feed};
 use crate::open_metrics::{OPEN_METRICS, send_metrics};
@@ -69,6 +70,15 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
         parameters: HISTORY_PARAMETERS,
         gives: RouteContent::Page,
         handler: Rendering(send_history_page),
+    },
+    ApiRoute {
+        method: RouteMethod::Get,
+        path: "/boards",
+        id: "boardsPage",
+        about: "Every study with the metrics that decide: newest values, how they went, last steps",
+        parameters: BOARD_PARAMETERS,
+        gives: RouteContent::Page,
+        handler: Rendering(send_boards_page),
     },
     ApiRoute {
         method: RouteMethod::Get,
@@ -146,10 +156,19 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
         method: RouteMethod::Post,
         path: "/api/v1/runs/{id}/notes",
         id: "addNote",
-        about: "Writes a note on a run; needs `--write`",
+        about: "Writes a note on a run, or acknowledges a step that it begins; needs `--write`",
         parameters: &[RUN_PARAMETER],
         gives: RouteContent::Json(|schemas| schemas.subschema_for::<RunNote>()),
         handler: Writing(write_note, |schemas| schemas.subschema_for::<NewNoteDocument>()),
+    },
+    ApiRoute {
+        method: RouteMethod::Get,
+        path: "/api/v1/boards",
+        id: "listBoards",
+        about: "The same for programs, with the notes by which steps are acknowledged",
+        parameters: BOARD_PARAMETERS,
+        gives: RouteContent::Json(|schemas| schemas.subschema_for::<BoardsDocument>()),
+        handler: Rendering(send_boards),
     },
     ApiRoute {
         method: RouteMethod::Get,

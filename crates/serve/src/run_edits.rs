@@ -1,14 +1,15 @@
 //! What may be changed with `--write`: the label of a run, and notes on it.
 
+use axum::http::StatusCode;
 use jiff::tz::TimeZone;
-use perflab_archive::parse_label;
+use perflab_archive::{RunDir, parse_label};
 use perflab_model::untrusted_text::escape_controls_in_line;
-use perflab_model::{RunNote, RunStatus};
+use perflab_model::{Nanos, RunNote, RunStatus, Sample};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::laboratory::WebLaboratory;
-use crate::page::render_page;
+use crate::page::{format_minute, render_page};
 use crate::refusal::RequestRefusal;
 use crate::route::{RouteAnswer, RouteRequest};
 use crate::run_lookup::find_run;
@@ -34,6 +35,12 @@ pub(crate) struct NewNoteDocument {
     /// Who writes it.
     #[serde(default)]
     by: String,
+    /// Where it is about a step of a history that began with the run: the case, as boards name it.
+    #[serde(default)]
+    case: Option<String>,
+    /// The metric that stepped, with `case`.
+    #[serde(default)]
+    metric: Option<String>,
 }
 
 /// The notes on a run, the oldest first.
@@ -89,7 +96,28 @@ pub(crate) fn write_note(
     let note: NewNoteDocument = read_body(request)?;
     check_name(&note.by)?;
     let run = find_run(laboratory, request.path_part("id"))?;
-    RouteAnswer::json(&laboratory.archive.add_note(&run, &note.by, &note.text)?)
+    check_step(&run, &note)?;
+    let note = RunNote { at: Nanos(0), by: note.by, text: note.text, case: note.case, metric: note.metric };
+    RouteAnswer::json(&laboratory.archive.add_note(&run, note)?)
+}
+
+/// A step is one of a metric that the run has.
+fn check_step(run: &RunDir, note: &NewNoteDocument) -> Result<(), RequestRefusal> {
+    let (case, metric) = match (&note.case, &note.metric) {
+        (None, None) => return Ok(()),
+        (Some(case), Some(metric)) => (case, metric),
+        _ => return Err(RequestRefusal::bad_request("a step has both `case` and `metric`")),
+    };
+    let record = run.read_record()?;
+    let is_own = |sample: &Sample| {
+        let of = record.manifest.plan.case(sample.case);
+        sample.metric == *metric && of.is_some_and(|of| of.label() == *case)
+    };
+    if record.samples.iter().any(is_own) {
+        return Ok(());
+    }
+    let sentence = format!("run {} has no metric `{metric}` of a case `{case}`", run.short_id());
+    Err(RequestRefusal::new(StatusCode::UNPROCESSABLE_ENTITY, sentence))
 }
 
 #[derive(Serialize)]
@@ -106,15 +134,17 @@ struct NotesView<'a> {
 #[derive(Serialize)]
 struct NoteView {
     at: String,
+    /// The metric and the case whose step it is about.
+    about: Option<(String, String)>,
     by: String,
     text: String,
 }
 
 impl NoteView {
     fn new(note: &RunNote) -> Self {
-        let at = jiff::Timestamp::from_nanosecond(i128::from(note.at.0)).unwrap_or_default();
         NoteView {
-            at: at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
+            at: format_minute(note.at, &TimeZone::system()),
+            about: note.metric.clone().map(|metric| (metric, note.case.clone().unwrap_or_default())),
             by: note.by.clone(),
             text: note.text.clone(),
         }

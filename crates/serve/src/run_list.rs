@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::laboratory::WebLaboratory;
 use crate::page::render_page;
 use crate::refusal::RequestRefusal;
-use crate::route::{RouteAnswer, RouteParameter, RouteParameterKind, RouteRequest, encode_query};
+use crate::route::{RouteAnswer, RouteParameter, RouteParameterKind, RouteRequest};
 
 /// Runs of a page, and of an answer of which nobody says how long it is.
 const USUAL_LENGTH: usize = 100;
@@ -312,8 +312,5 @@ pub(crate) fn send_runs_page(
 
 /// The address of the page after this one, with the same filter.
 fn older_address(request: &RouteRequest, next: &str) -> String {
-    let kept = request.query.iter().filter(|(name, value)| name != "before" && !value.is_empty());
-    let pairs = kept.map(|(name, value)| (name.as_str(), value.as_str())).chain([("before", next)]);
-    let pairs: Vec<String> = pairs.map(|(name, value)| format!("{name}={}", encode_query(value))).collect();
-    format!("/?{}", pairs.join("&"))
+    request.address_with("/", "before", next)
 }

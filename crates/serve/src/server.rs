@@ -23,6 +23,7 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 use crate::access::{AccessRules, AccessToken, Admission};
+use crate::board_cache::BoardCache;
 use crate::error::ServeError;
 use crate::laboratory::WebLaboratory;
 use crate::listener::{ClientListener, bind_socket, serve_clients};
@@ -130,6 +131,7 @@ pub fn serve_archive(
             archive,
             source,
             pages: PageCache::default(),
+            boards: BoardCache::default(),
             feed: Arc::new(LiveFeed::new()),
             open_api: open_api.into(),
             page_key: page_key.as_ref().map(|key| key.as_str().to_owned()),

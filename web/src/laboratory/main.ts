@@ -70,7 +70,7 @@ for (const form of document.querySelectorAll<HTMLFormElement>("form[data-post]")
 
 async function post(form: HTMLFormElement): Promise<void> {
   const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, name === "label" && value === "" ? null : value]));
-  const refused = document.querySelector<HTMLElement>("[data-refused]");
+  const refused = form.querySelector<HTMLElement>("[data-refused]") ?? document.querySelector<HTMLElement>("[data-refused]");
   try {
     const headers = { "Content-Type": "application/json", "X-Perflab-Key": form.dataset["key"] ?? "" };
     const reply = await fetch(form.dataset["post"] ?? "", { method: "POST", headers, body: JSON.stringify(values) });

@@ -81,10 +81,20 @@ pub fn read_history_runs(
     of: &HistorySelection,
     needs_newest: bool,
 ) -> Result<HistoryRuns, Failure> {
+    let entries = context.archive()?.list_runs()?;
+    choose_history_runs(context, of, needs_newest, entries)
+}
+
+fn choose_history_runs(
+    context: &App,
+    of: &HistorySelection,
+    needs_newest: bool,
+    entries: Vec<ArchiveEntry>,
+) -> Result<HistoryRuns, Failure> {
     let archive = context.archive()?;
     let (mut chosen, mut unreadable) = (Vec::new(), None);
     let mut studies = BTreeSet::new();
-    for entry in archive.list_runs()? {
+    for entry in entries {
         if let (Ok(summary), Some(_)) = (&entry.summary, &of.study) {
             studies.extend(study_names(summary).map(str::to_owned));
         }
@@ -248,6 +258,26 @@ pub fn read_history_data(context: &App, of: &HistorySelection) -> Result<ReportD
     let mut found = runs.histories(&history_options(of))?;
     found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
     history_data(&runs, &found)
+}
+
+/// The histories of a study of which these are the runs; none where none of them is part of a history.
+///
+/// # Errors
+/// Runs without a value of what is chosen.
+pub fn find_study_history(
+    context: &App,
+    of: &HistorySelection,
+    runs: &[ArchiveEntry],
+) -> Result<Option<MetricHistories>, Failure> {
+    let is_part = |entry: &&ArchiveEntry| entry.summary.as_ref().is_ok_and(|run| of.includes_run(run));
+    let entries: Vec<ArchiveEntry> = runs.iter().filter(is_part).cloned().collect();
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let runs = choose_history_runs(context, of, false, entries)?;
+    let mut found = runs.histories(&history_options(of))?;
+    found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
+    Ok(Some(found))
 }
 
 /// What the newest run has of the only metric that is chosen, as `guard` judges it.

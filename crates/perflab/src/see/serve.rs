@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use perflab_analyze::Comparison;
+use perflab_analyze::{Comparison, MetricHistories};
+use perflab_archive::ArchiveEntry;
 use perflab_present::ReportData;
 use perflab_present::chart::Scene;
 use perflab_present::comparison::OutputFormat;
@@ -17,7 +18,7 @@ use perflab_serve::{
 use crate::app::App;
 use crate::failure::{Exit, Failure, UnexpectedError};
 use crate::see::compare::{CompareArgs, build_explained_comparison};
-use crate::see::history::{HistoryArgs, judge_newest_metric, read_history_data};
+use crate::see::history::{HistoryArgs, find_study_history, judge_newest_metric, read_history_data};
 use crate::see::picture_request::parse_picture;
 use crate::see::report::report_data_of;
 use crate::signals::with_stop_signal;
@@ -65,6 +66,19 @@ impl ResultSource for ArchiveResults {
     fn history_data(&self, of: &HistoryRequest) -> Result<ReportData<'static>, ResultRefusal> {
         let args = parse_history(of)?;
         read_history_data(&self.0, &args.of).map_err(refuse_request)
+    }
+
+    fn study_history(
+        &self,
+        runs: &[ArchiveEntry],
+        last: usize,
+    ) -> Result<Option<MetricHistories>, ResultRefusal> {
+        let args = parse_history(&HistoryRequest {
+            metrics: vec!["primary".to_owned()],
+            last: Some(last),
+            ..HistoryRequest::default()
+        })?;
+        find_study_history(&self.0, &args.of, runs).map_err(refuse_request)
     }
 
     fn picture(&self, of: &PictureRequest) -> Result<Scene, ResultRefusal> {

@@ -185,8 +185,15 @@ fn the_token_becomes_a_cookie_that_opens_every_page() {
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
     let id = folder_name(&run_folders(&laboratory)[0]);
-    let pages =
-        ["/", "/?q=before", "/runs/@latest", &format!("/runs/{id}"), "/compare?a=before&b=after", "/history"];
+    let pages = [
+        "/",
+        "/boards",
+        "/?q=before",
+        "/runs/@latest",
+        &format!("/runs/{id}"),
+        "/compare?a=before&b=after",
+        "/history",
+    ];
     for page in pages {
         let reply = server.ask("GET", page, &[host, ("Cookie", cookie)]);
         assert_eq!(reply.status, 200, "{page}: {}", reply.text());
@@ -377,6 +384,8 @@ fn the_reference_and_openapi_are_what_the_server_answers() {
                     "q" => "watched",
                     "case" => "slow%20part%3Da",
                     "run" => "before",
+                    "skip" => "0",
+                    "steps" => "any",
                     _ => "",
                 };
                 query.push(format!("{}={value}", parameter["name"].as_str().unwrap()));
@@ -384,6 +393,10 @@ fn the_reference_and_openapi_are_what_the_server_answers() {
         }
         // A factor is of one side.
         query.retain(|pair| path != "/api/v1/compare" || !pair.starts_with("by="));
+        // Boards know a study by its title, and a machine by what it says of itself.
+        query.retain(|pair| {
+            !path.ends_with("/boards") || !["study=", "machine="].iter().any(|name| pair.starts_with(name))
+        });
         // What a picture takes depends on its kind; a test of its own has them.
         let is_of_every_kind =
             |pair: &String| ["run=", "metric=", "workload="].iter().any(|name| pair.starts_with(name));
@@ -507,6 +520,111 @@ fn pictures_are_those_of_the_verb_and_a_badge_says_what_the_guard_says() {
     );
 }
 
+/// Ten runs of a study, slower after the sixth, and one of a study with a hostile title.
+fn prepare_stepped_archive() -> Sandbox {
+    let laboratory = Sandbox::new();
+    for speed in [1000, 1003, 998, 1001, 997, 1002, 900, 903, 898, 901] {
+        laboratory.run_echo("nightly", speed);
+    }
+    laboratory.write_workload("hostile", "", "echo speed 7");
+    let study = laboratory.path("hostile.toml").display().to_string();
+    let text =
+        format!("title = '{HOSTILE_TITLE}'\nrun = {{ iterations = 2, warmup = 0 }}\n[workload.hostile]");
+    fs::write(&study, text).unwrap();
+    laboratory.run_successfully(&["run", &study, "--quiet"]);
+    laboratory
+}
+
+const HOSTILE_TITLE: &str = "\"><script>alert(1)</script>";
+
+#[test]
+fn boards_have_the_steps_of_histories() {
+    let laboratory = prepare_stepped_archive();
+    let server = LabServer::start(&laboratory, &["--write"]);
+    let boards = server.get_json("/api/v1/boards");
+    let history = laboratory.run_json(&["history", "--study", "echo.toml"]);
+    let found = &history["series"][0]["steps"][0];
+    let studies = boards["studies"].as_array().unwrap();
+    let titles: Vec<&str> = studies.iter().map(|study| study["study"].as_str().unwrap()).collect();
+    assert_eq!((boards["total"].as_u64(), titles), (Some(2), vec![HOSTILE_TITLE, "echo.toml"]));
+    let [row] = &studies[1]["rows"].as_array().unwrap()[..] else { panic!("{boards}") };
+    let figures = (row["metric"].as_str(), row["runs"].as_u64(), row["value"].as_f64());
+    assert_eq!(figures, (Some("speed"), Some(10), Some(901.0)));
+    for key in ["first_bad", "last_good", "verdict", "facts"] {
+        assert_eq!(row["step"][key], found[key], "{key}");
+    }
+    assert_eq!((&row["notes"], &studies[0]["rows"][0]["step"]), (&serde_json::json!([]), &Value::Null));
+
+    let page = server.get("/boards").text();
+    assert!(!page.contains("<script>alert(1)") && page.contains("&lt;script&gt;alert(1)"), "{page}");
+    let counts = ["role=\"img\"", "Acknowledge</summary>"].map(|text| page.matches(text).count());
+    assert_eq!(counts, [2, 1]);
+    let decoded = page.replace("&#x2f;", "/").replace("&amp;", "&");
+    let addresses = decoded.split("href=\"/history?").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let addresses: Vec<String> = addresses.map(|query| format!("/history?{query}")).collect();
+    assert_eq!(addresses.len(), 4);
+    for address in addresses {
+        assert_eq!(server.get(&address).status, 200, "{address}");
+    }
+    for (target, status) in [
+        ("/boards?steps=all", 400),
+        ("/boards?skip=NaN", 400),
+        ("/boards?skip=-1", 400),
+        ("/boards?study=nothing", 404),
+        ("/boards?machine=nothing", 200),
+        ("/boards?skip=7", 200),
+    ] {
+        assert_eq!(server.get(target).status, status, "{target}");
+    }
+}
+
+/// Rows whose last step is for the worse, and of which nobody has said anything.
+fn count_open_steps(server: &LabServer) -> usize {
+    let found = server.get_json("/api/v1/boards?steps=open");
+    found["studies"].as_array().unwrap().iter().map(|study| study["rows"].as_array().unwrap().len()).sum()
+}
+
+/// A step stays open until somebody writes a note that names it.
+#[test]
+fn a_step_is_acknowledged_with_a_note_of_its_own() {
+    let laboratory = prepare_stepped_archive();
+    let server = LabServer::start(&laboratory, &["--write"]);
+    let row = server.get_json("/api/v1/boards")["studies"][1]["rows"][0].clone();
+    let run = row["step"]["first_bad"].as_str().unwrap();
+    let headers = [("Content-Type", "application/json"), ("Authorization", server.bearer.as_str())];
+    let write = |body: &Value| server.post(&format!("/api/v1/runs/{run}/notes"), &headers, &body.to_string());
+    let case = row["case"].as_str().unwrap();
+    let note = |case: &str, metric: &str| {
+        write(
+            &serde_json::json!({ "text": "the new allocator", "by": "Ada", "case": case, "metric": metric }),
+        )
+    };
+    let alone = serde_json::json!({ "text": "a", "metric": "speed" });
+    let refused = [note(case, "nothing"), note("nothing", "speed"), write(&alone)].map(|reply| reply.status);
+    assert_eq!(refused, [422, 422, 400]);
+    assert_eq!(write(&serde_json::json!({ "text": "about the run alone" })).status, 200);
+    assert_eq!(count_open_steps(&server), 1);
+    assert_eq!(note(case, "speed").json()["metric"], "speed");
+    assert_eq!(count_open_steps(&server), 0);
+    assert_eq!(server.get_json("/api/v1/boards")["studies"][1]["rows"][0]["notes"][0]["by"], "Ada");
+    let report = server.get(&format!("/runs/{run}")).text();
+    assert!(report.contains("by Ada on the step of speed, echo"), "{report}");
+
+    // One run more: what is kept of the study is made anew.
+    laboratory.run_echo("nightly", 899);
+    assert_eq!(server.get_json("/api/v1/boards")["studies"][0]["rows"][0]["runs"], 11);
+    assert_eq!(count_open_steps(&server), 0);
+    // As `perflab guard --accept` writes it, which takes a longer history.
+    let step = serde_json::json!({
+        "subject": case, "metric": "speed", "unit": "ops/s", "run": run,
+        "began": row["step"]["at"], "note": "as wanted", "accepted": 1,
+    });
+    let file = serde_json::json!({ "format": 1, "steps": [step] });
+    fs::write(laboratory.path("archive/accepted.json"), file.to_string()).unwrap();
+    let accepted = &server.get_json("/api/v1/boards")["studies"][0]["rows"][0]["step"]["accepted"];
+    assert_eq!(accepted, "as wanted");
+}
+
 #[test]
 fn nothing_leads_out_of_the_archive() {
     let laboratory = prepare_watched_archive();
@@ -569,9 +687,15 @@ fn a_damaged_run_and_a_deleted_archive_are_told_and_end_nothing() {
     assert_eq!((server.get(&format!("/runs/{bad}")).status, server.get("/runs/before").status), (500, 200));
     assert_eq!(server.get(&format!("/api/v1/runs/{bad}")).status, 500);
     fs::remove_dir_all(laboratory.path("archive")).unwrap();
-    for target in
-        ["/", "/api/v1/runs", "/runs/before", "/api/v1/compare?a=before&b=before", "/history", "/metrics"]
-    {
+    for target in [
+        "/",
+        "/boards",
+        "/api/v1/runs",
+        "/runs/before",
+        "/api/v1/compare?a=before&b=before",
+        "/history",
+        "/metrics",
+    ] {
         assert_eq!(server.get(target).status, 503, "{target}");
     }
     fs::create_dir(laboratory.path("archive")).unwrap();
