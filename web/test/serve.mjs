@@ -115,6 +115,24 @@ async function everything(browser, server) {
       });
     }
   }
+  for (const [device, width, height] of [["phone", 360, 740], ["desktop", 1400, 900]]) {
+    await test(`matters of a run: ${device}`, browser, server, { viewport: { width, height }, colorScheme: "dark" }, async (page) => {
+      await page.goto(`${server.origin}/runs/before`);
+      const links = await page.locator(".reference a").evaluateAll((all) => all.map((link) => link.getAttribute("href")).filter((address) => /^\/runs\/[^/]+\/(?!notes)/.test(address)));
+      assert.equal(links.length, 7);
+      for (const address of links) {
+        await page.goto(server.origin + address);
+        const sections = await page.locator("main section").count();
+        assert.equal(sections, address.endsWith("/timelines") ? 1 : 0, address);
+        if (sections === 0) assert.equal(await page.locator(".answer code").count() > 0, true, address);
+        else await page.waitForSelector(".alive");
+        await noSidewaysScroll(page);
+        await page.screenshot({ path: join(shots, `matter-${address.split("/").pop()}-${device}.png`), fullPage: true });
+      }
+      await page.locator(".reference a", { hasText: "The whole report" }).click();
+      await page.waitForSelector("#runs");
+    });
+  }
   await test("refusals say what to do", browser, server, {}, async (page) => {
     // A page that is not there is an error of the network to the console: asked for by a script, it is none.
     const text = await page.evaluate(async () => (await fetch("/api/v1/runs?status=damaged")).text());

@@ -11,6 +11,7 @@
 //! | `badge` | a metric in a line: its newest value and the verdict of its history |
 //! | [`fairness`] | targets of a synchronised run |
 //! | [`flame`], [`io`], [`operations`], [`slab`], `startup` | tables, scenes and section of each instrument |
+//! | [`run_matter`] | pages of one matter of a run |
 //! | [`run_overview`], [`facts`] | one run for people; facts side by side, and what differs between two runs |
 //! | [`perfetto`] | a run as a trace for Perfetto |
 //! | [`monitor_table`] | what a monitor recorded in a run, by column |
@@ -43,6 +44,7 @@ mod packed_column;
 pub mod perfetto;
 pub mod plot;
 pub mod report;
+pub mod run_matter;
 pub mod run_overview;
 pub mod run_viewer;
 pub mod section;

@@ -20,6 +20,7 @@ use crate::comparison::verdict_table::VerdictTable;
 use crate::flame::viewer::FlameViewerData;
 use crate::grid::GridTexts;
 use crate::packed_column::encode_base64;
+use crate::run_matter::RunMatter;
 use crate::section::{PageLink, ReportData, ReportError, Section, SectionBlock, SectionError, ViewerData};
 use crate::{
     comparison, facts, fairness, flame, history, io, operations, run_overview, run_viewer, slab, startup,
@@ -52,9 +53,37 @@ pub const VERDICTS: &str = comparison::section::SECTION.id;
 /// Without a run; and where the page cannot be written, which would be a mistake of ours. A section that fails says why
 /// in its place.
 pub fn render_report(data: &ReportData, sections: &[&Section]) -> Result<String, ReportError> {
+    let mut page = begin_page(data)?;
+    for section in sections {
+        page.add_section(data, section, (section.conclusions)(data), (section.blocks)(data));
+    }
+    if page.answer.is_empty() {
+        page.answer.push("Nothing was compared: this report shows what was measured.".into());
+    }
+    fill_page(&page)
+}
+
+/// A page with the sections of one matter alone; where the run has nothing of it, a sentence says which command records it.
+///
+/// # Errors
+/// As [`render_report`].
+pub fn render_run_matter(data: &ReportData, matter: &RunMatter) -> Result<String, ReportError> {
+    let mut page = begin_page(data)?;
+    page.title = format!("{}: {}", matter.title, page.title);
+    for section in matter.sections {
+        page.add_section(data, section, (section.conclusions)(data), (section.blocks)(data));
+    }
+    if page.sections.is_empty() {
+        page.answer.push(matter.recorded_by.into());
+    }
+    fill_page(&page)
+}
+
+/// The head of a page about runs.
+fn begin_page(data: &ReportData) -> Result<PageView, ReportError> {
     let Some(first) = data.records().next() else { return Err(ReportError::NoRuns) };
     let study = &first.manifest.study;
-    let mut page = PageView {
+    Ok(PageView {
         brand: "perflab report",
         class: "",
         title: if data.title.is_empty() { study.title.clone() } else { data.title.clone() },
@@ -65,14 +94,7 @@ pub fn render_report(data: &ReportData, sections: &[&Section]) -> Result<String,
         answer: Vec::new(),
         sections: Vec::new(),
         data: Vec::new(),
-    };
-    for section in sections {
-        page.add_section(data, section, (section.conclusions)(data), (section.blocks)(data));
-    }
-    if page.answer.is_empty() {
-        page.answer.push("Nothing was compared: this report shows what was measured.".into());
-    }
-    fill_page(&page)
+    })
 }
 
 /// What the sections say in sentences: the end of a run in a terminal. A section that fails is left out here; its place on

@@ -7,13 +7,15 @@ use perflab_analyze::Comparison;
 use perflab_archive::RunDir;
 use perflab_present::ReportData;
 use perflab_present::comparison::ComparisonDocument;
-use perflab_present::report::{SECTIONS, page_policy, render_report};
-use perflab_present::section::PageLink;
+use perflab_present::report::{SECTIONS, page_policy, render_report, render_run_matter};
+use perflab_present::run_matter::{RUN_MATTERS, RunMatter};
+use perflab_present::section::{PageLink, ReportError};
 
 use crate::laboratory::WebLaboratory;
 use crate::refusal::RequestRefusal;
 use crate::result_source::HistoryRequest;
 use crate::route::{RouteAnswer, RouteParameter, RouteParameterKind, RouteRequest, encode_query};
+use crate::run_document::RUN_PARAMETER;
 use crate::run_lookup::{find_run, find_runs, runs_version};
 
 /// The two sides of a comparison.
@@ -90,7 +92,72 @@ pub(crate) fn send_run_page(
         PageLink { text: "Label and notes".into(), address: format!("/runs/{id}/notes") },
         PageLink { text: "As JSON".into(), address: format!("/api/v1/runs/{id}") },
     ];
+    let links = links.into_iter().chain(matter_links(&id, None)).collect();
     send_report(laboratory, run_version(&[run]), links, || Ok(laboratory.source.report_data(&[id])?))
+}
+
+/// Links to the pages of a run's matters, but for the one that is shown.
+fn matter_links(id: &str, shown: Option<&str>) -> impl Iterator<Item = PageLink> {
+    let others = RUN_MATTERS.iter().filter(move |matter| Some(matter.name) != shown);
+    let link = |matter: &RunMatter| PageLink {
+        text: matter.title.into(),
+        address: format!("/runs/{id}/{}", matter.name),
+    };
+    others.map(link).collect::<Vec<_>>().into_iter()
+}
+
+/// What a matter is named by.
+pub(crate) const MATTER_PARAMETERS: &[RouteParameter] = &[
+    RUN_PARAMETER,
+    RouteParameter::required(
+        "matter",
+        RouteParameterKind::Path,
+        "slab, operations, flame, io, guests, startups or timelines",
+    ),
+];
+
+fn find_matter(request: &RouteRequest) -> Result<&'static RunMatter, RequestRefusal> {
+    let name = request.path_part("matter");
+    RUN_MATTERS.iter().find(|matter| matter.name == name).ok_or_else(|| {
+        let names: Vec<&str> = RUN_MATTERS.iter().map(|matter| matter.name).collect();
+        RequestRefusal::not_found(format!(
+            "a run has no page `{name}`: there are notes, {}",
+            names.join(", ")
+        ))
+    })
+}
+
+fn matter_version(matter: &RunMatter, run: &[RunDir]) -> Option<String> {
+    runs_version(run).map(|version| format!("{} {version}", matter.name))
+}
+
+/// `/runs/{id}/{matter}`, where it is made already.
+pub(crate) fn find_matter_page(
+    laboratory: &WebLaboratory,
+    request: &RouteRequest,
+) -> Result<Option<RouteAnswer>, RequestRefusal> {
+    let matter = find_matter(request)?;
+    let run = find_run(laboratory, request.path_part("id"))?;
+    Ok(matter_version(matter, &[run]).and_then(|version| find_report(laboratory, &version)))
+}
+
+/// `/runs/{id}/{matter}`
+pub(crate) fn send_matter_page(
+    laboratory: &WebLaboratory,
+    request: &RouteRequest,
+) -> Result<RouteAnswer, RequestRefusal> {
+    let matter = find_matter(request)?;
+    let run = find_run(laboratory, request.path_part("id"))?;
+    let id = run.id().to_owned();
+    let links = [
+        PageLink { text: "Runs".into(), address: "/".into() },
+        PageLink { text: "The whole report".into(), address: format!("/runs/{id}") },
+    ];
+    let links = links.into_iter().chain(matter_links(&id, Some(matter.name))).collect();
+    let data = || Ok(laboratory.source.run_data(&id)?);
+    send_made_page(laboratory, matter_version(matter, &[run]), links, data, |data| {
+        render_run_matter(data, matter)
+    })
 }
 
 /// `/compare`
@@ -147,19 +214,30 @@ pub(crate) fn send_history_page(
     send_report(laboratory, None, links, || Ok(laboratory.source.history_data(&of)?))
 }
 
-/// Sends a page that is there already, or makes it. `version` says what it is made from; without one it is made each time.
+/// Sends a report that is there already, or makes it.
 fn send_report(
     laboratory: &WebLaboratory,
     version: Option<String>,
     links: Vec<PageLink>,
     data: impl FnOnce() -> Result<ReportData<'static>, RequestRefusal>,
 ) -> Result<RouteAnswer, RequestRefusal> {
+    send_made_page(laboratory, version, links, data, |data| render_report(data, SECTIONS))
+}
+
+/// Sends a page that is there already, or makes it. `version` says what it is made from; without one it is made each time.
+fn send_made_page(
+    laboratory: &WebLaboratory,
+    version: Option<String>,
+    links: Vec<PageLink>,
+    data: impl FnOnce() -> Result<ReportData<'static>, RequestRefusal>,
+    render: impl FnOnce(&ReportData<'static>) -> Result<String, ReportError>,
+) -> Result<RouteAnswer, RequestRefusal> {
     // Somebody else may have asked for it, too, and been first.
     if let Some(made) = version.as_deref().and_then(|version| find_report(laboratory, version)) {
         return Ok(made);
     }
     let data = ReportData { links, ..data()? };
-    let page = render_report(&data, SECTIONS)
+    let page = render(&data)
         .map_err(|error| RequestRefusal::unexpected(format!("cannot make the page: {error}")))?;
     let page = Bytes::from(page);
     if let Some(version) = version {

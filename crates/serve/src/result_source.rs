@@ -59,6 +59,12 @@ pub trait ResultSource: Send + Sync + 'static {
     /// Runs that cannot be read, or not be compared.
     fn report_data(&self, selectors: &[String]) -> Result<ReportData<'static>, ResultRefusal>;
 
+    /// What a page about one matter of a run is made of, which compares nothing.
+    ///
+    /// # Errors
+    /// A run that cannot be read.
+    fn run_data(&self, id: &str) -> Result<ReportData<'static>, ResultRefusal>;
+
     /// The comparison of runs with the first of them, or of the levels of the only one's factor.
     ///
     /// # Errors

@@ -12,8 +12,9 @@ use crate::page::{send_script, send_style};
 use crate::pictures::{BADGE_PARAMETERS, PICTURE_PARAMETERS, SVG, send_badge, send_picture};
 use crate::refusal::RequestRefusal;
 use crate::result_pages::{
-    COMPARE_PARAMETERS, HISTORY_PARAMETERS, SIDE_PARAMETERS, find_comparison_page, find_run_page,
-    send_comparison, send_comparison_page, send_history_page, send_run_page,
+    COMPARE_PARAMETERS, HISTORY_PARAMETERS, MATTER_PARAMETERS, SIDE_PARAMETERS, find_comparison_page,
+    find_matter_page, find_run_page, send_comparison, send_comparison_page, send_history_page,
+    send_matter_page, send_run_page,
 };
 use crate::route::RouteHandler::{Feed, Kept, Lookup, Rendering, Writing};
 use crate::route::{ApiRoute, RouteAnswer, RouteContent, RouteMethod, RouteRequest};
@@ -52,6 +53,15 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
         parameters: &[RUN_PARAMETER],
         gives: RouteContent::Page,
         handler: Lookup(send_notes_page),
+    },
+    ApiRoute {
+        method: RouteMethod::Get,
+        path: "/runs/{id}/{matter}",
+        id: "matterPage",
+        about: "What the report of a run says of one matter, or which command records it",
+        parameters: MATTER_PARAMETERS,
+        gives: RouteContent::Page,
+        handler: Kept(find_matter_page, send_matter_page),
     },
     ApiRoute {
         method: RouteMethod::Get,

@@ -20,7 +20,8 @@ use crate::failure::{Exit, Failure, UnexpectedError};
 use crate::see::compare::{CompareArgs, build_explained_comparison};
 use crate::see::history::{HistoryArgs, find_study_history, judge_newest_metric, read_history_data};
 use crate::see::picture_request::parse_picture;
-use crate::see::report::report_data_of;
+use crate::see::report::{report_data, report_data_of};
+use crate::selection::select_run;
 use crate::signals::with_stop_signal;
 use crate::verb::Verb;
 
@@ -55,6 +56,12 @@ impl ResultSource for ArchiveResults {
     fn report_data(&self, selectors: &[String]) -> Result<ReportData<'static>, ResultRefusal> {
         let archive = self.0.archive().map_err(refuse_request)?;
         report_data_of(&archive, selectors).map(|(_, data)| data).map_err(refuse_request)
+    }
+
+    fn run_data(&self, id: &str) -> Result<ReportData<'static>, ResultRefusal> {
+        let archive = self.0.archive().map_err(refuse_request)?;
+        let run = select_run(&archive, id).map_err(refuse_request)?;
+        report_data(std::slice::from_ref(&run), Vec::new()).map_err(refuse_request)
     }
 
     fn comparison(&self, selectors: &[String], by: Option<&str>) -> Result<Comparison, ResultRefusal> {

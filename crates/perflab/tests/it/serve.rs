@@ -402,7 +402,7 @@ fn the_reference_and_openapi_are_what_the_server_answers() {
             |pair: &String| ["run=", "metric=", "workload="].iter().any(|name| pair.starts_with(name));
         query.retain(|pair| !path.contains("/pictures/") || is_of_every_kind(pair));
         let target = path.replace("{id}", "after").replace("{monitor}", "vmstat");
-        let target = target.replace("{picture}", "strip.svg");
+        let target = target.replace("{picture}", "strip.svg").replace("{matter}", "timelines");
         if path == "/api/v1/events" {
             // It has no end; a test of its own listens.
             continue;
@@ -428,6 +428,44 @@ fn the_reference_and_openapi_are_what_the_server_answers() {
         metrics.contains("perflab_runs{status=\"finished\"} 2\n") && metrics.ends_with("# EOF\n"),
         "{metrics}"
     );
+}
+
+/// The same sections as in the report, each alone; and for what the run does not have, a sentence with a command that there is.
+#[test]
+fn a_matter_has_the_section_of_the_report_or_says_what_records_it() {
+    let laboratory = prepare_watched_archive();
+    let server = LabServer::start(&laboratory, &[]);
+    let section = |page: &str, id: &str| -> Option<String> {
+        let begin = page.find(&format!("<section id=\"{id}\""))?;
+        let end = begin + page[begin..].find("</section>")?;
+        Some(page[begin..end].to_owned())
+    };
+    let report = server.get("/runs/after").text();
+    let timelines = server.get("/runs/after/timelines").text();
+    assert!(section(&report, "timelines").is_some());
+    assert_eq!(section(&timelines, "timelines"), section(&report, "timelines"));
+    assert_eq!(
+        (timelines.matches("<section ").count(), server.get("/runs/after/timelines").text()),
+        (1, timelines)
+    );
+    let id = folder_name(run_folders(&laboratory).last().unwrap());
+    for matter in ["slab", "operations", "flame", "io", "guests", "startups"] {
+        let reply = server.get(&format!("/runs/after/{matter}"));
+        let page = reply.text();
+        assert_eq!((reply.status, page.matches("<section ").count()), (200, 0), "{matter}");
+        let sentence = page.split("<p class=\"answer\">").nth(1).unwrap().split("</p>").next().unwrap();
+        let command = sentence.split("<code>").nth(1).unwrap().split("</code>").next().unwrap();
+        let words = command.trim_start_matches("sudo ").trim_start_matches("perflab ").split(' ');
+        let verbs: Vec<&str> = words.take_while(|word| !word.starts_with('-') && *word != "STUDY").collect();
+        let helped = laboratory.run(&[&verbs[..], &["--help"]].concat());
+        assert_eq!(helped.code, Some(0), "{command}: {}", helped.err);
+        assert!(report.replace("&#x2f;", "/").contains(&format!("/runs/{id}/{matter}\"")), "{matter}");
+    }
+    for (target, status) in
+        [("after/nothing", 404), ("nothing/slab", 404), ("after/..%2fslab", 404), ("after/slab?x=1", 400)]
+    {
+        assert_eq!(server.get(&format!("/runs/{target}")).status, status, "{target}");
+    }
 }
 
 /// The file that `perflab plot` writes, byte for byte; and a badge with the words of `perflab guard`.
