@@ -89,7 +89,7 @@ impl AgentRuns<'_> {
             let _ = self.writer.write_kernel_symbols(&text);
         }
         let reports = FramedReports { writer: self.writer.clone(), events };
-        self.carry_out_orders(AgentWorker { executor, reports, duet: None }, monitors, documents)
+        self.carry_out_orders(AgentWorker::new(executor, reports, None), monitors, documents)
     }
 
     fn carry_out_orders(
@@ -105,7 +105,7 @@ impl AgentRuns<'_> {
         }
         worker.report_reached(BarrierPoint::First);
         let worked = worker.carry_out_orders(|| self.next_worker_order());
-        let AgentWorker { executor, reports, duet: _ } = worker;
+        let AgentWorker { executor, reports, .. } = worker;
         let undone = executor.undo_all();
         if worked.as_ref().is_ok_and(|left| *left) {
             reports.report(WorkerReport::Reached { point: BarrierPoint::Last, good: true });

@@ -84,9 +84,16 @@ pub(crate) struct AgentWorker<'a, S> {
     pub(crate) reports: S,
     /// Where two levels run at once.
     pub(crate) duet: Option<DuetState>,
+    /// The slot that everything was made ready for.
+    ready: Option<(u32, Slot)>,
 }
 
-impl<S: ReportSink> AgentWorker<'_, S> {
+impl<'a, S: ReportSink> AgentWorker<'a, S> {
+    /// One that is prepared; `duet` where two levels run at once.
+    pub(crate) fn new(executor: SlotExecutor<'a>, reports: S, duet: Option<DuetState>) -> Self {
+        AgentWorker { executor, reports, duet, ready: None }
+    }
+
     /// Reports a point that no iteration comes before.
     pub(crate) fn report_reached(&self, point: BarrierPoint) {
         self.reports.report(WorkerReport::Reached { point, good: true });
@@ -97,31 +104,39 @@ impl<S: ReportSink> AgentWorker<'_, S> {
         &mut self,
         next_order: impl Fn() -> Option<WorkerOrder>,
     ) -> Result<bool, ConductError> {
-        let mut ready: Option<(u32, Slot)> = None;
         while let Some(order) = next_order() {
-            match order {
-                WorkerOrder::Undo => return Ok(true),
-                WorkerOrder::Settle { case } => self.settle(case)?,
-                WorkerOrder::Prepare { index, slot } => {
-                    self.prepare(index, slot)?;
-                    ready = Some((index, slot));
-                    self.report_reached(BarrierPoint::Before(index));
+            if order == WorkerOrder::Undo {
+                return Ok(true);
+            }
+            self.carry_out(order)?;
+        }
+        Ok(false)
+    }
+
+    /// Carries out an order. Undoing consumes the executor, and is its owner's.
+    pub(crate) fn carry_out(&mut self, order: WorkerOrder) -> Result<(), ConductError> {
+        match order {
+            WorkerOrder::Undo => {}
+            WorkerOrder::Settle { case } => self.settle(case)?,
+            WorkerOrder::Prepare { index, slot } => {
+                self.prepare(index, slot)?;
+                self.ready = Some((index, slot));
+                self.report_reached(BarrierPoint::Before(index));
+            }
+            WorkerOrder::Start { index, at } => {
+                if let Some((_, slot)) = self.ready.take().filter(|(ready, _)| *ready == index) {
+                    self.run_iteration(index, slot, Some(at))?;
                 }
-                WorkerOrder::Start { index, at } => {
-                    if let Some((_, slot)) = ready.take().filter(|(ready, _)| *ready == index) {
-                        self.run_iteration(index, slot, Some(at))?;
-                    }
-                }
-                WorkerOrder::Iterate { index, slot } => {
-                    self.prepare(index, slot)?;
-                    match self.executor.stop.is_requested() {
-                        true => self.reports.report(WorkerReport::Unbegun { index }),
-                        false => self.run_iteration(index, slot, None)?,
-                    }
+            }
+            WorkerOrder::Iterate { index, slot } => {
+                self.prepare(index, slot)?;
+                match self.executor.stop.is_requested() {
+                    true => self.reports.report(WorkerReport::Unbegun { index }),
+                    false => self.run_iteration(index, slot, None)?,
                 }
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     fn settle(&mut self, case: u32) -> Result<(), ConductError> {

@@ -1,10 +1,13 @@
-//! This host as a target inside this process: a worker on a thread of its own, reached over a channel.
+//! This host as a target inside this process: the worker that an agent has, and what lies between it and the run.
 //!
-//! It is the worker that an agent has, and differs in what lies between: orders and reports are values, an eventfd
-//! wakes whoever waits for them, and an error keeps its class. What happens goes to the run's stream at once, as it
-//! needs no check. It is the thread that starts the workload, as perf events and tracers demand of the one that
-//! begins them; a request to stop the run is the worker's own.
+//! Alone, the thread that conducts is the worker: an order is carried out when its report is asked for, and an iteration
+//! costs no wake-up of another thread. Beside targets, which that thread has to listen to, the worker has one of its own:
+//! orders and reports are values, and an eventfd wakes whoever waits for them. Either way an error keeps its class, what
+//! happens goes to the run's stream at once, as it needs no check, and the worker's thread starts the workload, as perf
+//! events and tracers demand of the one that begins them; a request to stop the run is the worker's own.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -25,58 +28,50 @@ use crate::target_role::TargetRole;
 type UndoOutcome = Result<UndoneRun, ConductError>;
 
 /// This host. Dropped before it was ordered to undo, it undoes everything and reports nothing.
-pub(crate) struct HostTarget<'scope> {
-    orders: Sender<WorkerOrder>,
-    reports: Receiver<WorkerReport>,
-    wake: Arc<OwnedFd>,
-    /// Whether an order is being carried out.
-    is_busy: bool,
-    worker: Option<ScopedJoinHandle<'scope, UndoOutcome>>,
+pub(crate) enum HostTarget<'a> {
+    /// The thread that conducts is the worker.
+    Alone(Box<HostWorker<'a>>),
+    /// The worker has a thread of its own.
+    BesideTargets(HostThread<'a>),
 }
 
-impl<'scope> HostTarget<'scope> {
+impl<'a> HostTarget<'a> {
     /// Starts it, and waits until it is prepared.
     ///
     /// # Errors
     /// It cannot be prepared; what was begun is undone.
-    pub(crate) fn start<'env>(
-        scope: &'scope Scope<'scope, 'env>,
+    pub(crate) fn start<'env: 'a>(
+        scope: &'a Scope<'a, 'env>,
         run: RunContext<'env>,
         role: TargetRole,
     ) -> Result<Self, ConductError> {
-        let failed = |source: io::Error| ConductError::Speak { source };
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let wake = Arc::new(wake.map_err(|errno| failed(errno.into()))?);
-        let ((orders, todo), (sender, reports)) = (channel(), channel());
-        let sink = HostReports { sender, wake: Arc::clone(&wake) };
-        let worker = Builder::new().name("workloads".into());
-        let worker =
-            worker.spawn_scoped(scope, move || run_worker(&run, role, sink, &todo)).map_err(failed)?;
-        let mut host = HostTarget { orders, reports, wake, is_busy: true, worker: Some(worker) };
-        host.await_idle().map(|()| host)
+        match role {
+            TargetRole::Everything => Ok(HostTarget::Alone(Box::new(HostWorker::prepare(&run, role)?))),
+            _ => HostThread::start(scope, run, role).map(HostTarget::BesideTargets),
+        }
     }
 
-    /// Becomes readable with every report.
+    /// Becomes readable with every report that is not there before it is asked for.
     pub(crate) fn waker(&self) -> io::Result<OwnedFd> {
-        self.wake.try_clone()
+        match self {
+            HostTarget::Alone(_) => make_waker(),
+            HostTarget::BesideTargets(thread) => thread.wake.try_clone(),
+        }
     }
 
     /// Has it carry out an order, of which a report will come.
     pub(crate) fn send(&mut self, order: WorkerOrder) {
-        self.is_busy = true;
-        // One that is gone has panicked: the wait for its report finds out.
-        let _ = self.orders.send(order);
+        match self {
+            HostTarget::Alone(worker) => worker.order = Some(order),
+            HostTarget::BesideTargets(thread) => thread.send(order),
+        }
     }
 
-    /// A report that has come.
+    /// A report that has come; alone, the order is carried out for it.
     pub(crate) fn next_report(&mut self) -> Option<WorkerReport> {
-        match self.reports.try_recv() {
-            Ok(report) => {
-                self.is_busy = false;
-                Some(report)
-            }
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => self.resume_panic(),
+        match self {
+            HostTarget::Alone(worker) => worker.next_report(),
+            HostTarget::BesideTargets(thread) => thread.next_report(),
         }
     }
 
@@ -102,7 +97,148 @@ impl<'scope> HostTarget<'scope> {
     }
 
     /// Undoes every setting; gives what could not be put back.
-    pub(crate) fn undo_all(mut self) -> UndoOutcome {
+    pub(crate) fn undo_all(self) -> UndoOutcome {
+        match self {
+            HostTarget::Alone(worker) => worker.undo_all(),
+            HostTarget::BesideTargets(thread) => thread.undo_all(),
+        }
+    }
+
+    fn await_report(&mut self) -> Option<WorkerReport> {
+        match self {
+            HostTarget::Alone(worker) => worker.next_report(),
+            HostTarget::BesideTargets(thread) => thread.await_report(),
+        }
+    }
+}
+
+fn make_waker() -> io::Result<OwnedFd> {
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
+}
+
+/// Makes a worker ready for its first order.
+fn prepare_worker<'a, S: ReportSink>(
+    run: &RunContext<'a>,
+    role: TargetRole,
+    reports: S,
+) -> Result<AgentWorker<'a, S>, (S, ConductError)> {
+    let prepare = || {
+        let executor = SlotExecutor::new(run.machine, run.manifest, run.stream.clone(), run.stop, role)?;
+        let mut executor = executor.with_hooks()?;
+        executor = match role.runs_workloads() {
+            true => executor.prepare_run()?,
+            false => executor.open_counters().map(|()| executor)?,
+        };
+        match executor.check_duet() {
+            Ok(duet) => Ok((executor, duet)),
+            Err(error) => {
+                executor.undo_quietly();
+                Err(error)
+            }
+        }
+    };
+    match prepare() {
+        Ok((executor, duet)) => Ok(AgentWorker::new(executor, reports, duet)),
+        Err(error) => Err((reports, error)),
+    }
+}
+
+/// The worker on the thread that conducts.
+pub(crate) struct HostWorker<'a> {
+    worker: Option<AgentWorker<'a, ReportQueue>>,
+    /// What is carried out when its report is asked for.
+    order: Option<WorkerOrder>,
+}
+
+/// Reports that nobody has asked for yet.
+#[derive(Default)]
+struct ReportQueue(RefCell<VecDeque<WorkerReport>>);
+
+impl ReportSink for ReportQueue {
+    fn report(&self, report: WorkerReport) {
+        self.0.borrow_mut().push_back(report);
+    }
+}
+
+impl<'a> HostWorker<'a> {
+    fn prepare(run: &RunContext<'a>, role: TargetRole) -> Result<Self, ConductError> {
+        let worker = prepare_worker(run, role, ReportQueue::default()).map_err(|(_, error)| error)?;
+        Ok(HostWorker { worker: Some(worker), order: None })
+    }
+
+    fn next_report(&mut self) -> Option<WorkerReport> {
+        let worker = self.worker.as_mut()?;
+        if let Some(order) = self.order.take()
+            && let Err(error) = worker.carry_out(order)
+        {
+            // No further slot will come; what was changed is undone in its time.
+            worker.reports.report(WorkerReport::Failed(error));
+        }
+        worker.reports.0.borrow_mut().pop_front()
+    }
+
+    fn undo_all(mut self) -> UndoOutcome {
+        self.worker.take().map_or_else(|| Ok(UndoneRun::default()), |worker| worker.executor.undo_all())
+    }
+}
+
+impl Drop for HostWorker<'_> {
+    fn drop(&mut self) {
+        // After a panic the settings are undone by whoever guards the run.
+        if let Some(worker) = self.worker.take().filter(|_| !std::thread::panicking()) {
+            worker.executor.undo_quietly();
+        }
+    }
+}
+
+/// The worker on a thread of its own.
+pub(crate) struct HostThread<'scope> {
+    orders: Sender<WorkerOrder>,
+    reports: Receiver<WorkerReport>,
+    wake: Arc<OwnedFd>,
+    /// Whether an order is being carried out.
+    is_busy: bool,
+    worker: Option<ScopedJoinHandle<'scope, UndoOutcome>>,
+}
+
+impl<'scope> HostThread<'scope> {
+    fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        run: RunContext<'env>,
+        role: TargetRole,
+    ) -> Result<Self, ConductError> {
+        let failed = |source: io::Error| ConductError::Speak { source };
+        let wake = Arc::new(make_waker().map_err(failed)?);
+        let ((orders, todo), (sender, reports)) = (channel(), channel());
+        let sink = HostReports { sender, wake: Arc::clone(&wake) };
+        let worker = Builder::new().name("workloads".into());
+        let worker =
+            worker.spawn_scoped(scope, move || run_worker(&run, role, sink, &todo)).map_err(failed)?;
+        let mut thread = HostThread { orders, reports, wake, is_busy: true, worker: Some(worker) };
+        match thread.await_report() {
+            Some(WorkerReport::Failed(error)) => Err(error),
+            _ => Ok(thread),
+        }
+    }
+
+    fn send(&mut self, order: WorkerOrder) {
+        self.is_busy = true;
+        // One that is gone has panicked: the wait for its report finds out.
+        let _ = self.orders.send(order);
+    }
+
+    fn next_report(&mut self) -> Option<WorkerReport> {
+        match self.reports.try_recv() {
+            Ok(report) => {
+                self.is_busy = false;
+                Some(report)
+            }
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => self.resume_panic(),
+        }
+    }
+
+    fn undo_all(mut self) -> UndoOutcome {
         self.send(WorkerOrder::Undo);
         self.join()
     }
@@ -144,36 +280,20 @@ impl ReportSink for HostReports {
     }
 }
 
-/// The worker's whole life.
+/// The thread's whole life.
 fn run_worker(
     run: &RunContext<'_>,
     role: TargetRole,
     reports: HostReports,
     todo: &Receiver<WorkerOrder>,
 ) -> UndoOutcome {
-    let (machine, manifest, stream) = (run.machine, run.manifest, run.stream.clone());
-    let executor = SlotExecutor::new(machine, manifest, stream, run.stop, role);
-    let prepared = executor.and_then(SlotExecutor::with_hooks);
-    let prepared = prepared.and_then(|executor| match role.runs_workloads() {
-        true => executor.prepare_run(),
-        false => executor.open_counters().map(|()| executor),
-    });
-    let mut executor = match prepared {
-        Ok(executor) => executor,
-        Err(error) => {
+    let mut worker = match prepare_worker(run, role, reports) {
+        Ok(worker) => worker,
+        Err((reports, error)) => {
             reports.report(WorkerReport::Failed(error));
             return Ok(UndoneRun::default());
         }
     };
-    let duet = match executor.check_duet() {
-        Ok(duet) => duet,
-        Err(error) => {
-            executor.undo_quietly();
-            reports.report(WorkerReport::Failed(error));
-            return Ok(UndoneRun::default());
-        }
-    };
-    let mut worker = AgentWorker { executor, reports, duet };
     worker.report_reached(BarrierPoint::First);
     loop {
         match worker.carry_out_orders(|| todo.recv().ok()) {

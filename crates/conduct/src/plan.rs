@@ -604,7 +604,7 @@ mod tests {
     fn plan_text(text: &str, choices: &PlanChoices) -> Result<RunPlan, String> {
         let source = TomlSource::new("s.toml", text);
         let study = source.parse_study().map_err(|problems| problems.to_string())?;
-        plan_study(&study, &Catalogue::embedded().unwrap(), &two_cpu_facts(), choices)
+        plan_study(&study, &Catalogue::embedded(), &two_cpu_facts(), choices)
             .map_err(|found| source.place_problems(found).to_string())
     }
 

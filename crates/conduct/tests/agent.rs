@@ -31,7 +31,7 @@ impl AgentConversation {
             root: Root::host(),
             state: PathBuf::from("/nonexistent"),
             perflab: PathBuf::from("perflab"),
-            catalogue: Catalogue::embedded().unwrap(),
+            catalogue: Catalogue::embedded(),
             runs_as_typed: false,
             quiet_after: None,
             traces: Default::default(),

@@ -64,7 +64,7 @@ impl LocalRunFixture {
     }
 
     fn run_study_with(&self, study: &str, stop: &StopRequest, mut each: impl FnMut(&RunEvent)) -> RunEvents {
-        let mut catalogue = Catalogue::embedded().unwrap();
+        let mut catalogue = Catalogue::embedded();
         catalogue.extend_from_folder(&self.path("workloads")).unwrap();
         let source = TomlSource::new("s.toml", format!("title = \"t\"\n{study}"));
         let study = source.parse_study().unwrap();
@@ -331,7 +331,7 @@ fn a_stop_keeps_the_data_and_undoes_the_settings() {
 #[test]
 fn settings_are_undone_when_nobody_listens_any_more() {
     let laboratory = LocalRunFixture::new(&[("good", "echo speed 1")]);
-    let mut catalogue = Catalogue::embedded().unwrap();
+    let mut catalogue = Catalogue::embedded();
     catalogue.extend_from_folder(&laboratory.path("workloads")).unwrap();
     let stop = StopRequest::new();
     let mut seen = 0;

@@ -1,5 +1,8 @@
 //! What perflab itself costs: the CPU time and peak memory of [`perflab_model::Overhead`].
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
 use perflab_formats::kernel::process::find_peak_rss;
 use perflab_model::Nanos;
 use rustix::time::ClockId;
@@ -49,9 +52,17 @@ pub fn monitors_cpu_time() -> Option<Nanos> {
 /// What the threads that read monitors are called.
 pub(crate) const MONITORS: &str = "monitors";
 
+thread_local! {
+    /// Held open, as it is read around every iteration: finding it takes longer than reading it.
+    static SCHEDSTAT: Option<File> = File::open("/proc/thread-self/schedstat").ok();
+}
+
 /// How long the calling thread has waited for a processor so far, where the kernel counts it.
 pub fn thread_wait_time() -> Option<Nanos> {
-    parse_run_delay(&Root::host().read("/proc/thread-self/schedstat").ok()?)
+    // Three numbers of at most 20 digits.
+    let mut text = [0; 64];
+    let length = SCHEDSTAT.with(|file| file.as_ref()?.read_at(&mut text, 0).ok())?;
+    parse_run_delay(std::str::from_utf8(text.get(..length)?).ok()?)
 }
 
 /// Why a thread did not run for `length`, of which it waited for a processor for `waited`.

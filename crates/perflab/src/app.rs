@@ -114,7 +114,7 @@ impl App {
 
     /// The embedded workloads and those of `--workloads`.
     pub fn catalogue(&self) -> Result<Catalogue, Failure> {
-        let mut catalogue = Catalogue::embedded()?;
+        let mut catalogue = Catalogue::embedded();
         for directory in &self.workloads {
             catalogue.extend_from_folder(directory)?;
         }

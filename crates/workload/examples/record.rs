@@ -19,7 +19,7 @@ const RECORDED: Nanos = Nanos(1_000_000_000);
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().ok_or("which workload?")?;
-    let catalogue = Catalogue::embedded()?;
+    let catalogue = Catalogue::embedded();
     let definition = catalogue.get(&name).ok_or("no such workload")?;
     let mut given = definition.brief.clone();
     given.extend(

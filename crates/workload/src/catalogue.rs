@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use indexmap::IndexMap;
 use perflab_model::error_class::{Classify, ErrorClass};
@@ -20,9 +21,20 @@ const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.r
 /// Workloads by name: the name of the file without `.toml`.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
-    definitions: IndexMap<String, WorkloadDefinition>,
-    /// The files, by the names of what they define.
-    sources: IndexMap<String, TomlSource>,
+    entries: IndexMap<String, CatalogueEntry>,
+}
+
+/// A file and what it defines: those of the binary are read when they are asked for, as a run uses few of them.
+#[derive(Debug, Clone)]
+struct CatalogueEntry {
+    source: TomlSource,
+    definition: OnceLock<Option<WorkloadDefinition>>,
+}
+
+impl CatalogueEntry {
+    fn definition(&self) -> Option<&WorkloadDefinition> {
+        self.definition.get_or_init(|| WorkloadDefinition::read(&self.source).ok()).as_ref()
+    }
 }
 
 /// Why definitions cannot be read.
@@ -75,16 +87,20 @@ impl Classify for CatalogueError {
 }
 
 impl Catalogue {
-    /// The definitions that are part of the binary. They are tested, so an error is a mistake of the build.
-    pub fn embedded() -> Result<Catalogue, CatalogueError> {
-        let mut catalogue = Catalogue::default();
-        for (file, text) in EMBEDDED {
-            catalogue.add(&TomlSource::new(format!("workloads/{file}"), *text))?;
-        }
-        Ok(catalogue)
+    /// The definitions that are part of the binary, none of them read yet. A test reads all: each is right.
+    pub fn embedded() -> Catalogue {
+        let named =
+            EMBEDDED.iter().filter_map(|(file, text)| Some((file.strip_suffix(".toml")?, file, text)));
+        let entries = named.map(|(name, file, text)| {
+            let source = TomlSource::new(format!("workloads/{file}"), *text);
+            (name.to_owned(), CatalogueEntry { source, definition: OnceLock::new() })
+        });
+        let mut entries: IndexMap<String, CatalogueEntry> = entries.collect();
+        entries.sort_unstable_keys();
+        Catalogue { entries }
     }
 
-    /// The names of those, sorted, without reading them.
+    /// The names of those, sorted.
     pub fn embedded_names() -> impl Iterator<Item = &'static str> {
         EMBEDDED.iter().filter_map(|(file, _)| file.strip_suffix(".toml"))
     }
@@ -98,7 +114,7 @@ impl Catalogue {
 
     /// The file that defines the workload of that name.
     pub fn source(&self, name: &str) -> Option<&TomlSource> {
-        self.sources.get(name)
+        self.entries.get(name).map(|entry| &entry.source)
     }
 
     /// Adds all `*.toml` of a folder; studies may lie beside them. A name that is known already is replaced: the user's file wins.
@@ -128,7 +144,7 @@ impl Catalogue {
 
     /// The definition of that name.
     pub fn get(&self, name: &str) -> Option<&WorkloadDefinition> {
-        self.definitions.get(name)
+        self.entries.get(name)?.definition()
     }
 
     /// What to do about a name that is not here: the nearest one, or all, and where others come from.
@@ -142,12 +158,12 @@ impl Catalogue {
 
     /// All names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.definitions.keys().map(String::as_str)
+        self.entries.keys().map(String::as_str)
     }
 
     /// All definitions, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &WorkloadDefinition> {
-        self.definitions.values()
+        self.entries.values().filter_map(CatalogueEntry::definition)
     }
 
     /// The catalogue with the commands that a study has of its own, under the names of their tables.
@@ -187,8 +203,9 @@ impl Catalogue {
 
     fn add(&mut self, source: &TomlSource) -> Result<(), Problems> {
         let definition = WorkloadDefinition::read(source)?;
-        self.sources.insert(definition.name.clone(), source.clone());
-        self.definitions.insert_sorted(definition.name.clone(), definition);
+        let name = definition.name.clone();
+        let entry = CatalogueEntry { source: source.clone(), definition: OnceLock::from(Some(definition)) };
+        self.entries.insert_sorted(name, entry);
         Ok(())
     }
 }

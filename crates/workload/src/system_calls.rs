@@ -28,6 +28,12 @@ pub(crate) fn join_before_exec(command: &mut Command, groups: Vec<fs::File>) {
     unsafe { command.pre_exec(join) };
 }
 
+/// Puts an operation into a ring that does nothing; `false` where the ring is full.
+pub(crate) fn push_no_operation(queue: &mut io_uring::SubmissionQueue<'_>) -> bool {
+    // SAFETY: the operation names no memory and no file, so nothing has to outlive it.
+    unsafe { queue.push(&io_uring::opcode::Nop::new().build()) }.is_ok()
+}
+
 /// Reaps a child of this process that has ended or ends soon: wait4(2).
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use perflab_model::Scalar;
 use perflab_model::expression::ExpressionScope;
-use perflab_workload::{Catalogue, HostPaths};
+use perflab_workload::{Catalogue, HostPaths, WorkloadDefinition};
 
 fn host_scope() -> ExpressionScope {
     let mut scope = ExpressionScope::default();
@@ -21,7 +21,7 @@ fn definitions_folder() -> std::path::PathBuf {
 
 #[test]
 fn every_file_of_the_folder_is_embedded() {
-    let catalogue = Catalogue::embedded().unwrap_or_else(|error| panic!("{error}"));
+    let catalogue = Catalogue::embedded();
     let mut files: Vec<String> = std::fs::read_dir(definitions_folder())
         .unwrap()
         .filter_map(|entry| {
@@ -33,6 +33,16 @@ fn every_file_of_the_folder_is_embedded() {
 }
 
 #[test]
+fn every_embedded_definition_can_be_read() {
+    let catalogue = Catalogue::embedded();
+    for name in catalogue.names() {
+        let read = WorkloadDefinition::read(catalogue.source(name).unwrap());
+        read.unwrap_or_else(|problems| panic!("{name}: {problems}"));
+    }
+    assert_eq!(catalogue.iter().count(), catalogue.names().count());
+}
+
+#[test]
 fn every_definition_can_be_run_with_its_defaults() {
     let paths = HostPaths {
         perflab: "/bin/perflab".into(),
@@ -41,7 +51,7 @@ fn every_definition_can_be_run_with_its_defaults() {
         case: None,
         free_port: Some(4321),
     };
-    for definition in Catalogue::embedded().unwrap().iter() {
+    for definition in Catalogue::embedded().iter() {
         let values = definition
             .resolve_parameters(&IndexMap::new(), &host_scope())
             .unwrap_or_else(|error| panic!("{error:?}"));
@@ -61,7 +71,7 @@ fn every_definition_can_be_run_with_its_defaults() {
 
 #[test]
 fn known_operations_are_counted_from_parameters() {
-    let catalogue = Catalogue::embedded().unwrap();
+    let catalogue = Catalogue::embedded();
     let count = |channel: &str| {
         let definition = catalogue.get("hackbench").unwrap();
         let wanted = IndexMap::from([("channel".to_owned(), Scalar::Text(channel.into()))]);

@@ -22,7 +22,7 @@ fn extended_catalogue(files: &[(&str, &str)]) -> Result<Catalogue, CatalogueErro
     for (name, body) in files {
         fs::write(directory.path().join(name), format!("{HEAD}{body}{METRIC}")).unwrap();
     }
-    let mut catalogue = Catalogue::embedded()?;
+    let mut catalogue = Catalogue::embedded();
     catalogue.extend_from_folder(directory.path()).map(|()| catalogue)
 }
 
@@ -58,7 +58,7 @@ fn a_folder_adds_and_replaces() {
         .unwrap();
     assert_eq!(all.get("mine").unwrap().title, "a");
     assert_eq!(all.get("fio").unwrap().needs.programs, ["myfio"]);
-    assert_eq!(all.names().count(), Catalogue::embedded().unwrap().names().count() + 1);
+    assert_eq!(all.names().count(), Catalogue::embedded().names().count() + 1);
     assert!(all.names().is_sorted());
 }
 
@@ -67,7 +67,7 @@ fn studies_may_lie_beside_definitions() {
     let study = "title = \"s\"\n[workload.fio]\n";
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("night.toml"), study).unwrap();
-    let mut all = Catalogue::embedded().unwrap();
+    let mut all = Catalogue::embedded();
     let known = all.names().count();
     let error = all.extend_from_folder(folder.path()).unwrap_err().to_string();
     assert!(error.ends_with("and night.toml is a study"), "{error}");
@@ -80,7 +80,7 @@ fn studies_may_lie_beside_definitions() {
 
 #[test]
 fn a_folder_that_is_wrong_says_where() {
-    let mut all = Catalogue::embedded().unwrap();
+    let mut all = Catalogue::embedded();
     let error = all.extend_from_folder("/no/such/folder".as_ref()).unwrap_err().to_string();
     assert!(error.starts_with("/no/such/folder: No such file"), "{error}");
     let empty = tempfile::tempdir().unwrap();

@@ -24,7 +24,7 @@ fn read_recorded_output(definition: &WorkloadDefinition) -> (String, String) {
 
 #[test]
 fn every_definition_understands_its_recording() {
-    for definition in Catalogue::embedded().unwrap().iter() {
+    for definition in Catalogue::embedded().iter() {
         let (stdout, stderr) = read_recorded_output(definition);
         let measured = definition.parse_metrics(&stdout, &stderr, Nanos(1_000_000_000));
         let measured = measured.unwrap_or_else(|error| panic!("{}: {error}", definition.name));
@@ -52,7 +52,7 @@ fn every_definition_understands_its_recording() {
 
 #[test]
 fn rubbish_is_an_error_that_names_metric_and_rule() {
-    for definition in Catalogue::embedded().unwrap().iter() {
+    for definition in Catalogue::embedded().iter() {
         for rubbish in ["", "Segmentation fault\n", "{\"hello\": [1, 2", "\u{0}\u{1}\n\n,,,\n"] {
             let error =
                 definition.parse_metrics(rubbish, "", Nanos(1)).expect_err(&definition.name).to_string();
@@ -65,7 +65,7 @@ fn rubbish_is_an_error_that_names_metric_and_rule() {
 
 #[test]
 fn an_output_cut_short_never_passes_for_another() {
-    for definition in Catalogue::embedded().unwrap().iter() {
+    for definition in Catalogue::embedded().iter() {
         let (stdout, stderr) = read_recorded_output(definition);
         let whole = definition.parse_metrics(&stdout, &stderr, Nanos(1)).unwrap();
         // Whatever is left of it after a cut at a line's end: an error, or nothing but true values.

@@ -4,11 +4,12 @@
 //! most often explain a difference. `sysctl` holds the tunables that move benchmarks, each by the name that
 //! sysctl(8) knows. `distribution` is os-release(5).
 
+use std::collections::HashMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use perflab_formats::kernel::kernel_config::find_config_option;
+use perflab_formats::kernel::kernel_config::{find_config_option, list_config_options};
 use perflab_formats::kernel::small_values::find_field;
 use perflab_model::Scalar;
 use sha2::{Digest, Sha256};
@@ -158,8 +159,9 @@ const OPTIONS: &[&str] = &[
 fn collect_config_facts(notes: &mut FactCollector<'_>) {
     let Some((text, source)) = read_kernel_config(notes.root) else { return };
     notes.add(fact_table::KERNEL_CONFIG_SHA256, hash_config(&text).as_str(), &source);
+    let values: HashMap<&str, &str> = list_config_options(&text).collect();
     for option in OPTIONS {
-        notes.add_optional(fact_table::KERNEL_CONFIG.key(option), find_config_option(&text, option), &source);
+        notes.add_optional(fact_table::KERNEL_CONFIG.key(option), values.get(option).copied(), &source);
     }
 }
 

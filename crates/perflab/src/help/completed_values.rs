@@ -326,7 +326,7 @@ impl TypedLine {
 
     /// Parameters of the workload that the line names, each with its default.
     fn parameters(&self) -> Vec<CompletionCandidate> {
-        let Ok(catalogue) = Catalogue::embedded() else { return Vec::new() };
+        let catalogue = Catalogue::embedded();
         let named = self.words.iter().skip(3).find_map(|word| catalogue.get(word));
         let names = named.into_iter().flat_map(|workload| workload.parameters.keys());
         names.map(|name| CompletionCandidate::new(format!("{name}="))).collect()

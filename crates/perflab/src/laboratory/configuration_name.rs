@@ -132,6 +132,8 @@ const ENDINGS: &[NameEnding] = &[
     NameEnding { word: "zen5", means: PROCESSOR },
 ];
 
+const OTHER_LIBRARY: &str = "it measures a compiler by building a library: the study `libraries` compiles others, the workload `library-build` any that Debian's mirrors have";
+
 /// What a configuration of MMTests may be called that no study answers, with the reason and what to use instead.
 const WITHOUT_STUDY: &[(&str, &str)] = &[
     (
@@ -147,24 +149,25 @@ const WITHOUT_STUDY: &[(&str, &str)] = &[
         "it comes as source only, and no package of Debian has it: the study `sched-cpu` has other loads of a CPU",
     ),
     (
-        "config-io-io_uring-nops",
-        "no load sends no-ops through the ring; the study `io-uring` reads through it",
-    ),
-    (
         "config-workload-kvmstart-*",
         "no workload starts guests: `perflab vm boot` times one start, the study `vm-fairness` runs several",
     ),
-    (
-        "config-buildtest-*",
-        "it measures a compiler by building a library: the workload `build` compiles any source",
-    ),
+    ("config-buildtest-hpc-atompaw", OTHER_LIBRARY),
+    ("config-buildtest-hpc-boost", OTHER_LIBRARY),
+    ("config-buildtest-hpc-cgal", OTHER_LIBRARY),
+    ("config-buildtest-hpc-cmake", OTHER_LIBRARY),
+    ("config-buildtest-hpc-gmp", OTHER_LIBRARY),
+    ("config-buildtest-hpc-metis", OTHER_LIBRARY),
+    ("config-buildtest-hpc-mumps", OTHER_LIBRARY),
+    ("config-buildtest-hpc-netcdffc", OTHER_LIBRARY),
+    ("config-buildtest-hpc-pio", OTHER_LIBRARY),
+    ("config-buildtest-hpc-revocap", OTHER_LIBRARY),
+    ("config-buildtest-hpc-trilinos", OTHER_LIBRARY),
+    ("config-buildtest-hpc-xc", OTHER_LIBRARY),
     ("config-functional-*", "functional tests are not measured"),
     ("config-jvm-*", "it has to be bought"),
     ("config-example-xfstests", "functional tests are not measured"),
-    ("config-example-hooks", "commands around iterations are [hooks] of a study"),
-    ("config-example-tuning-sysctl", "settings are factors of a study: --vary sysctl:vm.swappiness=60,0"),
     ("config-script", "a command of yours: `perflab run -- COMMAND`"),
-    ("config-power-nap", "it sleeps; `perflab watch` records a machine at rest"),
     ("config-scheduler-easywave", "its data are not to be had"),
     (
         "config-hpc-parsec-*",

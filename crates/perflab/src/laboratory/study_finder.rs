@@ -312,7 +312,7 @@ mod tests {
     }
 
     /// How many of them are answered.
-    const ANSWERED: usize = 128;
+    const ANSWERED: usize = 139;
 
     /// An answer to a name that nobody ships and no generator makes would never be found.
     #[test]
@@ -335,7 +335,7 @@ mod tests {
     fn what_a_command_keeps_is_there() {
         let studies = read_shipped_studies().unwrap_or_else(|error| panic!("{error:?}"));
         let facts = perflab_observe::collect_facts(&perflab_observe::Root("/".into()), None).unwrap();
-        let catalogue = Catalogue::embedded().unwrap();
+        let catalogue = Catalogue::embedded();
         let (mut brief, mut lacking) = (0, 0);
         for name in [list_names(SHIPPED), list_names(GENERATED)].concat() {
             let mut found = find_answers(name, &studies);

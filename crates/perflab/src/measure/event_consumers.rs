@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use perflab_analyze::fairness::average_over_targets;
 use perflab_analyze::stopping_rule::relative_precision;
@@ -30,6 +31,9 @@ pub trait EventConsumer {
     }
 }
 
+/// How long events gather before the next are looked at: they are written that much later.
+const GATHERING: Duration = Duration::from_millis(2);
+
 /// Feeds every event to every consumer until the source is done. A consumer that fails gets no
 /// further event, and the run is asked to stop; the others go on, so that the end is seen.
 /// Returns the first failure.
@@ -53,6 +57,8 @@ pub fn feed_consumers(
         // Those of an iteration come together.
         [event].into_iter().chain(events.try_iter()).for_each(|event| tell_all(&|one| one.consume(&event)));
         tell_all(&|one| one.pause());
+        // Whoever sends to a sleeper need not wake it, so that short iterations follow each other undisturbed.
+        std::thread::sleep(GATHERING);
     }
     first
 }

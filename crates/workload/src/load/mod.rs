@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `registry` | the loads by name; running one |
 //! | `args` | `NAME --key value …` of a load, and why a load did not measure |
-//! | `context_switches`, `drv_rand_ops`, `huge_faults`, `map_churn`, `memory_bandwidth`, `memory_sweep`, `memory_use`, `net`, `page_faults`, `processes`, `reclaim_latency`, `scaling`, `semaphores`, `small_files`, `unmap` (and truncate), `wakeups` | a load each |
+//! | `context_switches`, `drv_rand_ops`, `huge_faults`, `map_churn`, `memory_bandwidth`, `memory_sweep`, `memory_use`, `net`, `page_faults`, `processes`, `reclaim_latency`, `scaling`, `semaphores`, `small_files`, `unmap` (and truncate), `uring_nops`, `wakeups` | a load each |
 //! | `scaling_case` | what a task of `scaling` does over and over |
 //! | `tasks` | threads or forked processes that do the same, counted while a window of time is open |
 //! | `latency` | latencies by how often they occurred, and their percentiles |
@@ -40,6 +40,7 @@ mod semaphores;
 mod small_files;
 mod tasks;
 mod unmap;
+mod uring_nops;
 mod wakeups;
 
 pub use args::LoadError;

@@ -8,7 +8,7 @@ use perflab_model::error_class::{Classify as _, ErrorClass};
 use crate::load::args::{BuiltinLoadArgs, LoadError};
 use crate::load::{
     context_switches, drv_rand_ops, huge_faults, map_churn, memory_bandwidth, memory_sweep, memory_use, net,
-    page_faults, processes, reclaim_latency, scaling, semaphores, small_files, unmap, wakeups,
+    page_faults, processes, reclaim_latency, scaling, semaphores, small_files, unmap, uring_nops, wakeups,
 };
 
 type LoadFunction = fn(&mut BuiltinLoadArgs) -> Result<serde_json::Value, LoadError>;
@@ -30,6 +30,7 @@ const LOADS: &[(&str, LoadFunction)] = &[
     ("small-files", small_files::measure_small_files),
     ("truncate", unmap::measure_truncate),
     ("unmap", unmap::measure_unmap),
+    ("uring-nops", uring_nops::measure_uring_nops),
     ("wakeups", wakeups::measure_wakeups),
 ];
 

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_definition_offers_every_case() {
-        let catalogue = crate::Catalogue::embedded().unwrap();
+        let catalogue = crate::Catalogue::embedded();
         let choices = &catalogue.get("scaling").unwrap().parameters["case"].choices;
         let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
         assert_eq!(choices, &names);
