@@ -289,6 +289,21 @@ impl RunState<'_> {
                 "what was lost had to be sent again: give guests CPUs of their own (`pin`)",
             )?;
         }
+        for host in self
+            .targets
+            .iter()
+            .flatten()
+            .find_map(LaunchableTarget::held_hosts)
+            .map_or_else(Vec::new, HeldHosts::lost_hosts)
+        {
+            let message = format!(
+                "the hold on host {host} was lost before the run ended: its ssh or perflab there was ended"
+            );
+            self.stream.send_warning(
+                message,
+                "another study may have worked there meanwhile: measure again if in doubt",
+            )?;
+        }
         self.stream.send_phase(RunPhase::Finish)?;
         let mut overhead = begun.meter.overhead(&watched);
         add_overhead(&mut overhead, &self.cost);

@@ -34,6 +34,8 @@ struct RunHost {
     destination: SshDestination,
     /// None while it is not reached.
     reached: Option<ReachedHost>,
+    /// Whether it was let go of meanwhile without having been booted.
+    was_lost: bool,
 }
 
 /// Why a run does not have its hosts.
@@ -70,7 +72,7 @@ impl HeldHosts {
         let (mut all, mut failed) = (BTreeMap::new(), BTreeMap::new());
         for (name, destination, reached) in reached {
             let reached = reached.map_err(|refusal| failed.insert(name.clone(), refusal)).ok();
-            all.insert(name, Mutex::new(RunHost { destination, reached }));
+            all.insert(name, Mutex::new(RunHost { destination, reached, was_lost: false }));
         }
         (HeldHosts { holder, perflab: perflab.to_owned(), hosts: all }, failed)
     }
@@ -163,18 +165,29 @@ impl HeldHosts {
         (&holder.run, &holder.who) == (&self.holder.run, &self.holder.who)
     }
 
-    /// Where perflab lies on a host that the run holds. One that was lost meanwhile, or was booted anew, is reached and taken again.
+    /// Where perflab lies on a host that the run holds. One that was lost meanwhile, or that the run has booted anew, is reached and
+    /// taken again.
     ///
     /// # Errors
     /// It does not answer, or another study has it by now.
-    pub(crate) fn folder(&self, name: &str, stop: &StopRequest) -> io::Result<Option<String>> {
+    pub(crate) fn folder(
+        &self,
+        name: &str,
+        is_booted: bool,
+        stop: &StopRequest,
+    ) -> io::Result<Option<String>> {
         let Some(host) = self.hosts.get(name) else { return Ok(None) };
         let mut host = lock(host);
+        if is_booted {
+            // Its ssh may not have noticed yet that the machine it spoke to is gone.
+            host.reached.take().into_iter().for_each(ReachedHost::abandon);
+        }
         if let Some(reached) = &mut host.reached
             && reached.is_alive()
         {
             return Ok(Some(reached.folder().to_owned()));
         }
+        host.was_lost |= host.reached.is_some();
         let refuse = |refusal: Refusal| io::Error::other(refusal.to_string());
         let mut reached = ReachedHost::reach(name, &host.destination, &self.perflab, stop).map_err(refuse)?;
         if let Some(held) = reached.take(&self.holder, stop).map_err(refuse)? {
@@ -183,6 +196,17 @@ impl HeldHosts {
         let folder = reached.folder().to_owned();
         host.reached = Some(reached);
         Ok(Some(folder))
+    }
+}
+
+impl HeldHosts {
+    /// The hosts that the run let go of before its end, though it did not boot them: another study may have worked there.
+    pub(crate) fn lost_hosts(&self) -> Vec<&str> {
+        let is_lost = |host: &Mutex<RunHost>| {
+            let mut host = lock(host);
+            host.was_lost || host.reached.as_mut().is_some_and(|reached| !reached.is_alive())
+        };
+        self.hosts.iter().filter(|(_, host)| is_lost(host)).map(|(name, _)| name.as_str()).collect()
     }
 }
 

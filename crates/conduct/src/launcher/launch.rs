@@ -87,10 +87,15 @@ impl LaunchableTarget {
         self.hosts = Some(hosts);
     }
 
+    /// Who holds it for the run, where it is a host of an inventory.
+    pub(crate) fn held_hosts(&self) -> Option<&HeldHosts> {
+        self.hosts.as_deref()
+    }
+
     /// Where perflab lies on it for the whole run.
     fn host_folder(&self, stop: &StopRequest) -> std::io::Result<Option<String>> {
         match (&self.hosts, &self.planned.spec.host) {
-            (Some(hosts), Some(name)) => hosts.folder(name, stop),
+            (Some(hosts), Some(name)) => hosts.folder(name, self.is_rebooted(), stop),
             _ => Ok(None),
         }
     }

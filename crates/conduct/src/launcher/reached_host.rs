@@ -273,6 +273,12 @@ impl ReachedHost {
         self.stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
+    /// Gives it up: there is nothing there any more that could end.
+    pub(crate) fn abandon(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// The next answer.
     fn await_answer(&mut self, stop: &StopRequest) -> Result<HostAnswer, String> {
         let begun = Instant::now();

@@ -183,6 +183,43 @@ fn needs_root_a_host_is_held_by_one_study_until_it_ends_however_it_ends() {
     assert_eq!(ended.code, Some(0), "{}", ended.err);
 }
 
+/// The ssh that holds a host, of a run.
+fn find_hold(run: &Child) -> i32 {
+    let is_hold = |pid: &i32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains("hold-host")
+    };
+    let mut children = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{}/task", run.id())).unwrap().flatten() {
+        let listed = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        children.extend(listed.split_whitespace().map(|pid| pid.parse::<i32>().unwrap()));
+    }
+    children.into_iter().find(is_hold).unwrap()
+}
+
+#[test]
+fn needs_root_a_run_whose_hold_was_lost_says_so() {
+    let name = "needs_root_a_run_whose_hold_was_lost_says_so";
+    if !can_start_lab() {
+        return skip_test(name, "sshd, ip, unshare, nsenter, and root to run them");
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let laboratory = Sandbox::new();
+    let _lab = start_lab(&laboratory);
+    let (began, go) = (laboratory.path("began"), laboratory.path("go"));
+    let command = format!("touch {}; while [ ! -e {} ]; do sleep 0.05; done", began.display(), go.display());
+    let study = write_node_study(&laboratory, "lost.toml", "a", &command);
+    let mut run = run_in_background(&laboratory, &study);
+    wait_for_condition(|| began.exists());
+    let hold = rustix::process::Pid::from_raw(find_hold(&run)).unwrap();
+    rustix::process::kill_process(hold, rustix::process::Signal::KILL).unwrap();
+    fs::write(go, "").unwrap();
+    assert!(run.wait().unwrap().success(), "it goes on");
+    let journal = fs::read_to_string(laboratory.only_run().join("journal.jsonl")).unwrap();
+    let warnings = journal.lines().filter(|line| line.contains("\"warning\""));
+    assert_eq!(warnings.filter(|line| line.contains("host a")).count(), 1, "{journal}");
+}
+
 fn wording(said: &CommandOutput) -> String {
     let lines = said.stable_err();
     lines.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>().join("\n")
