@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use perflab_analyze::Verdict;
 
@@ -18,8 +20,8 @@ pub fn read_page(path: &str) -> String {
     fs::read_to_string(project_root().join(path)).unwrap()
 }
 
-/// Pages that are followed to the letter, in `newcomer`.
-const FOLLOWED_PAGES: &[&str] = &["tutorial.md", "format.md"];
+/// Pages that are followed to the letter, in `newcomer` and below.
+const FOLLOWED_PAGES: &[&str] = &["tutorial.md", "format.md", "serve.md"];
 
 /// The commands of a page's ```sh blocks.
 fn shell_commands(page: &str) -> Vec<String> {
@@ -96,6 +98,37 @@ fn every_command_of_the_book_runs() {
     pages.retain(|page| page.extension().is_some_and(|ending| ending == "md") && !is_followed(page));
     let run: usize = pages.iter().map(|page| run_page_commands(page)).sum();
     assert!(run >= 15, "only {run} commands found");
+}
+
+/// One script, as a reader has one shell: the server that it begins answers what it asks.
+#[test]
+fn the_page_about_the_laboratory_is_a_script_that_runs() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return skip_test("serve.md", "no curl");
+    }
+    let laboratory = prepare_sandbox();
+    laboratory.run_successfully(&["label", "after", "nightly"]);
+    let study =
+        "title = \"night\"\nrun = { iterations = 3, warmup = 0 }\n[workload.build]\ncommand = \"true\"\n";
+    fs::write(laboratory.path("nightly.toml"), study).unwrap();
+    laboratory.run_successfully(&["run", "nightly.toml", "--quiet"]);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let blocks = read_page("docs/serve.md");
+    let blocks = blocks.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let script: String = blocks.collect::<Vec<_>>().concat().replace("8080", &port.to_string());
+    // Whatever becomes of it, the server ends with it: its outputs are those that are waited for here.
+    let script = format!("trap 'kill $!' EXIT\nset -e\n{script}");
+    let like = laboratory.command(&["list"]);
+    let folder = Path::new(like.get_program()).parent().unwrap().display().to_string();
+    let mut shell = Command::new("timeout");
+    shell.args(["60", "bash", "-c", &script]).current_dir(laboratory.path(""));
+    shell.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.env("PATH", format!("{folder}:{}", std::env::var("PATH").unwrap()));
+    let said = shell.output().unwrap();
+    let texts = [&said.stdout, &said.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(said.status.success(), "{texts:?}");
+    assert!(texts[0].contains("\"label\":\"nightly\""), "{texts:?}");
+    assert!(fs::read_to_string(laboratory.path("time.svg")).unwrap().starts_with("<svg"));
 }
 
 /// Verbs that perflab starts itself: they have no help.
