@@ -139,7 +139,7 @@ impl Archive {
         let steps: usize = steps.ok_or_else(|| missing("write @latest, @latest~1, @latest~2 ..."))?;
         let mut names = self.list_run_names()?;
         let hint = match names.len() {
-            0 => "it is empty; `perflab run quickstart` records a first run".to_owned(),
+            0 => self.hint_without_runs().to_owned(),
             1 => "it holds one run".to_owned(),
             all => format!("it holds {all} runs"),
         };
@@ -166,6 +166,15 @@ impl Archive {
         RunDir::from_archive(self.runs_directory().join(&id), id, short)
     }
 
+    /// What to do about an archive that has no run: a mistyped path looks like one.
+    pub fn hint_without_runs(&self) -> &'static str {
+        if self.exists() {
+            "it is empty; `perflab run quickstart` records a first run"
+        } else {
+            "it is not there; `perflab run quickstart` creates it, --archive DIR names another"
+        }
+    }
+
     fn not_found_error(&self, selector: &str, labels: &[Option<String>], found: &FoundRuns) -> ArchiveError {
         let known = labels.iter().filter_map(Option::as_deref);
         let unreadable = found.unreadable.first();
@@ -177,9 +186,7 @@ impl Archive {
                 )
             }
             _ if unreadable.is_some() && labels.is_empty() => describe_unreadable(unreadable),
-            _ if labels.is_empty() => {
-                "the archive is empty; `perflab run quickstart` makes a first run".into()
-            }
+            _ if labels.is_empty() => self.hint_without_runs().into(),
             _ if Path::new(selector).is_file() => {
                 "it is a file and no run: `perflab compare` reads those of other tools, and `perflab import` makes runs of them".into()
             }

@@ -62,7 +62,14 @@ fn what_is_not_found_says_what_to_do() {
         ArchiveError::NotFound { selector: of, hint, .. } if of == selector => hint,
         other => panic!("{selector}: {other}"),
     };
-    insta::assert_snapshot!(hint("base"), @"the archive is empty; `perflab run quickstart` makes a first run");
+    let without_runs = [hint("base"), hint("@latest")];
+    std::fs::create_dir_all(archive.path()).unwrap();
+    insta::assert_snapshot!([&without_runs[..], &[hint("base"), hint("@latest")]].concat().join("\n"), @"
+    it is not there; `perflab run quickstart` creates it, --archive DIR names another
+    it is not there; `perflab run quickstart` creates it, --archive DIR names another
+    it is empty; `perflab run quickstart` records a first run
+    it is empty; `perflab run quickstart` records a first run
+    ");
     let runs = [add_run(&archive, Some("base")), add_run(&archive, None)];
     insta::assert_snapshot!(["bsae", "@latest~2", "@newest"].map(hint).join("\n"), @"
     did you mean `base`?

@@ -120,6 +120,7 @@ fn choose_history_runs(
     let newest = records.last().and_then(|newest| chosen.iter().find(|run| run.id == newest.manifest.id));
     let Some(newest) = newest else {
         let hint = match (&of.study, &of.label) {
+            _ if !archive.exists() => archive.hint_without_runs().into(),
             (Some(study), _) if !studies.contains(study) => {
                 suggest_name(study, studies.iter().map(String::as_str))
             }
