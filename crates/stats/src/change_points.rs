@@ -119,7 +119,7 @@ impl EDivisive {
         let mut null = match groups {
             None => SeriesNull::Values {
                 ranges: segment_ranges(steps, series.len()),
-                values: self.null_of(series, steps, found.cuts(steps, series.len())),
+                values: self.null_of(series, steps, self.evident_cuts(series, steps, found)),
             },
             Some(groups) => SeriesNull::Groups(self.grouped_null(series, steps, found, groups)),
         };
@@ -143,6 +143,23 @@ impl EDivisive {
             return counted;
         }
         exponential_tail(&mut distances, far).map_or(counted, |tail| tail.clamp(1.0 / (all * all), counted))
+    }
+
+    /// The candidate's cuts, and those of further levels that stand out of the noise between neighbours: steps that were not come to
+    /// yet would pass for values that depend on one another, and hide each other.
+    fn evident_cuts(&self, series: &[f64], steps: &[usize], found: StepCandidate) -> Vec<usize> {
+        let mut cuts = found.cuts(steps, series.len());
+        if !self.autocorrelated {
+            return cuts;
+        }
+        loop {
+            let known = sorted_cuts(steps, &cuts);
+            let further = self.best_step(series, &known);
+            let Some(further) = further.filter(|further| further.stands_out(series, &known)) else {
+                return cuts;
+            };
+            cuts.extend(further.cuts(&known, series.len()));
+        }
     }
 
     fn null_of(&self, series: &[f64], steps: &[usize], cuts: Vec<usize>) -> DependentNull {
@@ -280,6 +297,11 @@ fn exponential_tail(distances: &mut [f64], far: f64) -> Option<f64> {
 /// step as with one cut, and of levels that came for 5 of 60 values, four standard deviations away, 98 instead of 12 % are found.
 const WHERE_IT_WENT_BACK: f64 = 3.0;
 
+/// Levels of so many standard errors' difference are steps, whatever the values' dependence. Simulated for flat series of 20 to 100 values with
+/// correlations of 0 to 0.6: as few show a step as without; of series of 40 whose level goes up by 4 standard deviations and
+/// down by 8, both are found in 99 instead of 37 %.
+const EVIDENT: f64 = 6.0;
+
 /// Values without further steps: the values shuffled, or the innovations of an AR(1) model
 /// shuffled and filtered back.
 #[derive(Debug)]
@@ -299,10 +321,7 @@ impl DependentNull {
     /// its bias of (1 + 2ρ) / n for each mean that was taken out (Marriott and Pope, Biometrika 41, 1954; Kendall, the same
     /// volume), twice because the means were chosen where they fit best, and by 0.4 standard errors.
     fn from_series(series: &[f64], steps: &[usize], found: &[usize]) -> Self {
-        let mut cuts = [steps, found].concat();
-        cuts.sort_unstable();
-        cuts.dedup();
-        let segments = segment_ranges(&cuts, series.len());
+        let segments = segment_ranges(&sorted_cuts(steps, found), series.len());
         let mut residuals = series.to_vec();
         let (mut products, mut squares) = (0.0, 0.0);
         for range in &segments {
@@ -388,6 +407,22 @@ impl StepCandidate {
         let is_inside = self.end < length && !steps.contains(&self.end);
         std::iter::once(self.index).chain(is_inside.then_some(self.end)).collect()
     }
+
+    /// Whether the means on its sides differ by [`EVIDENT`] standard errors, of which the mean square of the differences between
+    /// neighbours tells: those across a cut are left out.
+    fn stands_out(&self, series: &[f64], cuts: &[usize]) -> bool {
+        let start = cuts.iter().copied().filter(|cut| *cut <= self.index).max().unwrap_or(0);
+        let (Some(before), Some(after)) = (series.get(start..self.index), series.get(self.index..self.end))
+        else {
+            return false;
+        };
+        let is_cut = |at: usize| at == self.index || at == self.end || cuts.contains(&at);
+        let neighbours = (1..).zip(series.windows(2)).filter(|(at, _)| !is_cut(*at));
+        let squares: Vec<f64> = neighbours.map(|(_, pair)| (pair[1] - pair[0]).powi(2)).collect();
+        let variance = segment_mean(&squares) / 2.0;
+        let error = (variance * ((before.len() as f64).recip() + (after.len() as f64).recip())).sqrt();
+        (segment_mean(before) - segment_mean(after)).abs() > EVIDENT * error
+    }
 }
 
 /// The (τ, κ) that maximises Q = ab/(a+b) · E(x[..τ], x[τ..κ]), a = τ, b = κ - τ, both at least `shortest`, where
@@ -461,6 +496,14 @@ fn check_searchable(series: &[f64], shortest: usize) -> Result<&[f64], StatsErro
     // A sum of so many distances must stay a number.
     let widest = series.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     if widest > f64::MAX / 1e10 { Err(StatsError::Overflow) } else { Ok(series) }
+}
+
+/// Steps and cuts in their order, each once.
+fn sorted_cuts(steps: &[usize], cuts: &[usize]) -> Vec<usize> {
+    let mut all = [steps, cuts].concat();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// The ranges between steps.

@@ -78,6 +78,30 @@ fn a_level_that_came_and_went_is_found() {
     }
 }
 
+/// Steps beside the one that is looked at are no dependence of the values either.
+#[test]
+fn several_steps_do_not_hide_each_other() {
+    let mut noise = NormalNoise::from_seed(9);
+    let courses: [(usize, &[(usize, f64)]); 3] = [
+        (40, &[(13, 4.0), (26, -8.0)]),
+        (60, &[(15, 3.0), (30, 3.0), (45, 3.0)]),
+        (60, &[(12, 4.0), (24, -4.0), (36, 4.0), (48, -4.0)]),
+    ];
+    for (values, steps) in courses {
+        let found = share_of_hits(60, || {
+            let mut series = noise.normals(values);
+            for (at, by) in steps {
+                series.iter_mut().skip(*at).for_each(|value| *value += by);
+            }
+            let how =
+                EDivisive { permutations: 99, shortest: 3, autocorrelated: true, ..EDivisive::default() };
+            let found = how.find(&series).unwrap();
+            steps.iter().all(|(at, _)| found.iter().any(|step| step.index.abs_diff(*at) <= 2))
+        });
+        assert!(found >= 0.8, "{steps:?}: {found}");
+    }
+}
+
 #[test]
 fn a_step_is_found_where_it_is() {
     let mut noise = NormalNoise::from_seed(3);
