@@ -40,6 +40,9 @@ pub(crate) struct ManifestHead {
     pub(crate) study_file: String,
     #[serde(default)]
     pub(crate) facts: ManifestFactsHead,
+    /// One for each target; none where this host does everything.
+    #[serde(default)]
+    pub(crate) targets: Vec<serde::de::IgnoredAny>,
 }
 
 /// Facts that runs are looked up by.

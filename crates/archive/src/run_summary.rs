@@ -1,10 +1,11 @@
 //! What a list shows of a run, read from the run itself.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
-use perflab_model::{RunStatus, SharedStr};
+use perflab_model::{RunEvent, RunEventKind, RunStatus, SharedStr};
 
 use crate::error::ArchiveError;
 use crate::journal::{JournalReader, event_kind, kind};
@@ -52,9 +53,11 @@ pub(crate) fn summarise_run(run: &Path) -> Result<ReadSummary, ArchiveError> {
         study_file: head.study_file.into(),
         status: status_now(run, head.status),
         begun: Timestamp::from_nanosecond(i128::from(begun)).unwrap_or_default(),
-        iterations: match is_closed {
-            true => samples::count_iterations(run)? as u64,
-            false => count_journal_iterations(run)?,
+        iterations: match (is_closed, head.targets.is_empty()) {
+            (true, true) => samples::count_iterations(run)? as u64,
+            (true, false) => samples::count_iterated_slots(run)? as u64,
+            (false, true) => count_journal_iterations(run)?,
+            (false, false) => count_journal_slots(run)?,
         },
         planned: head.plan.slots as u64,
         content_hash: head.facts.hash.map(|hash| hash.value.to_string().into()),
@@ -70,6 +73,21 @@ fn count_journal_iterations(run: &Path) -> Result<u64, ArchiveError> {
         count += u64::from(event_kind(events.line()) == Some(kind::ITERATION_ENDED));
     }
     Ok(count)
+}
+
+/// The same of a run with targets, which report an iteration each.
+fn count_journal_slots(run: &Path) -> Result<u64, ArchiveError> {
+    let mut events = JournalReader::open(&run.join(JOURNAL))?;
+    let mut slots = HashSet::new();
+    while events.next_line()? {
+        if event_kind(events.line()) == Some(kind::ITERATION_ENDED)
+            && let Some(RunEvent { what: RunEventKind::IterationEnded { slot, .. }, .. }) =
+                events.parse_event()
+        {
+            slots.insert(slot);
+        }
+    }
+    Ok(slots.len() as u64)
 }
 
 /// Bytes of all files under `path`; what cannot be looked at counts as nothing.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflab_archive::{Archive, ArchiveError, RetentionPolicy, RunDir};
-use perflab_model::{Manifest, RunStatus};
+use perflab_model::{ClockOffset, Facts, Manifest, RunEvent, RunEventKind, RunStatus, TargetRecord};
 
 fn open_archive(directory: &Path) -> Archive {
     Archive::open(&directory.join("archive")).unwrap()
@@ -32,6 +32,42 @@ fn set_format(run: &RunDir, format: u32) -> PathBuf {
     json["study"] = "elsewhere".into();
     fs::write(&path, json.to_string()).unwrap();
     path
+}
+
+/// An iteration in which several targets take part is one.
+#[test]
+fn iterations_of_several_targets_are_counted_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = open_archive(directory.path());
+    let target = |name: &str| TargetRecord {
+        name: name.into(),
+        kind: "process".into(),
+        kernel: "6.1".into(),
+        boot_id: String::new(),
+        clock: ClockOffset::default(),
+        facts: Facts::default(),
+    };
+    let manifest =
+        Manifest { targets: vec![target("one"), target("two")], ..fixtures::run_events::make_manifest(2, 2) };
+    let mut recorder = archive.begin_run(&manifest).unwrap();
+    let is_running = |event: &RunEvent| !matches!(event.what, RunEventKind::Ended { .. });
+    let (events, end): (Vec<RunEvent>, Vec<RunEvent>) =
+        fixtures::run_events::run_events(&manifest).partition(is_running);
+    for event in &events {
+        let both = matches!(event.what, RunEventKind::IterationEnded { .. });
+        for target in 0..=u32::from(both) {
+            recorder.record(&RunEvent { target: Some(target), ..event.clone() }).unwrap();
+        }
+    }
+    let count = || {
+        let [run] = &archive.list_runs().unwrap()[..] else { panic!() };
+        let summary = run.summary.as_ref().unwrap();
+        (summary.iterations, summary.planned)
+    };
+    let while_it_runs = count();
+    end.iter().for_each(|event| recorder.record(event).unwrap());
+    recorder.finish().unwrap();
+    assert_eq!([while_it_runs, count()], [(6, 6); 2]);
 }
 
 #[test]

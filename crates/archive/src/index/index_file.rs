@@ -27,7 +27,7 @@ const JOURNAL_ENDING: &str = "-journal";
 const APPLICATION: i32 = 0x7066_6c62;
 
 /// Version of the tables below. Another one is made anew.
-const VERSION: i32 = 6;
+const VERSION: i32 = 7;
 
 const TABLES: &str = "
 CREATE TABLE run (

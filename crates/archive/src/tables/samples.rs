@@ -1,6 +1,7 @@
 //! `samples.parquet` and `iterations.parquet` (every iteration that ended, warm-ups included, and how), and the columns
 //! that say which case a row belongs to.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use perflab_model::column::{
@@ -461,6 +462,17 @@ fn outcome_cells(outcome: &Outcome) -> (&'static str, Option<&str>, Option<Nanos
 /// How many iterations the run at `run` has: a look at the footer only.
 pub(crate) fn count_iterations(run: &Path) -> Result<usize, ArchiveError> {
     ParquetReader::open(run, ITERATIONS).map(|table| table.row_count())
+}
+
+/// How many slots the run at `run` has iterations of: each is one, however many targets took part.
+pub(crate) fn count_iterated_slots(run: &Path) -> Result<usize, ArchiveError> {
+    let table = ParquetReader::open(run, ITERATIONS)?;
+    let mut slots = HashSet::new();
+    for rows in table.read_rows::<IterationRow>(table.row_groups(), &[IterationRow::SLOT.name()])? {
+        let rows = rows?;
+        slots.extend((0..rows.row_count()).filter_map(|row| rows.column(IterationRow::SLOT).get(row)));
+    }
+    Ok(slots.len())
 }
 
 /// How many samples the closed run at `run` has.

@@ -28,14 +28,13 @@ pub(crate) fn shorten_to_width(text: &str, size: f64, room: f64) -> String {
     if text_width(text, size) <= room {
         return text.to_owned();
     }
-    let mut kept: Vec<char> = text.chars().collect();
-    while kept.pop().is_some() {
-        let shorter: String = kept.iter().collect::<String>() + "…";
-        if text_width(&shorter, size) <= room {
-            return shorter;
-        }
-    }
-    String::new()
+    let letters: Vec<char> = text.chars().collect();
+    let shortened = |kept: usize| letters.iter().take(kept).chain(['…'].iter()).collect::<String>();
+    let fits = |kept: &usize| text_width(&shortened(*kept), size) <= room;
+    // As many as fit: each letter more is wider.
+    let lengths: Vec<usize> = (0..letters.len()).collect();
+    let fitting = lengths.partition_point(fits);
+    fitting.checked_sub(1).map(shortened).unwrap_or_default()
 }
 
 /// How much of the room a text may take where an SVG viewer without Roboto draws it in its own typeface: DejaVu Sans, the widest
@@ -105,5 +104,23 @@ impl OutlineBuilder for GlyphPath {
 
     fn close(&mut self) {
         self.0.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_letters_are_kept_as_fit() {
+        let text = "iWiWiWiWiWiW".repeat(400);
+        for room in [12.0, 50.0, 333.0] {
+            let shortened = shorten_to_width(&text, 14.0, room);
+            let kept = shortened.chars().count() - 1;
+            let longer: String = text.chars().take(kept + 1).chain(['…']).collect();
+            assert!(text_width(&shortened, 14.0) <= room && text_width(&longer, 14.0) > room, "{shortened}");
+        }
+        assert_eq!(shorten_to_width("short", 14.0, 1000.0), "short");
+        assert_eq!(shorten_to_width("short", 14.0, 1.0), "");
     }
 }
