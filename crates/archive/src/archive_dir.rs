@@ -123,6 +123,11 @@ impl Archive {
         BulkRecorder::begin(&self.runs_directory(), manifest)
     }
 
+    /// Where a run of this id is, if there is one.
+    pub fn run_path(&self, id: &str) -> PathBuf {
+        self.runs_directory().join(id)
+    }
+
     /// The run of a line of the list.
     pub fn open_run(&self, entry: &ArchiveEntry) -> RunDir {
         RunDir::from_archive(self.runs_directory().join(&entry.id), entry.id.clone(), entry.short.clone())

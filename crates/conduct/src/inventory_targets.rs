@@ -1,6 +1,6 @@
 //! Hosts of an inventory as targets: whom a study names, how ssh reaches each, and what templates know of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_model::study::{FactorLevel, TargetKind, TargetSpec, find_study_problems};
 use perflab_model::{HostInventory, InventoryHost, PlannedTarget, Problem, Study};
@@ -47,7 +47,7 @@ pub(crate) fn settle_hosts(study: &mut Study, inventory: &HostInventory) -> Vec<
     }
     if found.is_empty() {
         found = find_study_problems(study);
-        found.extend(twice_named_problem(study, inventory));
+        found.extend(twice_named_problem(study, inventory).or_else(|| shared_host_problem(study, inventory)));
     }
     found
 }
@@ -79,6 +79,21 @@ fn twice_named_problem(study: &Study, inventory: &HostInventory) -> Option<Probl
                 );
             }
             known.insert(target.name);
+        }
+    }
+    None
+}
+
+/// Two targets on one host.
+fn shared_host_problem(study: &Study, inventory: &HostInventory) -> Option<Problem> {
+    let mut known: BTreeMap<String, &str> = BTreeMap::new();
+    for (name, spec) in &study.target {
+        for host in plan_target(name, spec, inventory).into_iter().filter_map(|target| target.spec.host) {
+            if let Some(other) = known.get(&host) {
+                let message = format!("`{host}` is the host of target `{other}` already");
+                return Some(Problem::new(format!("target.{name}.host"), message).with_hint("name it once"));
+            }
+            known.insert(host, name);
         }
     }
     None
@@ -199,6 +214,7 @@ ProxyCommand=ssh -o BatchMode=yes -o 'User=jump' -o 'ConnectTimeout=10' -W '[%h]
             settle(&format!("[target.node]\nkind = \"ssh\"\n{factor}")).unwrap_err(),
             settle(&format!("{}{factor}", node("lab"))).unwrap_err(),
             settle(&two).unwrap_err(),
+            settle(&format!("{}[target.one]\nkind = \"ssh\"\nhost = \"b\"\n", node("b"))).unwrap_err(),
             settle(&format!("{}address = \"x\"\ncount = 2\nssh-options = [\"x\"]\n", node("lab")))
                 .unwrap_err(),
             settle("[target.node]\nkind = \"process\"\nhost = \"lab\"\n").unwrap_err(),
@@ -209,6 +225,7 @@ s.toml:8:11: `factor.machine.levels[0]`: hosts.toml has no host and no group `c`
 s.toml:5:1: `target.node.host`: a factor names the host, and this is a group of several; leave `host` out, or the factor
 s.toml:9:11: `factor.machine.levels[0]`: hosts.toml has no host and no group `c`; known here: gate, a, b, lab, all
 s.toml:6:9: `target.a`: two targets are called `a`; the hosts of a group are targets by their own names: name each once
+s.toml:8:1: `target.one.host`: `b` is the host of target `node` already; name it once
 s.toml:5:1: `target.node.host`: has its address in the inventory; leave `address` out, or `host`
 s.toml:7:1: `target.node.count`: a host is one machine; name a group of the inventory, or several targets
 s.toml:8:1: `target.node.ssh-options`: `x` is no option of ssh's; write KEYWORD=VALUE, as in `man ssh_config`: `Port=2222`

@@ -124,8 +124,8 @@ impl HeldHosts {
                 .iter()
                 .map(|(name, host)| {
                     scope.spawn(move || {
-                        let answer =
-                            lock(host).reached.as_mut().map(|reached| reached.take(&self.holder, stop));
+                        let holder = self.holder_of(name);
+                        let answer = lock(host).reached.as_mut().map(|reached| reached.take(&holder, stop));
                         (name.as_str(), answer)
                     })
                 })
@@ -143,8 +143,9 @@ impl HeldHosts {
                 Ok(Some(HeldBy(Some(holder)))) if self.is_own(&holder) => {
                     // Whoever else of this run is asked has it.
                     is_waited_for = false;
+                    let other = holder.host.unwrap_or_else(|| "another host".into());
                     refused.push(Refusal {
-                        what: format!("host {name} is the same machine as another host of the study"),
+                        what: format!("host {name} is the same machine as {other}, which the study has, too"),
                         hint: "name it once".into(),
                     });
                 }
@@ -159,6 +160,11 @@ impl HeldHosts {
             self.hosts.values().for_each(|host| lock(host).reached.iter().for_each(ReachedHost::release));
         }
         if is_waited_for { Ok(refused) } else { Err(HoldError::Refused(refused)) }
+    }
+
+    /// What the run says on a host that it holds.
+    fn holder_of(&self, name: &str) -> HostHolder {
+        HostHolder { host: Some(name.to_owned()), ..self.holder.clone() }
     }
 
     fn is_own(&self, holder: &HostHolder) -> bool {
@@ -190,7 +196,7 @@ impl HeldHosts {
         host.was_lost |= host.reached.is_some();
         let refuse = |refusal: Refusal| io::Error::other(refusal.to_string());
         let mut reached = ReachedHost::reach(name, &host.destination, &self.perflab, stop).map_err(refuse)?;
-        if let Some(held) = reached.take(&self.holder, stop).map_err(refuse)? {
+        if let Some(held) = reached.take(&self.holder_of(name), stop).map_err(refuse)? {
             return Err(refuse(describe_held(name, &held)));
         }
         let folder = reached.folder().to_owned();

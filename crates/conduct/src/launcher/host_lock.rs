@@ -37,6 +37,9 @@ pub struct HostHolder {
     pub who: String,
     /// Since when, by the clock of the machine that is held: seconds since 1970.
     pub since: i64,
+    /// What the run calls the machine.
+    #[serde(default)]
+    pub host: Option<String>,
 }
 
 impl HostHolder {
@@ -48,7 +51,13 @@ impl HostHolder {
         let number = || if own.is_root() { "root".to_owned() } else { format!("user {}", own.as_raw()) };
         let user = user.unwrap_or_else(number);
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        HostHolder { run: run.into(), study: study.into(), who: format!("{user}@{machine}"), since: 0 }
+        HostHolder {
+            run: run.into(),
+            study: study.into(),
+            who: format!("{user}@{machine}"),
+            since: 0,
+            host: None,
+        }
     }
 }
 
@@ -154,7 +163,7 @@ mod tests {
     use super::*;
 
     fn holder(run: &str) -> HostHolder {
-        HostHolder { run: run.into(), study: "t".into(), who: "joe@desk".into(), since: 1 }
+        HostHolder { run: run.into(), study: "t".into(), who: "joe@desk".into(), since: 1, host: None }
     }
 
     #[test]

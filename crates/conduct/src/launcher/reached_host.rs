@@ -111,14 +111,18 @@ fn describe_silence(name: &str, destination: &SshDestination, output: &Output, e
         let what = format!("has no shell that answers: {}; {last}", output.status);
         return refuse_host(name, destination, &what, "perflab needs a login with a POSIX shell there");
     }
-    let is_refused_key = said.iter().any(|line| line.contains("Host key verification failed"));
-    let (what, hint) = if is_refused_key {
-        let what =
-            format!("was refused after {elapsed}: its host key is not known, or not the one that is known");
+    let has_said = |text: &str| said.iter().any(|line| line.contains(text));
+    let (what, hint) = if has_said("HOST IDENTIFICATION HAS CHANGED") {
+        let what = format!("was refused after {elapsed}: its host key is not the one that is known");
+        let hint = "find out why: the machine was installed anew, or it is another one; then replace the known key \
+                    (`ssh-keygen -R`), or say in `ssh-options` of hosts.toml which one it is (`UserKnownHostsFile`)";
+        (what, hint)
+    } else if has_said("Host key verification failed") {
+        let what = format!("was refused after {elapsed}: its host key is not known");
         let hint = "log in once by hand and look at the key, or say in `ssh-options` of hosts.toml which one it is \
                     (`UserKnownHostsFile`)";
         (what, hint)
-    } else if said.iter().any(|line| line.contains("Permission denied")) {
+    } else if has_said("Permission denied") {
         let what = format!("lets nobody in, after {elapsed}: {last}");
         (what, "perflab asks for no password: give `user` and `identity` in hosts.toml, or run an ssh agent")
     } else {

@@ -123,9 +123,9 @@ pub struct QueuedJob {
 }
 
 impl QueuedJob {
-    /// Notes that its run was interrupted; it waits again where it is to.
-    pub fn interrupt(&mut self, now: i64) {
-        self.ended = Some(now);
+    /// Notes that its run was interrupted, and when, if that is known; it waits again where it is to.
+    pub fn interrupt(&mut self, when: Option<i64>) {
+        self.ended = when;
         self.state = match (self.is_unwanted, self.if_interrupted) {
             (true, _) => JobState::Cancelled,
             (false, InterruptedJob::Again) => JobState::Waiting,
@@ -171,6 +171,15 @@ impl Classify for JobQueueError {
             JobQueueError::Unknown(_) => ErrorClass::Usage,
         }
     }
+}
+
+/// What the queue's folder holds.
+#[derive(Debug, Default)]
+struct StoredJobs {
+    /// by their numbers
+    jobs: Vec<QueuedJob>,
+    /// the files that are no jobs, by their numbers
+    unreadable: Vec<(u64, JobQueueError)>,
 }
 
 /// The queue of this user.
@@ -248,11 +257,38 @@ impl JobQueue {
 
     /// Reads the jobs, by their numbers, has them changed, and writes those that were.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Vec<QueuedJob>) -> T) -> Result<T, JobQueueError> {
+        self.edit_stored(|stored| Ok(change(&mut stored.jobs)))
+    }
+
+    /// Adds the job that `make` makes of its number, behind all others; a file that cannot be read keeps its number.
+    pub fn add(&self, make: impl FnOnce(u64) -> QueuedJob) -> Result<u64, JobQueueError> {
+        self.edit_stored(|stored| {
+            let taken = stored.jobs.iter().map(|job| job.id);
+            let last = taken.chain(stored.unreadable.iter().map(|(id, _)| *id)).max().unwrap_or(0);
+            let id = last.checked_add(1).ok_or_else(|| JobQueueError::Damaged {
+                path: self.path.join(format!("{last}.json")),
+                reason: "there is no number after its own".into(),
+            })?;
+            stored.jobs.push(make(id));
+            Ok(id)
+        })
+    }
+
+    /// The files that are no jobs, though their names say so: what is wrong with each.
+    pub fn find_unreadable_jobs(&self) -> Result<Vec<JobQueueError>, JobQueueError> {
+        self.edit_stored(|stored| Ok(stored.unreadable.drain(..).map(|(_, error)| error).collect()))
+    }
+
+    fn edit_stored<T>(
+        &self,
+        change: impl FnOnce(&mut StoredJobs) -> Result<T, JobQueueError>,
+    ) -> Result<T, JobQueueError> {
         let lock = self.open_lock(EDIT_LOCK)?;
         lock.lock().map_err(self.io_error("lock", EDIT_LOCK))?;
-        let mut jobs = self.read_jobs()?;
-        let before = jobs.clone();
-        let answer = change(&mut jobs);
+        let mut stored = self.read_jobs()?;
+        let before = stored.jobs.clone();
+        let answer = change(&mut stored)?;
+        let jobs = stored.jobs;
         for job in jobs.iter().filter(|job| !before.contains(job)) {
             self.write_job(job)?;
         }
@@ -271,27 +307,46 @@ impl JobQueue {
         self.edit(|jobs| jobs.clone())
     }
 
-    fn read_jobs(&self) -> Result<Vec<QueuedJob>, JobQueueError> {
+    fn read_jobs(&self) -> Result<StoredJobs, JobQueueError> {
         let entries = std::fs::read_dir(&self.path).map_err(self.io_error("read", ""))?;
-        let mut jobs = Vec::new();
+        let mut stored = StoredJobs::default();
         for entry in entries {
             let name = entry.map_err(self.io_error("read", ""))?.file_name();
             let name = name.to_string_lossy().into_owned();
             let id: Option<u64> = name.strip_suffix(".json").and_then(|number| number.parse().ok());
             let Some(id) = id else { continue };
-            let opened = open_own_file(&self.folder, OsStr::new(&name), OwnFileAccess::Read);
-            let opened = opened.map_err(self.io_error("read", &name))?;
-            let mut text = Vec::new();
-            opened.take(LARGEST_JOB).read_to_end(&mut text).map_err(self.io_error("read", &name))?;
-            let damaged = |reason: String| JobQueueError::Damaged { path: self.path.join(&name), reason };
-            let job: QueuedJob = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-            if job.id != id {
-                return Err(damaged(format!("it is that of job {}", job.id)));
+            match self.read_job(id, &name) {
+                Ok(job) => stored.jobs.push(job),
+                Err(reason) => {
+                    let error = JobQueueError::Damaged { path: self.path.join(&name), reason };
+                    stored.unreadable.push((id, error));
+                }
             }
-            jobs.push(job);
         }
-        jobs.sort_by_key(|job| job.id);
-        Ok(jobs)
+        stored.jobs.sort_by_key(|job| job.id);
+        stored.unreadable.sort_by_key(|(id, _)| *id);
+        Ok(stored)
+    }
+
+    /// A job, or what is wrong with its file.
+    fn read_job(&self, id: u64, name: &str) -> Result<QueuedJob, String> {
+        if name != format!("{id}.json") {
+            return Err(format!("that of job {id} is called {id}.json"));
+        }
+        let opened = open_own_file(&self.folder, OsStr::new(name), OwnFileAccess::Read);
+        let opened = opened.map_err(|error| match error.raw_os_error() {
+            Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
+                "it is a symbolic link".into()
+            }
+            _ => error.to_string(),
+        })?;
+        let mut text = Vec::new();
+        opened.take(LARGEST_JOB + 1).read_to_end(&mut text).map_err(|error| error.to_string())?;
+        if text.len() as u64 > LARGEST_JOB {
+            return Err(format!("it is larger than {} MiB", LARGEST_JOB >> 20));
+        }
+        let job: QueuedJob = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        if job.id == id { Ok(job) } else { Err(format!("it is that of job {}", job.id)) }
     }
 
     fn write_job(&self, job: &QueuedJob) -> Result<(), JobQueueError> {

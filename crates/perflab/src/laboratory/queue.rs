@@ -1,15 +1,18 @@
 //! `perflab queue`: studies that are run one after the other, whatever ends perflab or the machine in between.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, SystemTime};
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, FromArgMatches as _, Subcommand};
 use jiff::Timestamp;
-use perflab_archive::new_run_id;
+use perflab_archive::{Archive, new_run_id};
+use perflab_model::untrusted_text::escape_controls_in_line;
 use perflab_model::{StopRequest, remove_control_characters};
 use perflab_observe::{end_with_parent, spawn_child};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
@@ -17,7 +20,7 @@ use perflab_workload::argv_element::quote_word;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
-use crate::app::{App, named_parser, print_result};
+use crate::app::{App, GlobalArgs, named_parser, print_result};
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::laboratory::job_queue::{InterruptedJob, JobQueue, JobQueueError, JobState, QueuedJob};
 use crate::measure::run::{RunArgs, prepare_manifest, run_study, stop_on_interrupt};
@@ -62,7 +65,7 @@ enum QueueVerb {
     },
     /// Carry jobs out, one after the other, as they come
     Run {
-        /// End when none waits any more; exit with code 4 if one of them failed
+        /// End when none waits any more; exit with code 4 if one of them failed or was stopped
         #[arg(long)]
         once: bool,
     },
@@ -112,11 +115,37 @@ impl Verb for QueuedRunArgs {
     }
 }
 
+/// What clap makes of these words behind `perflab run`.
+fn match_run_args(words: &[String]) -> Result<RunArgs, clap::Error> {
+    let command = <RunArgs as Args>::augment_args(clap::Command::new("run").no_binary_name(true));
+    RunArgs::from_arg_matches(&command.try_get_matches_from(words.iter().map(OsString::from))?)
+}
+
+/// The option that `perflab run` does not have, where `perflab queue add` has it.
+fn misplaced_option(error: &clap::Error) -> Option<&str> {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return None;
+    };
+    let own = QueueAddArgs::augment_args(GlobalArgs::augment_args(clap::Command::new("add")));
+    let is_named = |argument: &clap::Arg| match option.strip_prefix("--") {
+        Some(long) => argument.get_long() == Some(long),
+        None => argument.get_short().is_some_and(|short| *option == format!("-{short}")),
+    };
+    own.get_arguments().any(is_named).then_some(option)
+}
+
 /// What `perflab run` makes of these words.
 fn parse_run_args(words: &[String]) -> Result<RunArgs, UsageError> {
-    let command = <RunArgs as Args>::augment_args(clap::Command::new("run").no_binary_name(true));
-    let matches = command.try_get_matches_from(words.iter().map(OsString::from));
-    let args = matches.and_then(|matches| RunArgs::from_arg_matches(&matches)).map_err(|error| {
+    let args = match_run_args(words).map_err(|error| {
+        if let Some(option) = misplaced_option(&error) {
+            let message = format!("`{option}` is an option of `perflab queue add`, not of its study");
+            return UsageError::new(
+                message,
+                format!("write it before the study: `perflab queue add {option} ... STUDY`"),
+            );
+        }
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();
         let line = line.strip_prefix("error: ").unwrap_or(line);
@@ -133,7 +162,23 @@ fn now() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
+/// The queue; files in its folder that cannot be read are named, and left out.
+fn open_queue() -> Result<JobQueue, JobQueueError> {
+    let queue = JobQueue::open()?;
+    for error in queue.find_unreadable_jobs()? {
+        stderr_line!("warning: left out: {}", escape_controls_in_line(&error.to_string()));
+    }
+    Ok(queue)
+}
+
 fn add_job(context: &App, args: &QueueAddArgs) -> Result<Exit, Failure> {
+    if match_run_args(&args.arguments).is_err_and(|error| error.kind() == ErrorKind::DisplayHelp) {
+        let mut command = (context.command_line)();
+        command.build();
+        let help = command.find_subcommand_mut("run").map(|run| run.render_long_help().to_string());
+        context.print_text(&help.unwrap_or_default())?;
+        return Ok(Exit::Fine);
+    }
     let run_args = parse_run_args(&args.arguments)?;
     // What would be refused then is refused now, while somebody looks.
     prepare_manifest(context, &run_args, |_| ())?;
@@ -141,26 +186,22 @@ fn add_job(context: &App, args: &QueueAddArgs) -> Result<Exit, Failure> {
     let folder = std::env::current_dir().context("cannot find the current folder")?;
     let archive = absolute(context.archive_path())?;
     let workloads: std::io::Result<Vec<_>> = context.workloads.iter().map(|path| absolute(path)).collect();
-    let (queue, workloads) = (JobQueue::open()?, workloads?);
-    let id = queue.edit(|jobs| {
-        let id = jobs.last().map_or(1, |job| job.id + 1);
-        jobs.push(QueuedJob {
-            id,
-            arguments: args.arguments.clone(),
-            folder,
-            archive,
-            workloads,
-            if_interrupted: args.if_interrupted,
-            state: JobState::Waiting,
-            added: now(),
-            began: None,
-            ended: None,
-            attempts: 0,
-            run: None,
-            exit_code: None,
-            is_unwanted: false,
-        });
-        id
+    let workloads = workloads?;
+    let id = open_queue()?.add(|id| QueuedJob {
+        id,
+        arguments: args.arguments.clone(),
+        folder,
+        archive,
+        workloads,
+        if_interrupted: args.if_interrupted,
+        state: JobState::Waiting,
+        added: now(),
+        began: None,
+        ended: None,
+        attempts: 0,
+        run: None,
+        exit_code: None,
+        is_unwanted: false,
     })?;
     context.print_value("job", &id.to_string())?;
     Ok(Exit::Fine)
@@ -182,14 +223,35 @@ fn read_jobs(queue: &JobQueue) -> Result<Vec<QueuedJob>, JobQueueError> {
         // It may have ended meanwhile.
         jobs = queue.jobs()?;
         let running = jobs.iter_mut().filter(|job| job.state == JobState::Running);
-        running.for_each(|job| job.state = JobState::Interrupted);
+        running.for_each(|job| (job.state, job.ended) = (JobState::Interrupted, last_sign(queue, job)));
     }
     Ok(jobs)
 }
 
+/// When a job that nobody carries out any more last wrote something; none where that is not known.
+fn last_sign(queue: &JobQueue, job: &QueuedJob) -> Option<i64> {
+    let run = Archive::open(&job.archive).ok().zip(job.run.as_deref());
+    let journal = run.map(|(archive, id)| archive.run_path(id).join("journal.jsonl"));
+    let times = [Some(queue.log_path(job.id)), journal].into_iter().flatten().filter_map(|path| {
+        let since = path.metadata().ok()?.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_secs()).ok()
+    });
+    times.filter(|time| job.began.is_some_and(|began| *time >= began)).max()
+}
+
+/// Forgets the id of a run that never began, or has been removed.
+fn forget_missing_run(job: &mut QueuedJob) {
+    let is_there =
+        |id: &String| Archive::open(&job.archive).is_ok_and(|archive| archive.run_path(id).is_dir());
+    if !job.run.as_ref().is_some_and(is_there) {
+        job.run = None;
+    }
+}
+
 fn list_jobs(context: &App) -> Result<Exit, Failure> {
-    let queue = JobQueue::open()?;
-    let jobs = read_jobs(&queue)?;
+    let queue = open_queue()?;
+    let mut jobs = read_jobs(&queue)?;
+    jobs.iter_mut().for_each(forget_missing_run);
     let listed: Vec<ListedJob> =
         jobs.into_iter().map(|job| ListedJob { log: queue.log_path(job.id), job }).collect();
     print_result(context, &listed, || jobs_grid(&listed))?;
@@ -226,12 +288,11 @@ fn jobs_grid(listed: &[ListedJob]) -> Grid {
 }
 
 fn cancel_jobs(context: &App, ids: &[u64]) -> Result<Exit, Failure> {
-    let queue = JobQueue::open()?;
+    let queue = open_queue()?;
     let known = read_jobs(&queue)?;
     for id in ids {
         let job = known.iter().find(|job| job.id == *id).ok_or(JobQueueError::Unknown(*id))?;
-        // An interrupted one may yet be run again.
-        if job.state.is_over() && job.state != JobState::Interrupted {
+        if job.state.is_over() && !will_run_again(job) {
             let message = format!("job {id} is {} already", job.state.word());
             return Err(UsageError::new(message, "`perflab queue list` shows which wait and run").into());
         }
@@ -241,10 +302,8 @@ fn cancel_jobs(context: &App, ids: &[u64]) -> Result<Exit, Failure> {
         for job in jobs.iter_mut().filter(|job| ids.contains(&job.id)) {
             match job.state {
                 JobState::Running if is_carried_out => job.is_unwanted = true,
-                JobState::Waiting | JobState::Running | JobState::Interrupted => {
-                    job.state = JobState::Cancelled
-                }
-                JobState::Finished | JobState::Failed | JobState::Cancelled => {}
+                JobState::Waiting | JobState::Running => job.state = JobState::Cancelled,
+                JobState::Interrupted | JobState::Finished | JobState::Failed | JobState::Cancelled => {}
             }
         }
     })?;
@@ -252,15 +311,20 @@ fn cancel_jobs(context: &App, ids: &[u64]) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
+/// Whether the next who carries the queue out runs it, though it was interrupted.
+fn will_run_again(job: &QueuedJob) -> bool {
+    job.state == JobState::Interrupted && job.if_interrupted == InterruptedJob::Again
+}
+
 fn run_jobs(context: &App, once: bool) -> Result<Exit, Failure> {
-    let queue = JobQueue::open()?;
+    let queue = open_queue()?;
     let _lock = queue.lock_runner()?;
     let stop = stop_on_interrupt()?;
     let interrupted = queue.edit(|jobs| {
         let running: Vec<&mut QueuedJob> =
             jobs.iter_mut().filter(|job| job.state == JobState::Running).collect();
         let note = |job: &mut QueuedJob| {
-            job.interrupt(now());
+            job.interrupt(last_sign(&queue, job));
             (job.id, job.state)
         };
         running.into_iter().map(note).collect::<Vec<_>>()
@@ -279,7 +343,11 @@ fn run_jobs(context: &App, once: bool) -> Result<Exit, Failure> {
             Some(job.clone())
         })?;
         match begun {
-            Some(job) => has_failed |= carry_out(context, &queue, &job, &stop)? == JobState::Failed,
+            Some(job) => {
+                let state = carry_out(context, &queue, &job, &stop)?;
+                // One that was stopped waits again, or is left as it is.
+                has_failed |= !matches!(state, JobState::Finished | JobState::Cancelled);
+            }
             None if once => break,
             None => sleep_unless_stopped(IDLE, &stop),
         }
@@ -316,7 +384,7 @@ fn carry_out(
         match (is_fine, job.is_unwanted, is_stopped) {
             (true, ..) => job.state = JobState::Finished,
             (false, true, _) => job.state = JobState::Cancelled,
-            (false, false, true) => job.interrupt(now()),
+            (false, false, true) => job.interrupt(Some(now())),
             (false, false, false) => job.state = JobState::Failed,
         }
         Some(job.state)
@@ -338,6 +406,22 @@ fn start_job(queue: &JobQueue, job: &QueuedJob) -> std::io::Result<Child> {
         .mode(0o600)
         .custom_flags(flags)
         .open(queue.log_path(job.id))?;
+    start_logged_job(job, &log).inspect_err(|error| {
+        // It is said on stderr, too.
+        let _ = writeln!(&log, "error: it could not be started: {error}");
+    })
+}
+
+fn start_logged_job(job: &QueuedJob, log: &File) -> std::io::Result<Child> {
+    let explain = |error: std::io::Error| {
+        let folder = job.folder.display();
+        let what = match error.kind() {
+            std::io::ErrorKind::NotFound => "is gone".to_owned(),
+            _ => format!("cannot be entered: {error}"),
+        };
+        std::io::Error::new(error.kind(), format!("the folder that it was added in, {folder}, {what}"))
+    };
+    job.folder.join(".").metadata().map_err(explain)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("--archive").arg(&job.archive);
     for folder in &job.workloads {
@@ -346,7 +430,7 @@ fn start_job(queue: &JobQueue, job: &QueuedJob) -> std::io::Result<Child> {
     let run = job.run.as_deref().unwrap_or_default();
     command.args(["queued-run", "--parent", &std::process::id().to_string(), "--run-id", run, "--"]);
     command.args(&job.arguments).current_dir(&job.folder).process_group(0);
-    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
     spawn_child(command)
 }
 

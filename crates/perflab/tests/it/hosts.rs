@@ -249,7 +249,7 @@ fn needs_root_hosts_that_cannot_be_used_are_named_before_anything_is_measured() 
     let all = mask_numbers(&[nobody, stranger, unknown].join("\n")).replace("after N s", "after N ms");
     insta::assert_snapshot!(all, @r"
     error: host nobody (root@N port N) does not answer: after N ms, ssh said: connect to host N port N: Connection refused; look at its `address`, `port` and `jump` in hosts.toml, or leave it out
-    error: host stranger (root@stranger) was refused after N ms: its host key is not known, or not the one that is known; log in once by hand and look at the key, or say in `ssh-options` of hosts.toml which one it is (`UserKnownHostsFile`)
+    error: host stranger (root@stranger) was refused after N ms: its host key is not the one that is known; find out why: the machine was installed anew, or it is another one; then replace the known key (`ssh-keygen -R`), or say in `ssh-options` of hosts.toml which one it is (`UserKnownHostsFile`)
     error: /tmp/.TMP/one.toml:N:N: `target.node.host`: /tmp/.TMP/hosts.toml has no host and no group `labb`; did you mean `lab`?
     ");
     // The same machine under two names.
@@ -258,7 +258,14 @@ fn needs_root_hosts_that_cannot_be_used_are_named_before_anything_is_measured() 
         text.replace("[host.stranger]", "[host.twin]\naddress = \"a\"").replace("\"b\"]", "\"twin\"]");
     fs::write(laboratory.path("hosts.toml"), alias).unwrap();
     let study = write_node_study(&laboratory, "twins.toml", "pair", "true");
-    assert_eq!(laboratory.run(&["run", &study, "--no-report"]).code, Some(3));
+    let twins = laboratory.run(&["run", &study, "--no-report"]);
+    assert_eq!(twins.code, Some(3));
+    let said = wording(&twins);
+    assert!(
+        said.contains("host a is the same machine as twin")
+            || said.contains("host twin is the same machine as a"),
+        "{said}"
+    );
     let checked = laboratory.run(&["host", "check", "a", "nobody", "--format", "json"]);
     assert_eq!(checked.code, Some(3), "{}", checked.err);
     let checked: serde_json::Value = serde_json::from_str(&checked.out).unwrap();

@@ -53,10 +53,16 @@ fn jobs_are_run_in_turn_and_each_says_what_became_of_it() {
         &["good.toml", "--labl", "x"],
         &["good.toml", "--set", "a=b"],
         &["--", "--", "true"],
+        &["good.toml", "--if-interrupted", "leave"],
+        &["good.toml", "-q"],
     ] {
         let refused = laboratory.run(&[&["queue", "add"], wrong].concat());
         assert_eq!(refused.code, Some(2), "{}", refused.err);
     }
+    assert!(laboratory.run(&["queue", "add", "good.toml", "-q"]).err.contains("before the study"));
+    assert!(
+        laboratory.run_successfully(&["queue", "add", "good.toml", "--help"]).out.contains("--iterations")
+    );
     assert_eq!(states(&laboratory), ["waiting", "waiting", "waiting"]);
     laboratory.run_successfully(&["queue", "cancel", "3"]);
     assert_eq!(laboratory.run(&["queue", "cancel", "3"]).code, Some(2));
@@ -94,6 +100,9 @@ fn a_job_that_was_interrupted_is_said_to_be_and_run_again_unless_it_is_to_be_lef
     fs::write(laboratory.path("go"), "").unwrap();
     laboratory.run_successfully(&["queue", "run", "--once"]);
     assert_eq!(states(&laboratory), ["interrupted", "finished"]);
+    assert_eq!(laboratory.run(&["queue", "cancel", "1"]).code, Some(2));
+    let left = &list_jobs(&laboratory)[0];
+    assert!(left["ended"].as_i64().unwrap() - left["began"].as_i64().unwrap() <= 1, "{left}");
     let attempts: Vec<u64> =
         list_jobs(&laboratory).iter().map(|job| job["attempts"].as_u64().unwrap()).collect();
     assert_eq!(attempts, [1, 2]);
@@ -107,7 +116,7 @@ fn who_stops_the_queue_or_cancels_a_job_stops_its_run() {
     let mut runner = carry_out_in_background(&laboratory);
     wait_for_condition(|| laboratory.path("began").exists());
     send_signal(&runner, rustix::process::Signal::TERM);
-    assert!(runner.wait().unwrap().success());
+    assert_eq!(runner.wait().unwrap().code(), Some(4));
     assert_eq!(states(&laboratory), ["waiting"], "it is run again");
     assert_eq!(laboratory.latest_status(), "stopped", "what was measured is kept");
     fs::remove_file(laboratory.path("began")).unwrap();
@@ -116,6 +125,33 @@ fn who_stops_the_queue_or_cancels_a_job_stops_its_run() {
     laboratory.run_successfully(&["queue", "cancel", "1"]);
     assert!(runner.wait().unwrap().success());
     assert_eq!(states(&laboratory), ["cancelled"]);
+}
+
+#[test]
+fn files_that_are_no_jobs_are_named_and_left_out_and_so_are_runs_that_never_began() {
+    let laboratory = Sandbox::new();
+    write_study(&laboratory, "good.toml", "true");
+    let gone = laboratory.path("gone");
+    fs::create_dir(&gone).unwrap();
+    let study = laboratory.path("good.toml").display().to_string();
+    let mut added = laboratory.command(&["queue", "add", &study, "--no-report"]);
+    assert!(added.current_dir(&gone).output().unwrap().status.success());
+    fs::remove_dir(&gone).unwrap();
+    let queue = laboratory.path("state/queue");
+    fs::write(queue.join("3.json"), "garbage").unwrap();
+    fs::write(queue.join("7.json"), vec![0; 3 << 20]).unwrap();
+    std::os::unix::fs::symlink("1.json", queue.join("5.json")).unwrap();
+    let added = laboratory.run_successfully(&["queue", "add", "good.toml", "--no-report"]);
+    for number in ["3", "5", "7"] {
+        assert!(added.err.contains(&format!("queue/{number}.json")), "{}", added.err);
+    }
+    assert_eq!(laboratory.run(&["queue", "run", "--once"]).code, Some(4));
+    let jobs = list_jobs(&laboratory);
+    assert_eq!((&jobs[0]["state"], &jobs[0]["run"]), (&"failed".into(), &Value::Null));
+    assert_eq!((&jobs[1]["id"], &jobs[1]["state"]), (&8.into(), &"finished".into()));
+    assert!(jobs[1]["run"].is_string());
+    let log = fs::read_to_string(jobs[0]["log"].as_str().unwrap()).unwrap();
+    assert!(log.contains(&gone.display().to_string()), "{log}");
 }
 
 #[test]
