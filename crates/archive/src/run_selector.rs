@@ -32,7 +32,7 @@ pub struct FoundRuns {
 impl Archive {
     /// The runs that `selector` means, the oldest first, at least one.
     ///
-    /// In this order: `@latest` and `@latest~N` (the N-th before it); a path, which has a `/` or ends in
+    /// In this order: `@latest` and `@latest~N` (the N-th before it); a path that is there, which has a `/` or ends in
     /// `.perflab`, to a run's directory or a portable file; the beginning of an id, four characters at
     /// least; a label, which may mean several runs: repetitions of one another.
     ///
@@ -83,12 +83,22 @@ impl Archive {
         if let Some(back) = selector.strip_prefix('@') {
             return self.nth_latest(back).map(only);
         }
+        let path = Path::new(selector);
+        if is_path(selector) && path.exists() {
+            return self.open_run_path(path).map(only);
+        }
         if is_path(selector) {
-            return self.open_run_path(Path::new(selector)).map(only);
+            // A label may look like a path, as the names of branches do.
+            let labelled = self.find_labelled_runs(selector);
+            return labelled.or_else(|_| self.open_run_path(path).map(only));
         }
         if let Some(run) = self.find_by_prefix(selector)? {
             return Ok(only(run));
         }
+        self.find_labelled_runs(selector)
+    }
+
+    fn find_labelled_runs(&self, selector: &str) -> Result<FoundRuns, ArchiveError> {
         let mut found = FoundRuns::default();
         let mut labels = Vec::new();
         for entry in self.list_runs()? {

@@ -88,6 +88,8 @@ fn runs_are_found_by_prefix_latest_label_and_path() {
     assert_eq!(run_ids(archive.find_runs("@latest~2")), id(0));
     assert_eq!(run_ids(archive.find_runs("base")), [id(0), id(2)].concat());
     assert_eq!(run_ids(archive.find_runs(runs[1].path().to_str().unwrap())), id(1));
+    let branch = add_run(&archive, Some("feature/faults"));
+    assert_eq!(run_ids(archive.find_runs("feature/faults")), [branch.id()]);
 }
 
 #[test]
