@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use perflab_model::{Manifest, RunRecord};
 
@@ -126,6 +127,11 @@ impl Archive {
     /// Where a run of this id is, if there is one.
     pub fn run_path(&self, id: &str) -> PathBuf {
         self.runs_directory().join(id)
+    }
+
+    /// When something was last written into the journal of the run of this id, as the file system says it; none where there is none.
+    pub fn last_journal_write(&self, id: &str) -> Option<SystemTime> {
+        self.run_path(id).join(JOURNAL).metadata().ok()?.modified().ok()
     }
 
     /// The run of a line of the list.

@@ -37,11 +37,11 @@ pub(crate) fn settle_hosts(study: &mut Study, inventory: &HostInventory) -> Vec<
             let of_group = inventory.groups.contains_key(&host);
             let member = |host: &InventoryHost| FactorLevel::named(&host.name, host.name.as_str().into());
             let own = if of_group { members.into_iter().map(member).collect() } else { vec![level.clone()] };
-            levels.extend(
-                own.into_iter()
-                    .filter(|level| !levels.iter().any(|one| one.name == level.name))
-                    .collect::<Vec<_>>(),
-            );
+            for level in own {
+                if !levels.iter().any(|one| one.name == level.name) {
+                    levels.push(level);
+                }
+            }
         }
         factor.levels = levels.into();
     }

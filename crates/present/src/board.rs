@@ -6,7 +6,7 @@ use perflab_model::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::chart::palette::RgbColour;
+use crate::chart::palette::{OTHERS_COLOUR, RgbColour};
 use crate::chart::scene::{MarkInk, Scene, SceneMark, ScenePoint, SceneSurface, rect_mark};
 use crate::chart::thinning::keep_pixel_extremes;
 use crate::grid::GridCell;
@@ -102,7 +102,7 @@ fn board_row(history: &MetricHistories, series: &MetricHistory, machine: &str) -
         value: newest.value,
         value_text: value_text(newest.value, series),
         step: series.steps.last().map(|step| board_step(history, series, step)),
-        sparkline: sparkline(series).to_svg(SceneSurface::Inline),
+        sparkline: sparkline_scene(series).to_svg(SceneSurface::Inline),
     })
 }
 
@@ -137,7 +137,7 @@ const HEIGHT: f64 = 30.0;
 const EDGE: f64 = 3.0;
 
 /// The values in the order of runs, as a line without axes; a rule at each step.
-fn sparkline(series: &MetricHistory) -> Scene {
+fn sparkline_scene(series: &MetricHistory) -> Scene {
     let values = || series.points.iter().map(|point| point.value);
     let (low, high) = values()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -176,7 +176,7 @@ fn step_rule(step: &HistoryChangePoint, x: f64) -> SceneMark {
     let colour = match step.verdict {
         Verdict::Better => RgbColour(0x00, 0x9e, 0x73),
         Verdict::Worse => RgbColour(0xd5, 0x5e, 0x00),
-        _ => RgbColour(0x9a, 0x9a, 0x9a),
+        _ => OTHERS_COLOUR,
     };
     let points = [0.0, HEIGHT].map(|y| ScenePoint { x, y }).to_vec();
     SceneMark::Line {

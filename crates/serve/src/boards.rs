@@ -427,15 +427,10 @@ pub(crate) fn send_boards_page(
         is_filtered: request.query.iter().any(|(_, value)| !value.is_empty()),
         has_machines: found.machines.len() > 1,
         studies: studies.collect(),
-        older: found.document.next.map(|next| next_address(request, next)),
+        older: found.document.next.map(|next| request.address_with("/boards", "skip", &next.to_string())),
         page_key: laboratory.page_key.as_deref(),
     };
     Ok(RouteAnswer::new(render_page("boards.html", view)?))
-}
-
-/// The address of the page after this one, with the same filter.
-fn next_address(request: &RouteRequest, next: usize) -> String {
-    request.address_with("/boards", "skip", &next.to_string())
 }
 
 #[cfg(test)]

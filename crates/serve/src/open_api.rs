@@ -119,7 +119,10 @@ fn append_route(page: &mut String, route: &ApiRoute) {
 
 #[cfg(test)]
 mod tests {
+    use perflab_present::run_matter::RUN_MATTERS;
+
     use super::*;
+    use crate::pictures::PICTURE_KINDS;
 
     #[test]
     fn every_reference_to_a_schema_is_there() {
@@ -131,6 +134,22 @@ mod tests {
         for reference in references {
             assert!(document.pointer(reference).is_some(), "{reference}");
         }
+    }
+
+    /// The names in a parameter's description, behind the colon where there is one.
+    fn described_names(name: &str) -> Vec<&'static str> {
+        let mut parameters = ROUTES.iter().flat_map(|route| route.parameters);
+        let about = parameters.find(|parameter| parameter.name == name).unwrap().about;
+        let names = about.rsplit(": ").next().unwrap_or_default();
+        names.split([',', ' ']).filter(|name| !["", "or"].contains(name)).collect()
+    }
+
+    #[test]
+    fn descriptions_name_what_there_is() {
+        let kinds: Vec<String> = PICTURE_KINDS.iter().map(|kind| format!("{kind}.svg")).collect();
+        assert_eq!(described_names("picture"), kinds);
+        let matters: Vec<&str> = RUN_MATTERS.iter().map(|matter| matter.name).collect();
+        assert_eq!(described_names("matter"), matters);
     }
 
     #[test]

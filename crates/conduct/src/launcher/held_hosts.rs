@@ -47,7 +47,7 @@ pub(crate) enum HoldError {
     Refused(Vec<Refusal>),
 }
 
-fn lock(host: &Mutex<RunHost>) -> MutexGuard<'_, RunHost> {
+fn lock_host(host: &Mutex<RunHost>) -> MutexGuard<'_, RunHost> {
     host.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -125,7 +125,8 @@ impl HeldHosts {
                 .map(|(name, host)| {
                     scope.spawn(move || {
                         let holder = self.holder_of(name);
-                        let answer = lock(host).reached.as_mut().map(|reached| reached.take(&holder, stop));
+                        let answer =
+                            lock_host(host).reached.as_mut().map(|reached| reached.take(&holder, stop));
                         (name.as_str(), answer)
                     })
                 })
@@ -157,7 +158,9 @@ impl HeldHosts {
             }
         }
         if !refused.is_empty() {
-            self.hosts.values().for_each(|host| lock(host).reached.iter().for_each(ReachedHost::release));
+            self.hosts
+                .values()
+                .for_each(|host| lock_host(host).reached.iter().for_each(ReachedHost::release));
         }
         if is_waited_for { Ok(refused) } else { Err(HoldError::Refused(refused)) }
     }
@@ -183,7 +186,7 @@ impl HeldHosts {
         stop: &StopRequest,
     ) -> io::Result<Option<String>> {
         let Some(host) = self.hosts.get(name) else { return Ok(None) };
-        let mut host = lock(host);
+        let mut host = lock_host(host);
         if is_booted {
             // Its ssh may not have noticed yet that the machine it spoke to is gone.
             host.reached.take().into_iter().for_each(ReachedHost::abandon);
@@ -203,13 +206,11 @@ impl HeldHosts {
         host.reached = Some(reached);
         Ok(Some(folder))
     }
-}
 
-impl HeldHosts {
     /// The hosts that the run let go of before its end, though it did not boot them: another study may have worked there.
     pub(crate) fn lost_hosts(&self) -> Vec<&str> {
         let is_lost = |host: &Mutex<RunHost>| {
-            let mut host = lock(host);
+            let mut host = lock_host(host);
             host.was_lost || host.reached.as_mut().is_some_and(|reached| !reached.is_alive())
         };
         self.hosts.iter().filter(|(_, host)| is_lost(host)).map(|(name, _)| name.as_str()).collect()
@@ -224,6 +225,6 @@ fn describe_held(name: &str, held: &HeldBy) -> Refusal {
 impl Drop for HeldHosts {
     fn drop(&mut self) {
         // All end at the same time.
-        self.hosts.values().for_each(|host| lock(host).reached.iter().for_each(ReachedHost::begin_end));
+        self.hosts.values().for_each(|host| lock_host(host).reached.iter().for_each(ReachedHost::begin_end));
     }
 }

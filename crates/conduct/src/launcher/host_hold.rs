@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
@@ -98,8 +98,7 @@ pub fn serve_host_hold() -> io::Result<()> {
                 Ok(HostOrder::Release) => lock = None,
                 Ok(HostOrder::Take(_)) if lock.is_some() => answer(&HostAnswer::Taken)?,
                 Ok(HostOrder::Take(holder)) => {
-                    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-                    let since = i64::try_from(since.as_secs()).unwrap_or_default();
+                    let since = jiff::Timestamp::now().as_second();
                     match HostLock::take(&HostHolder { since, ..holder }) {
                         Ok(LockAttempt::Taken(taken)) => {
                             lock = Some(taken);

@@ -117,7 +117,7 @@ impl Factor {
     /// Whether its levels are hosts of an inventory.
     pub fn varies_hosts(&self) -> bool {
         let key = self.key.as_deref().map(TargetKey::new);
-        self.kind == FactorKind::Target && key.is_some_and(|key| key.key == "host")
+        self.kind == FactorKind::Target && key.is_some_and(TargetKey::names_host)
     }
 }
 

@@ -82,6 +82,11 @@ impl<'a> TargetKey<'a> {
         }
     }
 
+    /// Whether its values are hosts of an inventory.
+    pub fn names_host(self) -> bool {
+        self.key == "host"
+    }
+
     /// Whether it is about the targets of `[target.NAME]`.
     pub fn concerns(&self, name: &str) -> bool {
         self.target.is_none_or(|target| target == name)

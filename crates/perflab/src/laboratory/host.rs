@@ -83,7 +83,11 @@ impl ChosenHosts {
                 let (message, hint) = inventory.unknown_name(name);
                 UsageError::new(message, hint)
             })?;
-            selected.extend(members.into_iter().filter(|host| !selected.contains(host)).collect::<Vec<_>>());
+            for host in members {
+                if !selected.contains(&host) {
+                    selected.push(host);
+                }
+            }
         }
         Ok(selected)
     }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, FromArgMatches as _, Subcommand};
@@ -157,11 +157,6 @@ fn parse_run_args(words: &[String]) -> Result<RunArgs, UsageError> {
     }
 }
 
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-}
-
 /// The queue; files in its folder that cannot be read are named, and left out.
 fn open_queue() -> Result<JobQueue, JobQueueError> {
     let queue = JobQueue::open()?;
@@ -182,10 +177,9 @@ fn add_job(context: &App, args: &QueueAddArgs) -> Result<Exit, Failure> {
     let run_args = parse_run_args(&args.arguments)?;
     // What would be refused then is refused now, while somebody looks.
     prepare_manifest(context, &run_args, |_| ())?;
-    let absolute = |path: &std::path::Path| std::path::absolute(path);
     let folder = std::env::current_dir().context("cannot find the current folder")?;
-    let archive = absolute(context.archive_path())?;
-    let workloads: std::io::Result<Vec<_>> = context.workloads.iter().map(|path| absolute(path)).collect();
+    let archive = std::path::absolute(context.archive_path())?;
+    let workloads: std::io::Result<Vec<_>> = context.workloads.iter().map(std::path::absolute).collect();
     let workloads = workloads?;
     let id = open_queue()?.add(|id| QueuedJob {
         id,
@@ -195,7 +189,7 @@ fn add_job(context: &App, args: &QueueAddArgs) -> Result<Exit, Failure> {
         workloads,
         if_interrupted: args.if_interrupted,
         state: JobState::Waiting,
-        added: now(),
+        added: Timestamp::now().as_second(),
         began: None,
         ended: None,
         attempts: 0,
@@ -230,13 +224,12 @@ fn read_jobs(queue: &JobQueue) -> Result<Vec<QueuedJob>, JobQueueError> {
 
 /// When a job that nobody carries out any more last wrote something; none where that is not known.
 fn last_sign(queue: &JobQueue, job: &QueuedJob) -> Option<i64> {
+    let log = queue.log_path(job.id).metadata().and_then(|log| log.modified()).ok();
     let run = Archive::open(&job.archive).ok().zip(job.run.as_deref());
-    let journal = run.map(|(archive, id)| archive.run_path(id).join("journal.jsonl"));
-    let times = [Some(queue.log_path(job.id)), journal].into_iter().flatten().filter_map(|path| {
-        let since = path.metadata().ok()?.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        i64::try_from(since.as_secs()).ok()
-    });
-    times.filter(|time| job.began.is_some_and(|began| *time >= began)).max()
+    let journal = run.and_then(|(archive, id)| archive.last_journal_write(id));
+    let times = [log, journal].into_iter().flatten();
+    let seconds = times.filter_map(|time| Some(Timestamp::try_from(time).ok()?.as_second()));
+    seconds.filter(|time| job.began.is_some_and(|began| *time >= began)).max()
 }
 
 /// Forgets the id of a run that never began, or has been removed.
@@ -338,7 +331,7 @@ fn run_jobs(context: &App, once: bool) -> Result<Exit, Failure> {
         let begun = queue.edit(|jobs| {
             let job = jobs.iter_mut().find(|job| job.state == JobState::Waiting)?;
             job.state = JobState::Running;
-            (job.began, job.ended, job.exit_code) = (Some(now()), None, None);
+            (job.began, job.ended, job.exit_code) = (Some(Timestamp::now().as_second()), None, None);
             (job.attempts, job.run) = (job.attempts + 1, Some(new_run_id()));
             Some(job.clone())
         })?;
@@ -379,12 +372,13 @@ fn carry_out(
     let state = queue.edit(|jobs| {
         let job = jobs.iter_mut().find(|other| other.id == job.id)?;
         job.exit_code = status.and_then(|status| status.code());
-        job.ended = Some(now());
+        let now = Timestamp::now().as_second();
+        job.ended = Some(now);
         let is_fine = status.is_some_and(|status| status.success());
         match (is_fine, job.is_unwanted, is_stopped) {
             (true, ..) => job.state = JobState::Finished,
             (false, true, _) => job.state = JobState::Cancelled,
-            (false, false, true) => job.interrupt(Some(now())),
+            (false, false, true) => job.interrupt(Some(now)),
             (false, false, false) => job.state = JobState::Failed,
         }
         Some(job.state)

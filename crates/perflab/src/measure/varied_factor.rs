@@ -81,8 +81,8 @@ impl FromStr for VariedFactor {
         }
         let levels: Vec<FactorLevel> = levels.split(',').map(str::trim).map(level_of_text).collect();
         // One host may be a group of several.
-        let is_host =
-            kind == FactorKind::Target && key.as_deref().is_some_and(|key| TargetKey::new(key).key == "host");
+        let is_host = kind == FactorKind::Target
+            && key.as_deref().map(TargetKey::new).is_some_and(TargetKey::names_host);
         let least = if is_host { 1 } else { 2 };
         if levels.len() < least || levels.iter().any(|level| level.name.is_empty()) {
             return Err(refuse(format!("`{text}` needs two levels or more, and none that is empty")));

@@ -25,20 +25,20 @@ pub fn parse_picture(of: &PictureRequest) -> Result<PlotKind, ResultRefusal> {
             (false, _) => typed.push(format!("--{name}={value}")),
             (true, "true") => typed.push(format!("--{name}")),
             (true, "false") => {}
-            (true, _) => return Err(refuse(format!("`{name}={value}` is neither true nor false"))),
+            (true, _) => return Err(refuse_parameter(format!("`{name}={value}` is neither true nor false"))),
         }
     }
     typed.push("--".to_owned());
     typed.extend(of.runs.iter().cloned());
     let parsed = command.try_get_matches_from(typed).and_then(|found| PlotArgs::from_arg_matches(&found));
-    parsed.map(|args| args.kind).map_err(|error| refuse(parse_error_sentence(&error, of)))
+    parsed.map(|args| args.kind).map_err(|error| refuse_parameter(parse_error_sentence(&error, of)))
 }
 
 fn plot_command() -> Command {
     PlotArgs::augment_args(Command::new("plot").no_binary_name(true))
 }
 
-fn refuse(sentence: String) -> ResultRefusal {
+fn refuse_parameter(sentence: String) -> ResultRefusal {
     ResultRefusal { reason: RefusalReason::Parameter, sentence }
 }
 
