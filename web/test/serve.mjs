@@ -1,4 +1,5 @@
-// `perflab serve` in real Chromium: an archive of real runs, hostile names in every field that has one.
+// `perflab serve` in real Chromium: an archive of real runs, hostile names in every field that has one. axe-core looks at every page, and
+// the distribution's Firefox opens each.
 //
 // `node test/serve.mjs PERFLAB`: the binary; without an argument that of a debug build. Screenshots go to target/serve-shots/.
 import assert from "node:assert/strict";
@@ -9,11 +10,14 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { assertAccessible } from "./accessible.mjs";
+import { Firefox } from "./bidi.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const shots = join(root, "target/serve-shots");
 const perflab = process.argv[2] ?? join(root, "target/debug/perflab");
 const browserPath = process.env.PERFLAB_CHROMIUM ?? "/usr/bin/chromium";
+const firefoxPath = process.env.PERFLAB_FIREFOX ?? "/usr/bin/firefox-esr";
 const HOSTILE = `"><script>document.title="pwned"</script><img src=x onerror=alert(1)>'&amp;\u202e {{ 7*7 }}`;
 /** The same as far as a label may have it: no control characters. */
 const LABEL = HOSTILE.replace("\u202e", "");
@@ -119,11 +123,11 @@ async function everything(browser, server) {
     await test(`matters of a run: ${device}`, browser, server, { viewport: { width, height }, colorScheme: "dark" }, async (page) => {
       await page.goto(`${server.origin}/runs/before`);
       const links = await page.locator(".reference a").evaluateAll((all) => all.map((link) => link.getAttribute("href")).filter((address) => /^\/runs\/[^/]+\/(?!notes)/.test(address)));
-      assert.equal(links.length, 7);
+      assert.equal(links.length, 8);
       for (const address of links) {
         await page.goto(server.origin + address);
         const sections = await page.locator("main section").count();
-        assert.equal(sections, address.endsWith("/timelines") ? 1 : 0, address);
+        assert.equal(sections, /\/(timelines|kernels)$/.test(address) ? 1 : 0, address);
         if (sections === 0) assert.equal(await page.locator(".answer code").count() > 0, true, address);
         else await page.waitForSelector(".alive");
         await noSidewaysScroll(page);
@@ -207,6 +211,13 @@ function recordStep() {
   }
 }
 
+/** Operations, call stacks and slab caches, as far as this machine records them. */
+function recordKinds() {
+  const monitors = process.getuid() === 0 ? '\nmonitors = { slabinfo = "20ms" }' : "";
+  writeFileSync(join(folder, "traced.toml"), `title = "traced insertions"\nrun = { iterations = 3, warmup = 0 }${monitors}\n[workload.drv_rand_ops]\nparameters = { elements = 20000 }\n`);
+  run("run", "traced.toml", "--label", "watched", "--profile", "999", "--quiet", "--no-report");
+}
+
 /** A step is acknowledged on its board, by keyboard. */
 async function acknowledging(browser, server) {
   await test("a step is acknowledged with a note", browser, server, { viewport: { width: 360, height: 740 } }, async (page) => {
@@ -232,6 +243,60 @@ async function acknowledging(browser, server) {
     await noSidewaysScroll(page);
     await page.screenshot({ path: join(shots, "acknowledged-phone.png"), fullPage: true });
   });
+}
+
+/** One address of each kind of page, with and without data. */
+function pageAddresses(server) {
+  const matters = ["slab", "operations", "flame", "io", "guests", "startups", "timelines", "kernels"];
+  const runs = ["", "/notes", ...matters.map((matter) => `/${matter}`)].map((rest) => `/runs/watched${rest}`);
+  return ["/", "/?q=nothing", "/boards", "/boards?steps=open", "/history", "/history?metric=primary", "/compare?a=before&b=renamed", "/runs/before", ...runs].map((address) => server.origin + address);
+}
+
+/** No serious and no critical finding of axe-core, on any page. */
+async function accessible(browser, server) {
+  for (const colorScheme of ["light", "dark"]) {
+    await test(`accessible: ${colorScheme}`, browser, server, { viewport: { width: 1280, height: 900 }, colorScheme }, async (page) => {
+      for (const address of pageAddresses(server)) {
+        await page.goto(address);
+        await assertAccessible(page, address);
+      }
+    });
+  }
+  await test("accessible: a refusal", browser, server, {}, async (page) => {
+    const refused = await page.context().request.get(`${server.origin}/?limit=0`);
+    assert.equal(refused.status(), 400);
+    await page.setContent((await refused.text()).replace(/<script[^>]*><\/script>/, ""));
+    await assertAccessible(page, "refusal");
+  });
+}
+
+/** Every page without a message of the console, and without a request elsewhere. */
+async function inFirefox(server) {
+  if (!existsSync(firefoxPath)) {
+    if (process.env.PERFLAB_REQUIRE_ALL === "1") throw new Error(`${firefoxPath} is missing`);
+    console.error(`SKIP serve_in_firefox: ${firefoxPath} is missing (apt install firefox-esr)`);
+    return;
+  }
+  const begun = performance.now();
+  const firefox = await Firefox.launch(firefoxPath, { "layout.css.prefers-color-scheme.content-override": 0 });
+  try {
+    await firefox.setViewport(360, 740);
+    await firefox.goto(server.address);
+    for (const address of pageAddresses(server)) {
+      await firefox.goto(address);
+      const [width, room] = JSON.parse(await firefox.evaluate("JSON.stringify([document.documentElement.scrollWidth, document.documentElement.clientWidth])"));
+      assert.ok(width <= room, `${address}: ${width} px wide in ${room} px`);
+      const noise = firefox.takeEvents().filter((event) => !event.startsWith(`request: ${server.origin}/`) && !event.startsWith("request: data:"));
+      assert.deepEqual(noise, [], address);
+    }
+    await firefox.screenshot(join(shots, "firefox-phone-dark.png"));
+    console.log(`ok   every page in Firefox (${((performance.now() - begun) / 1000).toFixed(0)} s)`);
+  } catch (error) {
+    failed++;
+    console.error(`FAIL every page in Firefox: ${error.stack ?? error}`);
+  } finally {
+    await firefox.close();
+  }
 }
 
 /** A run that begins and ends while the list is looked at. */
@@ -266,6 +331,9 @@ try {
   recordStep();
   await acknowledging(browser, writer);
   await following(browser, writer);
+  recordKinds();
+  await accessible(browser, writer);
+  await inFirefox(writer);
 } finally {
   await browser.close();
   started.forEach((server) => server.child.kill("SIGTERM"));

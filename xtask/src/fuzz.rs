@@ -159,6 +159,8 @@ fn fuzz_target(target: &str, seconds: u64) -> Result<FuzzCounts> {
             &format!("-artifact_prefix={}", artifacts.display()),
             "-print_final_stats=1",
             "-timeout=20",
+            // By the clock of the wall: on a busy machine, 10 s are soon over.
+            "-report_slow_units=20",
             "-rss_limit_mb=2048",
             "-detect_leaks=0",
         ]);

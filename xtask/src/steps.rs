@@ -86,7 +86,12 @@ const BUILT_PERFLAB: &str = "target/debug/perflab";
 pub const TESTS: &[TestStep] = &[
     declare_web_step("front end: modules", &["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]),
     declare_web_step("front end: the committed bundle is fresh", &["npm", "run", "--silent", "check-fresh"]),
-    declare_step("build", &["cargo", "build", "--quiet", "--workspace", "--all-targets"], "cargo"),
+    // Benches were compiled by the lints; to link them takes a minute, and nothing here runs one.
+    declare_step(
+        "build",
+        &["cargo", "build", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--examples"],
+        "cargo",
+    ),
     declare_step(
         "what a killed run left on this machine",
         // The program as the step before has built it: alone, `cargo run` would build it once more, with other features.
@@ -151,6 +156,15 @@ impl TestStep {
             .stdin(Stdio::null());
         if root {
             command.env("PERFLAB_REQUIRE_ALL", "1");
+        }
+        if std::env::var_os("RUST_TEST_THREADS").is_none() {
+            // Many tests wait for guests, daemons and servers.
+            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            command.env("RUST_TEST_THREADS", (cores + 1).to_string());
+        }
+        if std::env::var_os("CI").is_some() {
+            // What is built once is quicker built without notes for the next time.
+            command.env("CARGO_INCREMENTAL", "0");
         }
         let mut child = command
             .stdout(Stdio::piped())

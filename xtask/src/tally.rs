@@ -65,18 +65,25 @@ enum OutputPart {
     Elsewhere,
     /// after the first `failures:`, where each failed test's output stands
     Failures,
+    /// in a backtrace there, which is longer than all that the test says
+    Backtrace,
 }
 
 impl FailedTests {
     /// Reads one line of output.
     pub fn read_line(&mut self, line: &str) {
+        let begins_a_test = line.starts_with("---- ") || line == "failures:";
+        if self.part == OutputPart::Backtrace && (begins_a_test || line.starts_with("note: ")) {
+            self.part = OutputPart::Failures;
+        }
         match (self.part, line) {
             (OutputPart::Elsewhere, "failures:") => self.part = OutputPart::Failures,
             // The second one heads the list of names, which the blocks have told.
             (OutputPart::Failures, "failures:") => self.part = OutputPart::Elsewhere,
+            (OutputPart::Failures, "stack backtrace:") => self.part = OutputPart::Backtrace,
             (OutputPart::Failures, "") => {}
             (OutputPart::Failures, _) => self.lines.push(line.to_owned()),
-            (OutputPart::Elsewhere, _) => {}
+            (OutputPart::Elsewhere | OutputPart::Backtrace, _) => {}
         }
     }
 
@@ -127,7 +134,8 @@ mod tests {
     fn the_output_of_failed_tests_is_kept_and_no_other() {
         let mut failed = FailedTests::default();
         let output = "test a ... ok\ntest b ... FAILED\n\nsuccesses:\n\n---- a stdout ----\nfine\n\n\nsuccesses:\n    a\n\n\
-                      failures:\n\n---- b stdout ----\nassertion failed: 1 == 2\n\n\nfailures:\n    b\n\n\
+                      failures:\n\n---- b stdout ----\nassertion failed: 1 == 2\nstack backtrace:\n   0: b\n             at ./b.rs:1\n\n\n\
+                      failures:\n    b\n\n\
                       test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
         // Two test binaries, one after the other.
         output.lines().chain(output.lines()).for_each(|line| failed.read_line(line));

@@ -52,15 +52,9 @@ fn after_blocks(run: &RunRecord, blocks: u32, until: Option<StoppingRule>) -> Ru
     let mut manifest = run.manifest.clone();
     manifest.study.run.until = until;
     RunRecord {
-        manifest,
         samples: run.samples.iter().filter(|sample| sample.iteration < blocks).cloned().collect(),
         iterations: run.iterations.iter().filter(|one| one.slot < 2 * blocks).cloned().collect(),
-        gaps: Vec::new(),
-        warnings: Vec::new(),
-        clock_bounds: Vec::new(),
-        overwritten: Vec::new(),
-        triggers: Vec::new(),
-        documents: Vec::new(),
+        ..RunRecord::new(manifest)
     }
 }
 

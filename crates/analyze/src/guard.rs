@@ -42,6 +42,9 @@ pub struct GuardReport {
     /// Cases of which iterations failed in the newest run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<GuardFailures>,
+    /// A run that is newer than the one that was judged, and cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newer_unreadable: Option<String>,
     /// How the numbers came about; who writes JSON adds them as sentences.
     #[serde(skip)]
     pub notes: Vec<MethodDescription>,
@@ -162,7 +165,14 @@ pub fn check_newest_run(
         history.series.iter().filter(had).map(|series| format!("{}, {}", series.subject, series.metric));
     let lost: Vec<String> = lost.collect();
     let rule = MethodDescription::GuardRule { confidence: options.confidence, recent_runs: RECENT_STEP_RUNS };
-    Ok(GuardReport { run: newest.id.clone(), rows, lost, failures: Vec::new(), notes: vec![rule] })
+    Ok(GuardReport {
+        run: newest.id.clone(),
+        rows,
+        lost,
+        failures: Vec::new(),
+        newer_unreadable: None,
+        notes: vec![rule],
+    })
 }
 
 /// Everything but q and what follows from it.

@@ -3,6 +3,7 @@
 //! Two lines are the same where they are once numbers and addresses are left out
 //! ([`normalise_kernel_line`](perflab_formats::kernel::kernel_log::normalise_kernel_line)).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_formats::kernel::kernel_log::{
@@ -36,7 +37,7 @@ pub fn compare_kernel_logs(sides: &[ComparisonSide], logs: &KernelLogsOfRuns) ->
     let read = |side: &ComparisonSide| {
         let mut tally = KernelLogTally::new(&side.name);
         for run in &side.runs {
-            tally.add_run(run, logs.get(&run.manifest.id).map(Vec::as_slice), |_| true, |_| true);
+            tally.add_run(run, log_of_run(run, logs).as_deref(), |_| true, |_| true);
         }
         tally
     };
@@ -56,7 +57,8 @@ pub fn compare_kernel_logs_of_levels(
             let has_level = |slot: Option<u32>| {
                 slot.and_then(|slot| run.manifest.plan.slot_level(slot, factor)) == Some(level.as_str())
             };
-            let parts = logs.get(&run.manifest.id).map(Vec::as_slice);
+            let log = log_of_run(run, logs);
+            let parts = log.as_deref();
             if factor == TARGET_FACTOR && has_target_levels(run) {
                 let name =
                     |target: u32| run.manifest.targets.get(target as usize).map(|one| one.name.as_str());
@@ -69,6 +71,21 @@ pub fn compare_kernel_logs_of_levels(
         tally
     };
     compare_tallies(levels.iter().map(read).collect())
+}
+
+/// What was kept of a run. Of one that was joined from several it is what was kept of each, by the slots of the whole; nothing where
+/// one's was not kept.
+fn log_of_run<'a>(run: &RunRecord, logs: &'a KernelLogsOfRuns) -> Option<Cow<'a, [KernelLogPart]>> {
+    if run.parts.is_empty() {
+        return logs.get(&run.manifest.id).map(|log| log.as_slice().into());
+    }
+    let mut whole = Vec::new();
+    for part in &run.parts {
+        let place = |slot: u32| part.slots.get(slot as usize).copied();
+        let printed = logs.get(&part.id)?.iter();
+        whole.extend(printed.map(|one| KernelLogPart { slot: one.slot.and_then(place), ..one.clone() }));
+    }
+    Some(whole.into())
 }
 
 /// Kinds of trouble that a run had, with the iterations of each.

@@ -158,7 +158,7 @@ pub use kernel_log::{
 };
 pub use kernel_log_rows::{KernelLogComparison, KernelLogCount, KernelLogRow};
 pub use machine_activity::{MachineActivity, machine_activity};
-pub use method_description::MethodDescription;
+pub use method_description::{MethodDescription, UnreadableRun};
 pub use monitor_lines::{
     MarkedIteration, MonitorLine, MonitorLineOptions, MonitorLines, MonitorPoint, MonitoredRun, monitor_lines,
 };

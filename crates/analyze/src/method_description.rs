@@ -107,6 +107,11 @@ pub enum MethodDescription {
         /// The fewest runs that it takes.
         fewest_runs: usize,
     },
+    /// Runs that cannot be read, and are left out of a history.
+    UnreadableRuns {
+        /// They.
+        runs: Vec<UnreadableRun>,
+    },
     /// Series in which the runs of a day share its luck.
     DaysAsLevel {
         /// How many.
@@ -129,4 +134,13 @@ pub enum MethodDescription {
     EffectsByMeans,
     /// Effects whose cells were measured in different boots, which do not repeat.
     EffectsWithoutBoots,
+}
+
+/// A run that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableRun {
+    /// The shortest prefix that names it in its archive.
+    pub run: String,
+    /// Why.
+    pub reason: String,
 }

@@ -21,7 +21,7 @@ use crate::run_dir::RunDir;
 use crate::run_layout::{JOURNAL, RUNS, RunLock};
 use crate::run_summary::RunSummary;
 use crate::unpack_folder::{UnpackFolderMaker, make_unpack_folder};
-use crate::{manifest, run_id};
+use crate::{manifest, run_close, run_id};
 
 /// A directory of runs.
 #[derive(Debug, Clone)]
@@ -41,6 +41,30 @@ pub struct ArchiveEntry {
     pub bytes: u64,
     /// What it is, or why it cannot be read.
     pub summary: Result<RunSummary, String>,
+}
+
+/// A run that has ended, and that nobody else changes or removes as long as this lives.
+#[derive(Debug)]
+pub struct HeldRun {
+    run: PathBuf,
+    _lock: RunLock,
+}
+
+impl HeldRun {
+    /// Gives it another label, or none.
+    ///
+    /// # Errors
+    /// Files that cannot be read or written.
+    pub fn set_label(&self, label: Option<&str>) -> Result<(), ArchiveError> {
+        write_label(&self.run, label)
+    }
+}
+
+fn write_label(run: &Path, label: Option<&str>) -> Result<(), ArchiveError> {
+    let manifest = manifest::read_manifest(run)?;
+    manifest::write_manifest(run, &Manifest { label: label.map(String::from), ..manifest })?;
+    index_refresh::note_changed_run(run);
+    Ok(())
 }
 
 impl Archive {
@@ -146,10 +170,20 @@ impl Archive {
     pub fn set_label(&self, id: &str, label: Option<&str>) -> Result<(), ArchiveError> {
         let run = self.runs_directory().join(id);
         let _lock = RunLock::try_lock(&run)?.ok_or_else(|| ArchiveError::Live { id: id.into() })?;
-        let manifest = manifest::read_manifest(&run)?;
-        manifest::write_manifest(&run, &Manifest { label: label.map(String::from), ..manifest })?;
+        write_label(&run, label)
+    }
+
+    /// Holds a run that has ended; one whose process died is closed.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Live`] while it is recorded, or held by another process; files that cannot be read or written.
+    pub fn hold_run(&self, id: &str) -> Result<HeldRun, ArchiveError> {
+        let run = self.runs_directory().join(id);
+        check_folder_owners(&self.runs_directory(), Some(&run))?;
+        let lock = RunLock::try_lock(&run)?.ok_or_else(|| ArchiveError::Live { id: id.into() })?;
+        run_close::close_run(&run)?;
         index_refresh::note_changed_run(&run);
-        Ok(())
+        Ok(HeldRun { run, _lock: lock })
     }
 
     /// All runs, the oldest first; damaged ones with the reason. Read from the index, where that knows the runs as they are now.

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::ArchiveError;
 use crate::fresh_file::create_fresh_file;
-use crate::run_layout::CHECKSUMS;
+use crate::run_layout::{CHECKSUMS, JOURNAL, MANIFEST, NOTES, RAW, list_run_files};
 use perflab_files::{open_finite_file, read_finite_file, sha256_hex};
 
 /// The longest list that is read: a line is some hundred bytes, and a run has hundreds of files at most.
@@ -80,6 +80,44 @@ pub(crate) fn open_verified(run: &Path, name: &Path) -> Result<File, ArchiveErro
         whole.get_or_insert_default().insert(seen);
     }
     Ok(file)
+}
+
+/// Files of a run that are written before it ends, or may change afterwards: no hash is kept of them.
+const WITHOUT_HASH: [&str; 4] = [MANIFEST, JOURNAL, NOTES, CHECKSUMS];
+
+/// Holds every file of the run at `run` against its hash. A file that the list names and that is not there, and one that it does not
+/// name, are not as they were written. A run that was never closed has no list, and no files but those without a hash.
+pub(crate) fn verify_all(run: &Path) -> Result<(), ArchiveError> {
+    let list = run.join(CHECKSUMS);
+    let text = match read_finite_file(&list, LONGEST) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        read => read.map_err(ArchiveError::io("read", &list))?,
+    };
+    let text = String::from_utf8_lossy(&text);
+    let altered = |path: PathBuf| ArchiveError::Altered { path, list: list.clone() };
+    let mut named = HashSet::new();
+    for line in text.lines() {
+        let (_, name) =
+            line.split_once("  ").ok_or_else(|| ArchiveError::damaged(&list)("a line names no file"))?;
+        named.insert(run.join(name));
+        open_verified(run, Path::new(name)).map_err(|error| match error {
+            ArchiveError::Io { source, path, .. } if source.kind() == io::ErrorKind::NotFound => {
+                altered(path)
+            }
+            other => other,
+        })?;
+    }
+    let is_closed = list.exists();
+    for file in list_run_files(run).map_err(ArchiveError::io("read", run))? {
+        let is_known = named.contains(&file)
+            || WITHOUT_HASH.iter().any(|name| file == run.join(name))
+            // What tracers wrote, which the tables were made of.
+            || file.starts_with(run.join(RAW));
+        if is_closed && !is_known {
+            return Err(altered(file));
+        }
+    }
+    Ok(())
 }
 
 /// All files under `folder`, sorted.

@@ -22,6 +22,8 @@
 //! | `run_layout`, `manifest`, `checksums` | what lies where in a run's directory; `run.json`; `SHA256SUMS` |
 //! | `tables`, `parquet`, `text_pages` | the stored tables, and their Parquet |
 //! | [`retention`] | which runs a policy lets go of |
+//! | [`incoming_run`] | a run that comes from elsewhere, as a whole or not at all |
+//! | [`run_list`] | the list of runs of an archive in object storage, as a table |
 //! | [`portable`], [`unpack_folder`] | a run as a single file; where one is unpacked to be read |
 //! | [`mod@export`] | runs in the formats of other tools |
 //! | [`sql_views`] | the tables of many runs as views of SQL |
@@ -49,6 +51,7 @@ pub mod export;
 pub mod flight_recording;
 mod fresh_file;
 mod half_made;
+pub mod incoming_run;
 pub mod index;
 pub mod journal;
 mod manifest;
@@ -60,6 +63,7 @@ mod run_close;
 pub mod run_dir;
 pub mod run_id;
 mod run_layout;
+pub mod run_list;
 mod run_notes;
 pub mod run_peek;
 pub mod run_selector;
@@ -78,16 +82,18 @@ pub mod fuzzing {
     pub use crate::text_pages::decode_text_pages;
 }
 
-pub use archive_dir::{Archive, ArchiveEntry};
+pub use archive_dir::{Archive, ArchiveEntry, HeldRun};
 pub use error::ArchiveError;
 pub use event_ring::EventRing;
 pub use flight_recording::FlightRecording;
+pub use incoming_run::IncomingRun;
 pub use journal::{JournalReader, StoredOutput};
 pub use portable::{import_portable_run, is_portable_run, write_portable_file, write_portable_run};
 pub use recorder::{BulkRecorder, RunRecorder};
 pub use retention::{PrunedRuns, RetentionPolicy};
 pub use run_dir::{ListedMonitors, RunDir};
 pub use run_id::new_run_id;
+pub use run_layout::{MANIFEST, NOTES, RUNS};
 pub use run_notes::LONGEST_NOTE;
 pub use run_peek::PeekedRun;
 pub use run_selector::parse_label;

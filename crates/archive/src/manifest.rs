@@ -108,6 +108,19 @@ pub(crate) fn write_manifest(run: &Path, manifest: &Manifest) -> Result<(), Arch
     replace_file(&path, |file| file.write_all(&text)).map_err(ArchiveError::io("write", &path))
 }
 
+/// Puts a manifest in the place of that of the run `id`, as it is written elsewhere.
+pub(crate) fn replace_manifest_text(run: &Path, id: &str, text: &[u8]) -> Result<(), ArchiveError> {
+    let path = run.join(MANIFEST);
+    if is_newer_format(text) {
+        return Err(manifest_error(&path, text, String::new()));
+    }
+    let head: ManifestHead = serde_json::from_slice(text).map_err(ArchiveError::damaged(&path))?;
+    if head.id != id {
+        return Err(ArchiveError::damaged(&path)(format!("it is of run {}, not of {id}", head.id)));
+    }
+    replace_file(&path, |file| file.write_all(text)).map_err(ArchiveError::io("write", &path))
+}
+
 /// Writes a file beside `path`, syncs it and renames it over `path`; nothing is left behind on failure.
 pub(crate) fn replace_file(
     path: &Path,

@@ -14,13 +14,10 @@ use zstd::stream::write::Encoder;
 
 use crate::archive_dir::Archive;
 use crate::error::ArchiveError;
-use crate::fresh_file::check_folder_owners;
-use crate::half_made::own_name_prefix;
-use crate::index::index_refresh;
 use crate::manifest;
 use crate::run_dir::RunDir;
 use crate::run_id::is_run_id;
-use crate::run_layout::{LOCK, RunLock, STAGE, TEMPORARY};
+use crate::run_layout::list_run_files;
 use crate::unpack_folder::UnpackFolderMaker;
 use perflab_files::{BoundedUnpacker, open_finite_file};
 
@@ -87,25 +84,6 @@ fn pack_run(run: &RunDir, out: impl io::Write) -> io::Result<()> {
     tar.into_inner()?.finish()?.flush()
 }
 
-/// All files of a run that belong to it, sorted.
-fn list_run_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let (name, kind) = (entry.file_name(), entry.file_type()?);
-        if name == LOCK || name == STAGE || name.to_string_lossy().ends_with(TEMPORARY) {
-            continue;
-        }
-        if kind.is_dir() {
-            found.extend(list_run_files(&entry.path())?);
-        } else if kind.is_file() {
-            found.push(entry.path());
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
 /// Whether `file` is packed as portable files are; what is in it, only reading it can tell.
 pub fn is_portable_run(file: &Path) -> bool {
     let mut head = [0; 4];
@@ -120,24 +98,9 @@ pub fn is_portable_run(file: &Path) -> bool {
 /// [`ArchiveError::Refused`] for what does not belong into such a file, [`ArchiveError::Newer`],
 /// [`ArchiveError::Exists`] if the archive has that run; nothing stays of a failed import.
 pub fn import_portable_run(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
-    let runs = archive.runs_directory();
-    check_folder_owners(&runs, None)?;
-    fs::create_dir_all(&runs).map_err(ArchiveError::io("create", &runs))?;
-    let half = tempfile::Builder::new().prefix(&own_name_prefix()).tempdir_in(&runs);
-    let half = half.map_err(ArchiveError::io("create", &runs))?;
-    let _lock = RunLock::try_lock(half.path())?;
-    let id = unpack_run(file, half.path())?;
-    // Once for all its files: one by one, each waits for the disk.
-    let kept = File::open(half.path()).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
-    kept.map_err(ArchiveError::io("write", &runs))?;
-    let place = runs.join(&id);
-    if place.exists() {
-        return Err(ArchiveError::Exists { path: place });
-    }
-    fs::rename(half.path().join(&id), &place).map_err(ArchiveError::io("create", &place))?;
-    index_refresh::note_changed_run(&place);
-    let mut found = archive.find_runs(&id)?;
-    found.pop().ok_or_else(|| ArchiveError::damaged(&place)("it vanished while it was imported"))
+    let incoming = archive.receive_run()?;
+    let id = unpack_run(file, incoming.folder())?;
+    incoming.keep(&id)
 }
 
 /// Opens a portable file for reading, unpacked to a folder that lives as long as the run.

@@ -2,6 +2,7 @@
 //!
 //! Never a run that is being recorded, and damaged ones only where they are named.
 
+use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
@@ -10,10 +11,12 @@ use perflab_model::RunStatus;
 
 use crate::half_made::HALF;
 use crate::index::index_refresh;
+use crate::run_id::run_id_time;
 use crate::run_layout::RunLock;
 use crate::{Archive, ArchiveEntry, ArchiveError};
 
-/// Which runs may go. A run goes only if every limit that is given allows it; without a limit, none.
+/// Which runs may go. A run goes only if every limit that is given allows it; without a limit, none. One that another run goes on
+/// with stays as long as that one does: both are one measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RetentionPolicy {
     /// The newest runs that stay, counting all that can be read.
@@ -41,7 +44,9 @@ impl Archive {
     /// # Errors
     /// The archive cannot be read, or a run cannot be removed; those before it are gone then.
     pub fn prune(&self, policy: &RetentionPolicy) -> Result<PrunedRuns, ArchiveError> {
-        let runs = policy.choose_runs(self.list_runs()?, Timestamp::now());
+        let all = self.list_runs()?;
+        let mut runs = policy.choose_runs(all.clone(), Timestamp::now());
+        self.keep_continued_runs(&all, &mut runs);
         if !policy.dry_run {
             self.remove_abandoned_runs();
             runs.iter().try_for_each(|run| self.remove_files(&run.id))?;
@@ -49,6 +54,24 @@ impl Archive {
             index_refresh::note_removed_runs(self.path(), &gone);
         }
         Ok(PrunedRuns { bytes: runs.iter().map(|run| run.bytes).sum(), runs })
+    }
+
+    /// Takes from `chosen` what a run that stays goes on with, from the newest to the oldest.
+    fn keep_continued_runs(&self, all: &[ArchiveEntry], chosen: &mut Vec<ArchiveEntry>) {
+        let title = |entry: &ArchiveEntry| entry.summary.as_ref().ok().map(|summary| summary.title.clone());
+        let is_cut =
+            |entry: &&ArchiveEntry| entry.summary.as_ref().is_ok_and(|summary| summary.status.is_cut());
+        let titles: HashSet<_> = chosen.iter().filter(is_cut).map(title).collect();
+        let mut going: HashSet<String> = chosen.iter().map(|entry| entry.id.clone()).collect();
+        for entry in all.iter().rev().filter(|entry| titles.contains(&title(entry))) {
+            if !going.contains(&entry.id)
+                && let Some(before) =
+                    self.open_run(entry).manifest().ok().and_then(|manifest| manifest.continues)
+            {
+                going.remove(&before);
+            }
+        }
+        chosen.retain(|entry| going.contains(&entry.id));
     }
 
     /// Removes one run by its full id, damaged or not.
@@ -91,7 +114,9 @@ impl RetentionPolicy {
 
     fn allows_removal(&self, entry: &ArchiveEntry, now: Timestamp) -> bool {
         let Ok(summary) = &entry.summary else { return false };
-        let age = Duration::try_from(now.duration_since(summary.begun)).unwrap_or_default();
+        // What was imported may have begun long ago, or nobody knows when; its id is of the day on which it came.
+        let came = run_id_time(&entry.id).unwrap_or(summary.begun).max(summary.begun);
+        let age = Duration::try_from(now.duration_since(came)).unwrap_or_default();
         let old = self.older_than.is_none_or(|limit| age > limit);
         let named = self.keep_labelled && summary.label.is_some();
         old && !named && summary.status != RunStatus::Running
@@ -130,6 +155,17 @@ mod tests {
         entries.push(ArchiveEntry { summary: Err("torn".into()), ..entries[0].clone() });
         let now = Timestamp::from_second(6 * 86400).unwrap();
         policy.choose_runs(entries, now).into_iter().map(|entry| entry.id).collect()
+    }
+
+    #[test]
+    fn what_was_imported_today_is_not_old() {
+        let id = crate::run_id::new_run_id();
+        let policy =
+            RetentionPolicy { older_than: Some(Duration::from_secs(86400)), ..RetentionPolicy::default() };
+        let entries = || vec![archive_entry(&id, 0, None, RunStatus::Finished)];
+        assert!(policy.choose_runs(entries(), Timestamp::now()).is_empty());
+        let tomorrow = Timestamp::now() + Duration::from_secs(2 * 86400);
+        assert_eq!(policy.choose_runs(entries(), tomorrow).len(), 1);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use perflab_files::{open_finite_file, sha256_hex};
 use perflab_model::io_trace::IoRecording;
 use perflab_model::operation::{OperationColumns, OperationTraceSummary, TracedIteration};
 use perflab_model::run::RunWarning;
@@ -16,12 +17,12 @@ use perflab_model::{
     RunEvent, RunEventKind, RunRecord, RunStatus, TriggerRecord,
 };
 
-use crate::checksums::open_verified;
+use crate::checksums::{self, open_verified};
 use crate::document_log;
 use crate::error::ArchiveError;
 use crate::journal::{self, JournalReader, StoredOutput, kind};
 use crate::manifest;
-use crate::run_layout::{self, JOURNAL, MANIFEST, SAMPLES};
+use crate::run_layout::{self, JOURNAL, MANIFEST, SAMPLES, list_run_files};
 use crate::tables::{edges, io, operations, samples, series, stacks};
 use crate::unpack_folder::UnpackFolder;
 
@@ -91,6 +92,47 @@ impl RunDir {
         Some(format!("{} {} {notes}", stamp(MANIFEST)?, stamp(JOURNAL)?))
     }
 
+    /// The names of the files that belong to the run, below its directory, sorted; folders stand before a `/`.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Live`] while it is recorded; a directory that cannot be read; a name that is no text.
+    pub fn list_files(&self) -> Result<Vec<String>, ArchiveError> {
+        if self.status()? == RunStatus::Running {
+            return Err(ArchiveError::Live { id: self.id.clone() });
+        }
+        let files = list_run_files(&self.path).map_err(ArchiveError::io("read", &self.path))?;
+        let name = |file: PathBuf| match file.strip_prefix(&self.path).ok().and_then(Path::to_str) {
+            Some(name) => Ok(name.to_owned()),
+            None => Err(ArchiveError::damaged(&file)("its name is no text")),
+        };
+        files.into_iter().map(name).collect()
+    }
+
+    /// Holds every file that was written when the run ended against its hash; a run without hashes, which an old perflab or a kill
+    /// left, passes.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Altered`]; files that cannot be read.
+    pub fn verify_files(&self) -> Result<(), ArchiveError> {
+        checksums::verify_all(&self.path)
+    }
+
+    /// SHA-256, in hex, of what may change after the run's end: its `run.json`, followed by its notes.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub fn hash_head(&self) -> Result<String, ArchiveError> {
+        let mut head = Vec::new();
+        for name in [MANIFEST, run_layout::NOTES] {
+            let path = self.path.join(name);
+            match open_finite_file(&path).and_then(|mut file| std::io::copy(&mut file, &mut head)) {
+                Err(error) if name == run_layout::NOTES && error.kind() == std::io::ErrorKind::NotFound => {}
+                read => drop(read.map_err(ArchiveError::io("read", &path))?),
+            }
+        }
+        sha256_hex(&mut head.as_slice()).map_err(ArchiveError::io("read", &self.path))
+    }
+
     /// How the run stands: `Running` only while a living process holds its lock.
     ///
     /// # Errors
@@ -139,17 +181,7 @@ impl RunDir {
             true => (samples::read_samples(&self.path, &manifest)?, iterations(&self.path, &manifest)?),
             false => (Vec::new(), Vec::new()),
         };
-        let mut record = RunRecord {
-            manifest,
-            samples,
-            iterations,
-            gaps: Vec::new(),
-            warnings: Vec::new(),
-            clock_bounds: Vec::new(),
-            overwritten: Vec::new(),
-            triggers: Vec::new(),
-            documents: Vec::new(),
-        };
+        let mut record = RunRecord { samples, iterations, ..RunRecord::new(manifest) };
         events.select_kinds(if closed { NOTES } else { RECORD }).try_for_each(|event| {
             apply_event(&mut record, event?);
             Ok(())

@@ -4,23 +4,26 @@
 //! Nobody waits for it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use perflab_model::operation::TracedIteration;
 use rustix::fs::OFlags;
 
 use crate::error::ArchiveError;
 
-pub(crate) const RUNS: &str = "runs";
+/// The folder of an archive that has its runs.
+pub const RUNS: &str = "runs";
 
-pub(crate) const MANIFEST: &str = "run.json";
+/// What was planned for a run, and how it went; its label may change after the run's end.
+pub const MANIFEST: &str = "run.json";
 
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// What people wrote about the run.
-pub(crate) const NOTES: &str = "notes.jsonl";
+pub const NOTES: &str = "notes.jsonl";
 
 pub(crate) const LOCK: &str = "lock";
 
@@ -89,6 +92,25 @@ pub(crate) fn list_table_names(run: &Path, folder: &str) -> Vec<String> {
     names
 }
 
+/// All files of a run that belong to it, sorted.
+pub(crate) fn list_run_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if name == LOCK || name == STAGE || name.to_string_lossy().ends_with(TEMPORARY) {
+            continue;
+        }
+        if kind.is_dir() {
+            found.extend(list_run_files(&entry.path())?);
+        } else if kind.is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// The table of a case's stack samples, relative to the run.
 pub(crate) fn stacks_path(case: u32) -> PathBuf {
     Path::new(STACKS).join(format!("{case}.parquet"))
@@ -117,8 +139,11 @@ fn encode_file_name(text: &str) -> String {
     text.bytes().enumerate().map(encode).collect()
 }
 
-/// Readers look at the lock by taking it for an instant; a writer tries again rather than fail on that.
-const ATTEMPTS: u32 = 20;
+/// How long a writer waits for another one.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long a writer waits for readers: one that looks at the lock holds it for an instant, unless it is stopped just then.
+const READER_PATIENCE: Duration = Duration::from_secs(10);
 
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -137,21 +162,30 @@ impl Drop for RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock of the run at `run`; `None` while another process holds it.
+    /// Takes the lock of the run at `run`; `None` while a process holds it for itself. Readers, who share it, are waited for.
     pub(crate) fn try_lock(run: &Path) -> Result<Option<RunLock>, ArchiveError> {
         let path = run.join(LOCK);
         let mut options = OpenOptions::new();
         let opened =
             options.write(true).create(true).truncate(false).custom_flags(lock_open_flags()).open(&path);
         let file = opened.map_err(ArchiveError::io("open", &path))?;
-        for _ in 0..ATTEMPTS {
+        let begun = Instant::now();
+        let mut writer_since = begun;
+        loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Some(RunLock { file })),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(source)) => return Err(ArchiveError::io("lock", &path)(source)),
             }
+            if file.try_lock_shared().is_ok() {
+                let _ = file.unlock();
+                writer_since = Instant::now();
+            }
+            if writer_since.elapsed() >= PATIENCE || begun.elapsed() >= READER_PATIENCE {
+                return Ok(None);
+            }
+            std::thread::sleep(PAUSE);
         }
-        Ok(None)
     }
 }
 
@@ -172,6 +206,22 @@ pub(crate) fn is_run_live(run: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_writer_waits_for_a_reader_that_is_stopped_and_not_for_another_writer() {
+        let run = tempfile::tempdir().unwrap();
+        let reader = File::create(run.path().join(LOCK)).unwrap();
+        reader.lock_shared().unwrap();
+        let writer = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(3 * PATIENCE);
+                reader.unlock().unwrap();
+            });
+            RunLock::try_lock(run.path()).unwrap()
+        });
+        assert!(writer.is_some());
+        assert!(RunLock::try_lock(run.path()).unwrap().is_none());
+    }
 
     #[test]
     fn no_name_leaves_its_directory() {

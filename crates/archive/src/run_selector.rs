@@ -16,7 +16,7 @@ use crate::run_layout::{JOURNAL, SAMPLES};
 use crate::run_summary::summarise_run;
 
 /// Shorter beginnings of an id are not understood as one.
-const SHORTEST_PREFIX: usize = 4;
+pub const SHORTEST_PREFIX: usize = 4;
 
 /// What a selector means.
 #[derive(Debug, Default)]

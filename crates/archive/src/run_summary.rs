@@ -35,6 +35,15 @@ pub struct RunSummary {
     pub content_hash: Option<SharedStr>,
 }
 
+impl RunSummary {
+    /// What its study may be called: its title, its file, or that without folder and ending.
+    pub fn study_names(&self) -> impl Iterator<Item = &str> {
+        let file = self.study_file.as_str();
+        let base = file.rsplit('/').next().unwrap_or(file);
+        [self.title.as_str(), file, base, base.trim_end_matches(".toml")].into_iter()
+    }
+}
+
 /// A run's summary, and whether it is final.
 pub(crate) struct ReadSummary {
     pub(crate) summary: RunSummary,

@@ -91,16 +91,7 @@ fn condense(mut record: RunRecord) -> RunRecord {
     for sample in &mut record.samples {
         (sample.start, sample.end) = Default::default();
     }
-    RunRecord {
-        iterations: Vec::new(),
-        gaps: Vec::new(),
-        warnings: Vec::new(),
-        clock_bounds: Vec::new(),
-        overwritten: Vec::new(),
-        triggers: Vec::new(),
-        documents: Vec::new(),
-        ..record
-    }
+    RunRecord { samples: record.samples, ..RunRecord::new(record.manifest) }
 }
 
 fn copy_folder(from: &Path, to: &Path) {

@@ -9,6 +9,7 @@
 //! | [`plan`] | study × catalogue × facts → every case and slot, in order |
 //! | `case_expansion`, `study_check` | all combinations of parameters and levels; what only catalogue and facts can find wrong |
 //! | `preflight` | what the environment lacks for a plan, found before anything is changed |
+//! | `remaining_slots` | what an interrupted run has not done of its plan |
 //! | [`run_context`] | what a run is given: machine, permissions, stop request, event sender |
 //! | [`run`] | the one way of carrying out a run |
 //! | `executor`, `execution_place`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
@@ -56,6 +57,7 @@ mod overhead_meter;
 pub mod plan;
 mod preflight;
 pub mod protocol;
+mod remaining_slots;
 mod report_validation;
 pub mod run;
 pub mod run_context;
@@ -71,6 +73,7 @@ pub use error::ConductError;
 pub use inventory_targets::plan_host;
 pub use plan::{PlanChoices, plan_study};
 pub use preflight::{find_refusals, used_definitions};
+pub use remaining_slots::find_remaining_slots;
 pub use run::conduct_run;
 pub use run_context::{LocalMachine, RunPermissions};
 pub use study_check::study_warnings;

@@ -476,6 +476,7 @@ mod tests {
             targets: Vec::new(),
             variants: Vec::new(),
             duet: None,
+            continues: None,
             anchor: ClockAnchor::default(),
             status: RunStatus::Running,
             overhead: Overhead::default(),

@@ -98,6 +98,7 @@ impl LocalRunFixture {
             targets: Vec::new(),
             variants: Vec::new(),
             duet: None,
+            continues: None,
             anchor: ClockAnchor::default(),
             status: RunStatus::Running,
             overhead: Overhead::default(),

@@ -4,7 +4,8 @@ use perflab_stacks::{KernelSymbols, ProfileFormat, SymbolOptions, read_profile_f
 
 use crate::memory_folder::MemoryFolder;
 
-/// Symbols that every profile is given: those of the machine that fuzzes would make each run another one.
+/// Symbols that every profile is given, and no files: those of the machine that fuzzes would make each run another one,
+/// and reading them would take most of the time.
 const KALLSYMS: &str = "\
 ffffffff81000000 T _text
 ffffffff81000000 T _stext
@@ -19,6 +20,7 @@ fn decode_profile(format: ProfileFormat, bytes: &[u8]) {
     let folder = MemoryFolder::new(format.name());
     let options = SymbolOptions {
         kallsyms: Some(folder.write("kallsyms", KALLSYMS.as_bytes())),
+        symfs: Some(folder.path().to_owned()),
         anchors: vec!["kfree".into()],
         ..SymbolOptions::default()
     };

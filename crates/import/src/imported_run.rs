@@ -322,6 +322,7 @@ pub(crate) fn import_manifest(
         targets: Vec::new(),
         variants: Vec::new(),
         duet: None,
+        continues: None,
         anchor: ClockAnchor { monotonic: Nanos(0), realtime: anchor },
         status: RunStatus::Running,
         overhead: Overhead::default(),

@@ -24,6 +24,7 @@
 //! | [`fact_table`] | every kind of fact, declared once: key, unit, whether it varies, how often it explains a change, what is good |
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
+//! | `continued_run` | an interrupted run, and those that go on with it, as one |
 //! | `run_data` | a run as sections and analyses read it, wherever it lies ([`RunData`]) |
 //! | `host_inventory` | `hosts.toml`: machines that ssh reaches, by names and in groups ([`HostInventory`]) |
 //! | `run_note` | what somebody wrote about a run ([`RunNote`]) |
@@ -34,6 +35,7 @@
 
 mod accepted_step;
 pub mod column;
+mod continued_run;
 mod edge_reading;
 mod error_chain;
 pub mod error_class;
@@ -77,6 +79,7 @@ pub mod untrusted_text;
 
 pub use accepted_step::AcceptedStep;
 pub use column::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
+pub use continued_run::{MEASUREMENT_FACTS, join_continued_runs};
 pub use edge_reading::{EdgeReading, EdgeReadings, EdgeStamp, IterationEdge};
 pub use error_chain::describe_error_chain;
 pub use event::{LatestTicks, RunEvent, RunEventKind};
@@ -96,8 +99,8 @@ pub use profile::{Profile, ProfileSummary, StackBatch};
 pub use quantity::{Bytes, Nanos, Ratio};
 pub use refusal::Refusal;
 pub use run::{
-    ClockOffset, DuetCheck, FORMAT_VERSION, GuestStops, IterationRecord, Manifest, Outcome, Overhead,
-    OverwrittenSettingRecord, RunRecord, RunStatus, TargetRecord, TargetVariantRecord,
+    ClockOffset, DuetCheck, FORMAT_VERSION, GuestStops, IterationRecord, JoinedPart, Manifest, Outcome,
+    Overhead, OverwrittenSettingRecord, RunRecord, RunStatus, TargetRecord, TargetVariantRecord,
     describe_overwritten_settings,
 };
 pub use run_data::{RunData, RunDataError};

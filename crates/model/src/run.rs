@@ -38,6 +38,12 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    /// Whether the run ended before its plan did: what it lacks may be measured by one that goes on with it.
+    #[must_use]
+    pub fn is_cut(self) -> bool {
+        matches!(self, RunStatus::Interrupted | RunStatus::Stopped)
+    }
+
     /// As `run.json` has it: `finished`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -155,6 +161,9 @@ pub struct Manifest {
     /// How the machine was found to be for two levels at once, where the order is `duet`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duet: Option<Box<DuetCheck>>,
+    /// The id of the run that was interrupted, of whose plan this one has what that lacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
     /// Clock anchor at the beginning.
     pub anchor: ClockAnchor,
     /// Its status.
@@ -427,4 +436,39 @@ pub struct RunRecord {
     pub triggers: Vec<TriggerRecord>,
     /// What its machines said about themselves in documents, in order; empty unless whoever read the run asked for them.
     pub documents: Vec<MachineDocument>,
+    /// The runs that this one was joined from, the oldest first; none of a run as it was recorded.
+    pub parts: Vec<JoinedPart>,
+}
+
+impl RunRecord {
+    /// A run of which nothing is known but its manifest.
+    pub fn new(manifest: Manifest) -> RunRecord {
+        RunRecord {
+            manifest,
+            samples: Vec::new(),
+            iterations: Vec::new(),
+            gaps: Vec::new(),
+            warnings: Vec::new(),
+            clock_bounds: Vec::new(),
+            overwritten: Vec::new(),
+            triggers: Vec::new(),
+            documents: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// The ids of the runs that it holds: its own, or those of its parts.
+    pub fn recorded_ids(&self) -> impl Iterator<Item = &str> {
+        let own = self.parts.is_empty().then_some(self.manifest.id.as_str());
+        own.into_iter().chain(self.parts.iter().map(|part| part.id.as_str()))
+    }
+}
+
+/// A run that is part of a measurement that was gone on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinedPart {
+    /// Its id.
+    pub id: String,
+    /// Where each slot of its plan stands in the plan of the whole.
+    pub slots: Vec<u32>,
 }

@@ -16,10 +16,12 @@ use perflab_model::untrusted_text::{escape_controls_in_line, escape_controls_kee
 use perflab_observe::{Root, own_directories};
 use perflab_present::chart::{Scene, SceneSurface};
 use perflab_present::comparison::{Grid, OutputFormat};
+use perflab_remote::RemoteUrl;
 use perflab_settings::TemporaryFolder;
 use perflab_workload::Catalogue;
 use serde::Serialize;
 
+use crate::archive_place::ArchivePlace;
 use crate::failure::{Failure, UsageError};
 use crate::output_path::{OutputPath, is_file_on_stdout, write_to_stdout};
 
@@ -27,7 +29,8 @@ use crate::output_path::{OutputPath, is_file_on_stdout, write_to_stdout};
 #[derive(Debug, Args)]
 pub struct GlobalArgs {
     /// Directory that holds the runs (default: the nearest perflab-archive here or above, else that of the user,
-    /// ~/.local/share/perflab/archive, if it is there; else ./perflab-archive is made)
+    /// ~/.local/share/perflab/archive, if it is there; else ./perflab-archive is made), or
+    /// s3://BUCKET/PREFIX or file:///FOLDER, of which a copy is kept here
     #[arg(
         long,
         global = true,
@@ -69,6 +72,8 @@ pub fn named_parser<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
 #[derive(Debug, Clone)]
 pub struct App {
     archive: PathBuf,
+    /// the archive in object storage that `archive` is a copy of
+    pub remote: Option<RemoteUrl>,
     /// Folders of definitions beside the shipped ones.
     pub workloads: Vec<PathBuf>,
     /// table, json, csv or markdown
@@ -87,11 +92,16 @@ pub struct App {
 
 impl App {
     /// Resolves the global options.
-    pub fn new(global: &GlobalArgs, command_line: fn() -> Command) -> Self {
+    ///
+    /// # Errors
+    /// An archive in object storage that is none.
+    pub fn new(global: &GlobalArgs, command_line: fn() -> Command) -> Result<Self, Failure> {
+        let ArchivePlace { path, remote } = ArchivePlace::locate(global.archive.as_deref())?;
         let terminal = io::stdout().is_terminal();
         let requested = std::env::var_os("NO_COLOR").is_none();
-        App {
-            archive: Archive::locate(global.archive.as_deref()),
+        Ok(App {
+            archive: path,
+            remote,
             workloads: global.workloads.clone(),
             format: global.format,
             quiet: global.quiet,
@@ -99,7 +109,7 @@ impl App {
             width: terminal.then(terminal_width).flatten(),
             root: Root::host(),
             command_line,
-        }
+        })
     }
 
     /// The archive, made where it is not there yet.

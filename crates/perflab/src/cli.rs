@@ -26,6 +26,7 @@ use crate::internal::{
 };
 use crate::keep::exchange::{ExportArgs, ImportArgs};
 use crate::keep::index::IndexArgs;
+use crate::keep::remote_runs::{PullArgs, PushArgs, SyncArgs};
 use crate::keep::runs::{LabelArgs, ListArgs, PruneArgs, RmArgs};
 use crate::laboratory::events::EventArgs;
 use crate::laboratory::host::HostArgs;
@@ -43,6 +44,7 @@ use crate::measure::bench::BenchArgs;
 use crate::measure::bisect::BisectArgs;
 use crate::measure::patch::PatchArgs;
 use crate::measure::reproduce::ReproduceArgs;
+use crate::measure::resume::ResumeArgs;
 use crate::measure::run::RunArgs;
 use crate::measure::watch::WatchArgs;
 use crate::see::compare::CompareArgs;
@@ -65,6 +67,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<BenchArgs>("bench", Measure),
     VerbEntry::new::<WatchArgs>("watch", Measure),
     VerbEntry::new::<PatchArgs>("patch", Measure),
+    VerbEntry::new::<ResumeArgs>("resume", Measure),
     VerbEntry::new::<ReproduceArgs>("reproduce", Measure),
     VerbEntry::new::<BisectArgs>("bisect", Measure),
     VerbEntry::new::<CompareArgs>("compare", See),
@@ -83,6 +86,9 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<PruneArgs>("prune", Keep),
     VerbEntry::new::<ExportArgs>("export", Keep),
     VerbEntry::new::<ImportArgs>("import", Keep),
+    VerbEntry::new::<PushArgs>("push", Keep),
+    VerbEntry::new::<PullArgs>("pull", Keep),
+    VerbEntry::new::<SyncArgs>("sync", Keep),
     VerbEntry::new::<IndexArgs>("index", Keep),
     VerbEntry::new::<SlabArgs>("slab", LookInto),
     VerbEntry::new::<FlameArgs>("flame", LookInto),
@@ -180,6 +186,9 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "prune",
             "export",
             "import",
+            "push",
+            "pull",
+            "sync",
             "index",
             "monitor",
             "setting",
@@ -312,6 +321,20 @@ impl TypedCommand {
     /// What ended it early.
     pub fn run(&self, app: &App) -> Result<Exit, Failure> {
         self.verb.run(&self.matches, app)
+    }
+
+    /// Whether it reads or writes runs of the archive.
+    pub fn works_on_runs(&self) -> bool {
+        let is_named = |list: &&[&str]| list.contains(&self.verb.name);
+        let without = MEANINGLESS.iter().find(|(option, _)| *option == "archive").map(|(_, verbs)| *verbs);
+        // The list of another archive is no list of this one.
+        let is_of_another =
+            self.verb.name == "list" && self.matches.try_contains_id("remote").is_ok_and(|is_named| is_named);
+        if is_of_another {
+            return false;
+        }
+        let is_shown = self.verb.group != VerbGroup::Internal || self.verb.name == "queued-run";
+        is_shown && !without.is_some_and(|verbs| is_named(&verbs))
     }
 
     /// Whether it may write temporary files: all but what puts things back and what perflab itself starts.

@@ -8,6 +8,7 @@
 #[macro_use]
 mod stderr;
 pub mod app;
+mod archive_place;
 mod cli;
 mod failure;
 mod file_runs;
@@ -21,6 +22,7 @@ mod laboratory;
 mod measure;
 mod output_path;
 mod quantities;
+mod remote_copy;
 mod see;
 mod selection;
 mod signals;
@@ -66,9 +68,12 @@ fn run_verb(typed: &TypedCommand) -> Result<Exit, Failure> {
     if typed.writes_temporary_files() {
         check_temporary_folder()?;
     }
-    let app = App::new(&typed.global, cli::build_command);
+    let app = App::new(&typed.global, cli::build_command)?;
     signals::remember_archive(app.archive_path());
-    typed.run(&app)
+    match app.remote.clone().filter(|_| typed.works_on_runs()) {
+        Some(url) => remote_copy::run_on_copy(&app, &url, typed.verb, || typed.run(&app)),
+        None => typed.run(&app),
+    }
 }
 
 /// Refuses a folder for temporary files that somebody else may change, before any verb writes there: who may replace what lies in it

@@ -10,9 +10,12 @@ use perflab_analyze::{
     KernelLogsOfRuns, MethodDescription, VerdictRow, compare_kernel_logs, compare_kernel_logs_of_levels,
 };
 pub use perflab_archive::parse_label;
-use perflab_archive::run_id::shortest_prefixes;
+use perflab_archive::run_id::{is_run_id, shortest_prefixes};
+use perflab_archive::run_selector::FoundRuns;
 use perflab_archive::{Archive, ArchiveEntry, ArchiveError, RunDir, StoredOutput, TARGET_OUTPUT};
-use perflab_model::{RunEventKind, RunRecord, RunStatus, fact_table, suggest_name};
+use perflab_model::{
+    Manifest, RunEventKind, RunRecord, RunStatus, fact_table, join_continued_runs, suggest_name,
+};
 use rayon::prelude::*;
 
 use crate::failure::{Failure, UsageError};
@@ -69,14 +72,105 @@ pub fn named_runs_or_latest(named: &[String]) -> Vec<String> {
     if named.is_empty() { vec!["@latest".to_owned()] } else { named.to_vec() }
 }
 
-/// The runs behind one selector, as one side: a label that several runs share is their repetitions.
+/// The runs behind one selector, as one side: a label that several runs share is their repetitions. A run that was gone on with is one
+/// with what goes on with it.
 pub fn select_side(archive: &Archive, selector: &str) -> Result<ComparisonSide, Failure> {
+    Ok(join_side(read_side(archive, selector, RunDir::read_record)?))
+}
+
+/// Says of each run that goes on with one that is not here that it is a part of what was measured.
+fn warn_of_missing_parts(runs: &[RunRecord]) {
+    let is_here = |id: &String| runs.iter().any(|run| &run.manifest.id == id);
+    for run in runs {
+        if let Some(before) = run.manifest.continues.as_ref().filter(|before| !is_here(before)) {
+            stderr_line!(
+                "warning: run {} goes on with run {before}, which is not here: what that one measured is missing",
+                run.manifest.id
+            );
+        }
+    }
+}
+
+/// The same with each part of a run that was gone on with by itself, in the order of [`find_runs_with_parts`].
+pub fn select_side_of_parts(archive: &Archive, selector: &str) -> Result<ComparisonSide, Failure> {
     read_side(archive, selector, RunDir::read_record)
+}
+
+/// A run and all that it goes on with, the oldest first, as far as the archive has them.
+pub fn find_parts(archive: &Archive, run: &RunDir) -> Vec<RunDir> {
+    let before = |run: &RunDir| run.manifest().ok().and_then(|manifest| manifest.continues);
+    let mut parts = vec![run.clone()];
+    let mut next = before(run);
+    // What is no id may mean something else.
+    while let Some(id) = next.take().filter(|id| is_run_id(id)) {
+        let Some(run) = archive.find_runs(&id).ok().and_then(|mut runs| runs.pop()) else { break };
+        if parts.iter().any(|part| part.id() == run.id()) {
+            break;
+        }
+        next = before(&run);
+        parts.insert(0, run);
+    }
+    parts
+}
+
+/// The run that goes on with this one, if there is one: of the same study, and later.
+pub fn find_continuation(archive: &Archive, manifest: &Manifest) -> Result<Option<RunDir>, ArchiveError> {
+    for entry in archive.list_runs()? {
+        let is_candidate = entry.id > manifest.id
+            && entry.summary.as_ref().is_ok_and(|summary| summary.title == manifest.study.title);
+        if !is_candidate {
+            continue;
+        }
+        let run = archive.open_run(&entry);
+        if run.manifest().is_ok_and(|later| later.continues.as_ref() == Some(&manifest.id)) {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}
+
+/// A run, all that it goes on with, and all that goes on with it, the oldest first.
+fn find_all_parts(archive: &Archive, run: &RunDir) -> Vec<RunDir> {
+    let mut parts = find_parts(archive, run);
+    let next_of = |last: &RunDir| {
+        let manifest = last.manifest().ok().filter(|manifest| manifest.status.is_cut())?;
+        find_continuation(archive, &manifest).ok().flatten()
+    };
+    while let Some(next) = parts.last().and_then(next_of) {
+        if parts.iter().any(|part| part.id() == next.id()) {
+            break;
+        }
+        parts.push(next);
+    }
+    parts
+}
+
+/// All runs behind these selectors, each with all of its parts.
+pub fn find_named_runs(archive: &Archive, selectors: &[String]) -> Result<Vec<RunDir>, ArchiveError> {
+    let mut runs = Vec::new();
+    for selector in selectors {
+        runs.extend(find_runs_with_parts(archive, selector)?.runs);
+    }
+    Ok(runs)
+}
+
+/// The runs behind a selector, each with all of its parts: one stands for the whole.
+fn find_runs_with_parts(archive: &Archive, selector: &str) -> Result<FoundRuns, ArchiveError> {
+    let found = archive.find_runs_and_damaged(selector)?;
+    let mut seen = BTreeSet::new();
+    let mut runs: Vec<RunDir> = found.runs.iter().flat_map(|run| find_all_parts(archive, run)).collect();
+    runs.retain(|run| seen.insert(run.id().to_owned()));
+    Ok(FoundRuns { runs, ..found })
+}
+
+fn join_side(side: ComparisonSide) -> ComparisonSide {
+    warn_of_missing_parts(&side.runs);
+    ComparisonSide { runs: join_continued_runs(side.runs), ..side }
 }
 
 /// The same with those iterations only that did not end well.
 pub fn select_side_of_failures(archive: &Archive, selector: &str) -> Result<ComparisonSide, Failure> {
-    read_side(archive, selector, RunDir::read_failed_record)
+    Ok(join_side(read_side(archive, selector, RunDir::read_failed_record)?))
 }
 
 fn read_side(
@@ -86,7 +180,7 @@ fn read_side(
 ) -> Result<ComparisonSide, Failure> {
     let read =
         |run: &RunDir| Ok::<_, ArchiveError>(RunRecord { documents: run.read_documents()?, ..record(run)? });
-    let found = archive.find_runs_and_damaged(selector)?;
+    let found = find_runs_with_parts(archive, selector)?;
     let runs = found.runs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     for (run, reason) in found.damaged {
         stderr_line!("warning: left out of `{selector}`: run {}: {reason}", run.short_id());
@@ -166,7 +260,7 @@ pub fn compare_with_history(
 /// The newest other runs of the first side's study.
 fn other_runs_of_study(archive: &Archive, sides: &[ComparisonSide]) -> Vec<RunRecord> {
     let compared: BTreeSet<&str> =
-        sides.iter().flat_map(|side| &side.runs).map(|run| run.manifest.id.as_str()).collect();
+        sides.iter().flat_map(|side| &side.runs).flat_map(RunRecord::recorded_ids).collect();
     let Some(first) = sides.first().and_then(|side| side.runs.first()) else { return Vec::new() };
     // A run that cannot be read says nothing; `list` names it.
     let mut chosen = archive.list_runs().unwrap_or_default();
@@ -176,7 +270,7 @@ fn other_runs_of_study(archive: &Archive, sides: &[ComparisonSide]) -> Vec<RunRe
         is_of_study && !compared.contains(run.id.as_str())
     });
     let newest = chosen.split_off(chosen.len().saturating_sub(MOST_EARLIER_RUNS));
-    archive.read_condensed_records(&newest).into_iter().filter_map(Result::ok).collect()
+    join_continued_runs(archive.read_condensed_records(&newest).into_iter().filter_map(Result::ok).collect())
 }
 
 /// One run by its label, several by what names them.
@@ -306,9 +400,9 @@ pub fn select_run(archive: &Archive, selector: &str) -> Result<RunDir, Failure> 
 
 /// One side, its runs holding one sample a column and iteration of the monitor.
 pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> Result<ComparisonSide, Failure> {
-    let mut side = select_side(archive, name)?;
+    let mut side = select_side_of_parts(archive, name)?;
     let mut last = None;
-    for (record, directory) in side.runs.iter_mut().zip(archive.find_runs(name)?) {
+    for (record, directory) in side.runs.iter_mut().zip(find_runs_with_parts(archive, name)?.runs) {
         let (series, edges) = (directory.read_series(monitor)?, directory.read_edges(monitor)?);
         let found = summarise_monitor(record, &series, edges.as_ref());
         if found.left_out > 0 {
@@ -333,7 +427,7 @@ pub fn monitor_side(archive: &Archive, name: &str, monitor: &str) -> Result<Comp
         Some(run) => {
             Err(monitor_missing_error(&run, monitor, "was not read for half of the time of any iteration"))
         }
-        None => Ok(side),
+        None => Ok(join_side(side)),
     }
 }
 
@@ -353,8 +447,8 @@ pub fn monitor_readings_side(
     name: &str,
     monitor: &str,
 ) -> Result<ComparisonSide, Failure> {
-    let mut side = select_side(archive, name)?;
-    for (record, directory) in side.runs.iter_mut().zip(archive.find_runs(name)?) {
+    let mut side = select_side_of_parts(archive, name)?;
+    for (record, directory) in side.runs.iter_mut().zip(find_runs_with_parts(archive, name)?.runs) {
         *record = monitor_readings(record, &directory.read_series(monitor)?);
         if record.samples.is_empty() {
             return Err(monitor_missing_error(

@@ -149,7 +149,7 @@ pub fn diagnostic_summaries(comparison: &Comparison) -> Vec<String> {
 #[rustfmt::skip]
 fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str) {
     match found {
-        ComparisonDiagnostic::NotFinished { .. } => ("runs that did not reach their end", "compare it for a first impression only, and run the study again"),
+        ComparisonDiagnostic::NotFinished { .. } => ("runs that did not reach their end", "compare it for a first impression only, and measure the rest: `perflab resume RUN`"),
         ComparisonDiagnostic::CountedOnce { .. } => ("runs made of the very same files or values count once", "import each measurement once; the others can be removed with `perflab rm`"),
         ComparisonDiagnostic::SameContent { .. } => ("both sides have runs made of the very same files or values", "compare different measurements: a file held against itself is always the same"),
         ComparisonDiagnostic::FailedIterations { .. } => ("iterations failed", "read their output with `perflab show RUN`: values that remain may be a biased choice"),

@@ -165,7 +165,7 @@ fn difference_weight(key: &str) -> &'static str {
 }
 
 /// Sizes, times and frequencies are stored in whole base units; people read them scaled.
-fn fact_value_text(key: &str, value: &Scalar) -> String {
+pub(crate) fn fact_value_text(key: &str, value: &Scalar) -> String {
     let Scalar::Int(number) = value else { return value.to_string() };
     let scaled = match fact_spec(key).unit {
         FactUnit::Bytes if *number >= 1024 => Bytes(number.unsigned_abs()).to_string(),

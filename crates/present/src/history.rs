@@ -67,6 +67,13 @@ fn accepted_text(baseline: &AcceptedBaseline) -> String {
     format!("accepted: {}", remove_control_characters(&baseline.note))
 }
 
+/// A step in a sentence: `✗ worse: latency of hackbench, +12 % [+10 %, +14 %]`.
+#[must_use]
+pub fn describe_step(series: &MetricHistory, step: &HistoryChangePoint) -> String {
+    let change = step_change_text(step.change, &series.unit.0);
+    format!("{}: {} of {}, {change}", step_word(step), series.metric, series.subject)
+}
+
 pub(crate) fn step_word(step: &HistoryChangePoint) -> &'static str {
     use perflab_analyze::Verdict::{Better, Differs, Same, SameHere, Unclear, Worse};
     match step.verdict {

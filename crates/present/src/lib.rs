@@ -13,6 +13,7 @@
 //! | [`flame`], [`io`], [`operations`], [`slab`], `startup` | tables, scenes and section of each instrument |
 //! | [`run_matter`] | pages of one matter of a run |
 //! | [`run_overview`], [`facts`] | one run for people; facts side by side, and what differs between two runs |
+//! | `kernels` | which kernels runs had, and what differs between them |
 //! | [`perfetto`] | a run as a trace for Perfetto |
 //! | [`monitor_table`] | what a monitor recorded in a run, by column |
 //! | [`why`] | why a row changed: ten lines, a table, JSON |
@@ -35,6 +36,7 @@ pub mod flame;
 mod grid;
 pub mod history;
 pub mod io;
+mod kernels;
 pub mod machine_activity;
 pub mod method_text;
 pub mod monitor_table;

@@ -1,6 +1,6 @@
 //! How numbers came about, in words, and results as JSON with what is to be known of them.
 
-use perflab_analyze::{MethodDescription, ShiftEstimator};
+use perflab_analyze::{MethodDescription, ShiftEstimator, UnreadableRun};
 use serde::Serialize;
 
 /// What is to be known of how a result came about, in one line.
@@ -78,6 +78,7 @@ pub fn describe_method(method: &MethodDescription) -> String {
         MethodDescription::ShortSeries { series, fewest_runs } => {
             format!("{series} series have fewer than {fewest_runs} runs: too few to look for steps")
         }
+        MethodDescription::UnreadableRuns { runs } => unreadable_runs_text(runs),
         MethodDescription::DaysAsLevel { series } => format!(
             "in {series} series the runs of a day resemble one another more than those of other days: a day is a level, whose runs are \
              permuted as a block and count as one value; with fewer than six days, steps are looked for within days only"
@@ -101,6 +102,17 @@ pub fn describe_method(method: &MethodDescription) -> String {
             "unclear for want of boots: the cells were measured in different boots, which do not repeat".into()
         }
     }
+}
+
+/// As many of the runs that cannot be read are named.
+const MOST_NAMED: usize = 10;
+
+fn unreadable_runs_text(runs: &[UnreadableRun]) -> String {
+    let named = runs.iter().take(MOST_NAMED).map(|run| format!("{}: {}", run.run, run.reason));
+    let more = runs.len().saturating_sub(MOST_NAMED);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    let what = if runs.len() == 1 { "run that cannot be read is" } else { "runs that cannot be read are" };
+    format!("{} {what} left out: {}", runs.len(), named.chain(more).collect::<Vec<_>>().join("; "))
 }
 
 fn verdict_rule_text(narrow_confidence: f64, confidence: f64) -> String {

@@ -23,7 +23,8 @@ use crate::packed_column::encode_base64;
 use crate::run_matter::RunMatter;
 use crate::section::{PageLink, ReportData, ReportError, Section, SectionBlock, SectionError, ViewerData};
 use crate::{
-    comparison, facts, fairness, flame, history, io, operations, run_overview, run_viewer, slab, startup,
+    comparison, facts, fairness, flame, history, io, kernels, operations, run_overview, run_viewer, slab,
+    startup,
 };
 
 /// The sections of a report in their order: the answer, pictures, then what is known of the runs.
@@ -39,6 +40,7 @@ pub const SECTIONS: &[&Section] = &[
     &run_viewer::ITERATIONS,
     &run_viewer::TIMELINES,
     &run_overview::RUNS,
+    &kernels::SEVERAL,
     &facts::SECTION,
     &run_overview::PLAN,
 ];
@@ -169,7 +171,7 @@ enum BlockView {
     Grid { caption: String, grid: GridTexts },
     Verdicts { table: VerdictTable },
     Figure { svg: String },
-    Viewer { name: &'static str, data_id: String, without_script: &'static str },
+    Viewer { name: &'static str, data_id: String, without_script: &'static str, still: Option<String> },
     Card { heading: String, badge: Option<(String, bool)>, blocks: Vec<BlockView> },
     Fold { summary: String, count: Option<usize>, blocks: Vec<BlockView> },
 }
@@ -229,6 +231,7 @@ impl PageView {
                     name: viewer.name,
                     data_id: viewer.data_id,
                     without_script: viewer.without_script,
+                    still: viewer.still.map(|scene| scene.to_svg(SceneSurface::Inline)),
                 },
                 Err(error) => self.block_view(data, failed_section(&error)),
             },
@@ -302,7 +305,8 @@ fn write_visible_value(
 }
 
 /// What stands between a pair of backticks becomes code; everything is escaped.
-fn mark_code(text: String) -> Value {
+#[must_use]
+pub fn mark_code(text: String) -> Value {
     let escaped = escape_controls(&text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     if escaped.matches('`').count() % 2 == 1 {
         return Value::from_safe_string(escaped);

@@ -1,7 +1,7 @@
 //! Pages of one matter: what a report says of one thing alone, by the same sections.
 
 use crate::section::Section;
-use crate::{fairness, flame, io, operations, run_viewer, slab, startup};
+use crate::{fairness, flame, io, kernels, operations, run_viewer, slab, startup};
 
 /// One matter of a run.
 #[derive(Debug)]
@@ -59,6 +59,12 @@ pub const RUN_MATTERS: &[RunMatter] = &[
         title: "Timelines",
         sections: &[&run_viewer::TIMELINES],
         recorded_by: "This run has no monitors: `perflab run STUDY --monitor vmstat` adds one.",
+    },
+    RunMatter {
+        name: "kernels",
+        title: "Kernels",
+        sections: &[&kernels::SECTION],
+        recorded_by: "This run says nothing of its kernel, as the tool that measured it did not: every `perflab run` does.",
     },
 ];
 

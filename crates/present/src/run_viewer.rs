@@ -56,7 +56,7 @@ fn timeline_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError>
 
 fn run_data_viewer(name: &'static str, without_script: &'static str) -> SectionBlock {
     let data = ViewerData::Shared(run_viewer_data);
-    SectionBlock::Viewer(SectionViewer { name, data_id: DATA_ID.into(), data, without_script })
+    SectionBlock::Viewer(SectionViewer { name, data_id: DATA_ID.into(), data, without_script, still: None })
 }
 
 fn run_viewer_data(data: &ReportData) -> Result<String, SectionError> {

@@ -129,6 +129,8 @@ pub struct SectionViewer {
     pub data: ViewerData,
     /// What a browser without scripts shows.
     pub without_script: &'static str,
+    /// What stands for it on paper and without scripts; with it there is one picture of one thing.
+    pub still: Option<Scene>,
 }
 
 /// What a viewer reads.

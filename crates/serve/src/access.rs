@@ -1,4 +1,4 @@
-//! Who may ask: whoever has the token of this start, by a name of this server, from a page of its own.
+//! Who may ask: whoever has the token of this server, by a name of this server, from a page of its own.
 //!
 //! The token is in the address that is printed. The first request with it is answered with a cookie and the same address
 //! without it, so that it stays in no history. `Host` is held against the names of the server, because the name of a hostile
@@ -19,7 +19,7 @@ use crate::refusal::RequestRefusal;
 /// Bytes of a token: nobody guesses one.
 const TOKEN_BYTES: usize = 32;
 
-/// A secret of this start.
+/// The secret of a server.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct AccessToken(String);
 
@@ -36,6 +36,12 @@ impl AccessToken {
             }),
             Err(error) => Err(ServeError::Start { what: "make a token", reason: error.to_string() }),
         }
+    }
+
+    /// As [`AccessToken::as_str`] has it.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let is_digit = |letter: char| letter.is_ascii_digit() || matches!(letter, 'a'..='f');
+        (text.len() == 2 * TOKEN_BYTES && text.chars().all(is_digit)).then(|| AccessToken(text.to_owned()))
     }
 
     pub(crate) fn as_str(&self) -> &str {

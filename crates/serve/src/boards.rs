@@ -12,16 +12,17 @@ use indexmap::IndexMap;
 use jiff::tz::TimeZone;
 use perflab_analyze::Verdict;
 use perflab_archive::ArchiveEntry;
-use perflab_model::{Nanos, RunNote};
-use perflab_present::board::{BoardRow, board_rows};
+use perflab_model::{Nanos, RunNote, RunStatus};
+use perflab_present::board::BoardRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::board_cache::StudyRows;
+use crate::board_cache::FoundStudyRows;
 use crate::laboratory::WebLaboratory;
 use crate::page::{format_minute, render_page};
-use crate::refusal::RequestRefusal;
+use crate::refusal::{RequestRefusal, unknown_name};
 use crate::route::{RouteAnswer, RouteParameter, RouteParameterKind, RouteRequest, encode_query};
+use crate::study_rows::{StudyRows, UnreadableRunDocument};
 
 /// Studies of an answer.
 const MOST_STUDIES: usize = 40;
@@ -32,6 +33,12 @@ const LATEST_RUNS: usize = 200;
 /// Studies that are looked at, at once.
 const MOST_THREADS: usize = 4;
 
+/// Runs of an answer that cannot be read.
+const MOST_UNREADABLE: usize = 100;
+
+/// Of those a page names so many.
+const MOST_NAMED: usize = 5;
+
 /// Rows of a study on a page; its history has the others.
 const MOST_ROWS: usize = 20;
 
@@ -40,7 +47,7 @@ pub(crate) const BOARD_PARAMETERS: &[RouteParameter] = &[
     RouteParameter::optional(
         "study",
         RouteParameterKind::Texts,
-        "only the study with this title (repeatable)",
+        "only the study with this title or file (repeatable)",
     ),
     RouteParameter::optional(
         "machine",
@@ -68,6 +75,10 @@ pub(crate) struct BoardsDocument {
     total: usize,
     /// Those of this answer, 40 at most.
     studies: Vec<StudyBoardDocument>,
+    /// Runs that cannot be read so far that anybody knew their study.
+    unreadable_runs: usize,
+    /// The newest of them, 100 at most.
+    unreadable: Vec<UnreadableRunDocument>,
     /// `skip` for the next studies; none with the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<usize>,
@@ -85,20 +96,22 @@ pub(crate) struct StudyBoardDocument {
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+    /// Runs that are not in the rows, as their values cannot be read.
+    unreadable: Vec<UnreadableRunDocument>,
 }
 
 /// One line.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct BoardRowDocument {
     #[serde(flatten)]
-    row: BoardRow,
+    pub(crate) row: BoardRow,
     /// What people wrote about the last step, the oldest first: with a note it is acknowledged.
     notes: Vec<RunNote>,
 }
 
 impl BoardRowDocument {
     /// Whether its last step is for the worse, and nobody has said anything of it.
-    fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.is_worse()
             && self.notes.is_empty()
             && self.row.step.as_ref().is_some_and(|step| step.accepted.is_none())
@@ -109,25 +122,47 @@ impl BoardRowDocument {
     }
 }
 
-/// Runs by the title of their study, that with the newest run first; damaged runs are of none.
-fn group_by_study(entries: Vec<ArchiveEntry>) -> IndexMap<String, Vec<ArchiveEntry>> {
-    let mut studies: IndexMap<String, Vec<ArchiveEntry>> = IndexMap::new();
+/// The runs of an archive as boards have them.
+#[derive(Default)]
+struct GroupedRuns {
+    /// By the title of their study, that with the newest run first.
+    studies: IndexMap<String, Vec<ArchiveEntry>>,
+    /// Those of which nobody knows the study, the newest first.
+    unreadable: Vec<UnreadableRunDocument>,
+}
+
+fn group_by_study(entries: Vec<ArchiveEntry>) -> GroupedRuns {
+    let mut found = GroupedRuns::default();
     for entry in entries.into_iter().rev() {
-        let Ok(summary) = &entry.summary else { continue };
-        let title = summary.title.to_string();
-        studies.entry(title).or_default().push(entry);
+        match &entry.summary {
+            Ok(summary) => found.studies.entry(summary.title.to_string()).or_default().push(entry),
+            Err(problem) => {
+                let problem = problem.clone();
+                found.unreadable.push(UnreadableRunDocument { run: entry.short, problem });
+            }
+        }
     }
-    for runs in studies.values_mut() {
+    for runs in found.studies.values_mut() {
         runs.reverse();
     }
-    studies
+    found
+}
+
+/// Whether a study is called so, by its title or its file.
+fn is_study_named(title: &str, runs: &[ArchiveEntry], name: &str) -> bool {
+    let has_name =
+        |run: &ArchiveEntry| run.summary.as_ref().is_ok_and(|run| run.study_names().any(|own| own == name));
+    title == name || runs.iter().any(has_name)
 }
 
 /// What a board is made from, in a number.
 fn board_version(runs: &[ArchiveEntry], accepted: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     accepted.hash(&mut hasher);
-    for run in runs {
+    // A run that is being recorded is in no board, and changes all the time.
+    let is_recorded =
+        |run: &&ArchiveEntry| run.summary.as_ref().is_ok_and(|run| run.status != RunStatus::Running);
+    for run in runs.iter().filter(is_recorded) {
         let summary = run.summary.as_ref().ok();
         let status = summary.map(|run| (run.status.as_str(), run.label.as_deref(), run.iterations));
         (&run.id, run.bytes, status).hash(&mut hasher);
@@ -144,13 +179,18 @@ fn accepted_version(laboratory: &WebLaboratory) -> Result<u64, RequestRefusal> {
     Ok(hasher.finish())
 }
 
-fn study_rows(laboratory: &WebLaboratory, study: &str, runs: &[ArchiveEntry], accepted: u64) -> StudyRows {
+fn study_rows(
+    laboratory: &WebLaboratory,
+    study: &str,
+    runs: &[ArchiveEntry],
+    accepted: u64,
+) -> FoundStudyRows {
     let version = board_version(runs, accepted);
     if let Some(rows) = laboratory.boards.find(study, version) {
         return rows;
     }
     let found = laboratory.source.study_history(runs, LATEST_RUNS);
-    let rows = found.map(|history| history.as_ref().map(board_rows).unwrap_or_default());
+    let rows = found.map(|history| history.as_ref().map(StudyRows::new).unwrap_or_default());
     let rows = Arc::new(rows.map_err(|refused| refused.sentence));
     laboratory.boards.keep(study, version, &rows);
     rows
@@ -161,7 +201,7 @@ fn all_study_rows(
     laboratory: &WebLaboratory,
     studies: &[(&String, &Vec<ArchiveEntry>)],
     accepted: u64,
-) -> Vec<StudyRows> {
+) -> Vec<FoundStudyRows> {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_THREADS);
     let next = AtomicUsize::new(0);
     let work = || {
@@ -172,7 +212,7 @@ fn all_study_rows(
             made.push((at, study_rows(laboratory, title, runs, accepted)));
         }
     };
-    let mut made: Vec<(usize, StudyRows)> = std::thread::scope(|scope| {
+    let mut made: Vec<(usize, FoundStudyRows)> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut made = work();
         for other in others {
@@ -234,21 +274,24 @@ fn collect_boards(
     let skip: usize = request.number("skip")?.unwrap_or_default();
     let wanted: Vec<&str> = request.texts("study").collect();
     let machine = request.text("machine");
-    let studies = group_by_study(laboratory.list_runs()?);
-    if let Some(unknown) = wanted.iter().find(|title| !studies.contains_key(**title)) {
-        return Err(RequestRefusal::not_found(format!(
-            "no run is of a study with the title `{unknown}`: `/boards` has them"
-        )));
+    let GroupedRuns { studies, mut unreadable } = group_by_study(laboratory.list_runs()?);
+    for name in &wanted {
+        if !studies.iter().any(|(title, runs)| is_study_named(title, runs, name)) {
+            return Err(unknown_name("study", name, studies.keys().map(String::as_str)));
+        }
     }
     let accepted = accepted_version(laboratory)?;
-    let chosen = studies.iter().filter(|(title, _)| wanted.is_empty() || wanted.contains(&title.as_str()));
+    let is_wanted = |title: &str, runs: &[ArchiveEntry]| {
+        wanted.is_empty() || wanted.iter().any(|name| is_study_named(title, runs, name))
+    };
+    let chosen = studies.iter().filter(|(title, runs)| is_wanted(title, runs));
     let mut chosen = chosen.skip(skip);
     let (mut documents, mut machines) = (Vec::new(), BTreeSet::new());
     let of_page: Vec<(&String, &Vec<ArchiveEntry>)> = chosen.by_ref().take(MOST_STUDIES).collect();
     for ((title, runs), found) in of_page.iter().zip(all_study_rows(laboratory, &of_page, accepted)) {
-        let (rows, problem) = match &*found {
-            Ok(rows) => (rows.as_slice(), None),
-            Err(problem) => (&[][..], Some(problem.clone())),
+        let (rows, left_out, problem) = match &*found {
+            Ok(found) => (found.rows.as_slice(), found.unreadable.clone(), None),
+            Err(problem) => (&[][..], Vec::new(), Some(problem.clone())),
         };
         machines.extend(rows.iter().map(|row| row.machine.clone()).filter(|machine| !machine.is_empty()));
         let rows = rows.iter().filter(|row| machine.is_none_or(|machine| row.machine == machine));
@@ -257,12 +300,34 @@ fn collect_boards(
         let rows: Vec<BoardRowDocument> = rows.filter(|row| filter.accepts(row)).collect();
         let is_asked = filter == StepFilter::All && machine.is_none();
         if !rows.is_empty() || is_asked {
-            documents.push(StudyBoardDocument { study: (*title).clone(), runs: runs.len(), rows, problem });
+            documents.push(StudyBoardDocument {
+                study: (*title).clone(),
+                runs: runs.len(),
+                rows,
+                problem,
+                unreadable: left_out,
+            });
         }
     }
     let next = chosen.next().map(|_| skip + MOST_STUDIES);
-    let document = BoardsDocument { format: 1, total: studies.len(), studies: documents, next };
+    // On other pages there may be further machines.
+    if let Some(unknown) = machine.filter(|name| next.is_none() && skip == 0 && !machines.contains(*name)) {
+        return Err(unknown_name("machine", unknown, machines.iter().map(String::as_str)));
+    }
+    let unreadable_runs = unreadable.len();
+    unreadable.truncate(MOST_UNREADABLE);
+    let total = studies.len();
+    let document = BoardsDocument { format: 1, total, studies: documents, unreadable_runs, unreadable, next };
     Ok(CollectedBoards { document, titles: studies.into_keys().collect(), machines })
+}
+
+/// The rows of the studies with the newest runs, each with its study.
+pub(crate) fn latest_board_rows(
+    laboratory: &WebLaboratory,
+) -> Result<Vec<(String, BoardRowDocument)>, RequestRefusal> {
+    let found = collect_boards(laboratory, &RouteRequest::default())?;
+    let studies = found.document.studies.into_iter();
+    Ok(studies.flat_map(|board| board.rows.into_iter().map(move |row| (board.study.clone(), row))).collect())
 }
 
 /// The notes on the last step of a row. A run that cannot be read has none.
@@ -293,6 +358,7 @@ struct BoardsView<'a> {
     facets: Vec<BoardFacetView<'a>>,
     is_filtered: bool,
     has_machines: bool,
+    unreadable: String,
     studies: Vec<StudyBoardView<'a>>,
     older: Option<String>,
     page_key: Option<&'a str>,
@@ -312,6 +378,7 @@ struct StudyBoardView<'a> {
     runs: usize,
     history: String,
     problem: Option<&'a str>,
+    unreadable: String,
     rows: Vec<BoardRowView<'a>>,
     left_out: usize,
 }
@@ -377,6 +444,18 @@ impl<'a> BoardRowView<'a> {
     }
 }
 
+/// How many runs cannot be read, and which; nothing where all can.
+fn unreadable_text(count: usize, runs: &[UnreadableRunDocument]) -> String {
+    if count == 0 {
+        return String::new();
+    }
+    let named = runs.iter().take(MOST_NAMED).map(|run| format!("{}: {}", run.run, run.problem));
+    let more = count.saturating_sub(MOST_NAMED);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    let what = if count == 1 { "run" } else { "runs" };
+    format!("{count} {what} left out: {}", named.chain(more).collect::<Vec<_>>().join("; "))
+}
+
 /// `/boards`
 pub(crate) fn send_boards_page(
     laboratory: &WebLaboratory,
@@ -389,6 +468,7 @@ pub(crate) fn send_boards_page(
         runs: board.runs,
         history: history_address(&board.study, "primary"),
         problem: board.problem.as_deref(),
+        unreadable: unreadable_text(board.unreadable.len(), &board.unreadable),
         left_out: board.rows.len().saturating_sub(MOST_ROWS),
         rows: board
             .rows
@@ -426,6 +506,7 @@ pub(crate) fn send_boards_page(
         ],
         is_filtered: request.query.iter().any(|(_, value)| !value.is_empty()),
         has_machines: found.machines.len() > 1,
+        unreadable: unreadable_text(found.document.unreadable_runs, &found.document.unreadable),
         studies: studies.collect(),
         older: found.document.next.map(|next| request.address_with("/boards", "skip", &next.to_string())),
         page_key: laboratory.page_key.as_deref(),

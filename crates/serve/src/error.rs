@@ -30,6 +30,14 @@ pub enum ServeError {
         /// the address
         place: String,
     },
+    /// The file of the token.
+    #[error("the token file {}: {reason}", path.display())]
+    TokenFile {
+        /// its path
+        path: PathBuf,
+        /// what is wrong with it, and what to do
+        reason: String,
+    },
     /// The runtime, the token's random bytes or a template.
     #[error("cannot {what}: {reason}")]
     Start {
@@ -47,7 +55,9 @@ impl Classify for ServeError {
                 io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => ErrorClass::Environment,
                 _ => source.class(),
             },
-            ServeError::SocketTaken { .. } | ServeError::Unnamed { .. } => ErrorClass::Usage,
+            ServeError::SocketTaken { .. } | ServeError::Unnamed { .. } | ServeError::TokenFile { .. } => {
+                ErrorClass::Usage
+            }
             ServeError::Start { .. } => ErrorClass::Unexpected,
         }
     }

@@ -11,6 +11,7 @@ use crate::live_feed::LiveFeed;
 use crate::page_cache::PageCache;
 use crate::refusal::RequestRefusal;
 use crate::result_source::ResultSource;
+use crate::server_counts::ServerCounts;
 
 /// One archive and what is made of it.
 pub(crate) struct WebLaboratory {
@@ -19,6 +20,7 @@ pub(crate) struct WebLaboratory {
     pub(crate) pages: PageCache,
     pub(crate) boards: BoardCache,
     pub(crate) feed: Arc<LiveFeed>,
+    pub(crate) counts: Arc<ServerCounts>,
     /// The routes as OpenAPI.
     pub(crate) open_api: Bytes,
     /// What pages show that they are of this start, where labels and notes may be written.

@@ -7,14 +7,15 @@
 //! | module | content |
 //! |---|---|
 //! | [`server`] | [`serve_archive`]: from an address to an end by signal; its limits |
-//! | `listener` | TCP and Unix sockets, bounded and with time limits |
-//! | `access` | who may ask: token, cookie, `Host`, `Origin` |
+//! | `listener`, `client_places` | TCP and Unix sockets, bounded and with time limits; who goes when all places are taken |
+//! | `access`, `token_file` | who may ask: token, cookie, `Host`, `Origin`; a token that stays the same |
 //! | `route`, `route_table` | one declared table of routes; dispatch |
 //! | `open_api` | that table as OpenAPI, and as a page of the reference |
+//! | `server_counts` | what the server did since it began |
 //! | `laboratory` | what every route works on |
 //! | `run_lookup` | from what an address names to a run, and never out of the archive |
-//! | `run_list`, `run_document`, `series_window`, `result_pages`, `open_metrics` | the routes by their nouns |
-//! | `boards` | every study with its metrics, and the steps that nobody has acknowledged |
+//! | `run_list`, `run_document`, `series_window`, `result_pages`, `history_points`, `open_metrics` | the routes by their nouns |
+//! | `boards`, `study_rows` | every study with its metrics, and the steps that nobody has acknowledged |
 //! | `pictures` | pictures and badges by their addresses |
 //! | `live_feed` | what changes while somebody looks |
 //! | `run_edits` | labels and notes |
@@ -26,7 +27,9 @@
 mod access;
 mod board_cache;
 mod boards;
+mod client_places;
 pub mod error;
+mod history_points;
 mod laboratory;
 mod listener;
 mod live_feed;
@@ -46,9 +49,13 @@ mod run_list;
 mod run_lookup;
 mod series_window;
 pub mod server;
+mod server_counts;
+mod study_rows;
+mod token_file;
 
 pub use error::ServeError;
 pub use open_api::render_api_reference;
 pub use pictures::{PICTURE_KINDS, picture_option_names};
 pub use result_source::{HistoryRequest, PictureRequest, RefusalReason, ResultRefusal, ResultSource};
+pub use route_table::query_parameter_names;
 pub use server::{ListenPlace, ServeOptions, serve_archive};

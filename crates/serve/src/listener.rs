@@ -1,6 +1,7 @@
 //! Where clients come in: a TCP port or a Unix socket. Bounded in number, in the bytes of a head, and in time: a client that is
-//! slow, or half open, holds a place for some seconds and no memory to speak of.
+//! slow, or half open, holds a place for some seconds, or until a new client needs it, and no memory to speak of.
 
+use std::convert::Infallible;
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -12,18 +13,20 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep, timeout};
 
+use crate::client_places::{ClientActivity, ClientPlace, ClientPlaces, MarkedBody};
 use crate::error::ServeError;
+use crate::server_counts::ServerCounts;
 
-/// Clients at once; further ones wait in the kernel.
+/// Clients at once; a further one has the place of whoever rested longest.
 const MOST_CONNECTIONS: usize = 512;
 
 /// How long a client may take for the head of a request, and rest between two.
@@ -104,8 +107,13 @@ pub(crate) fn bind_socket(path: &Path) -> Result<ClientListener, ServeError> {
 }
 
 /// Serves clients until `stop` is set, and then those for a moment that have asked before.
-pub(crate) async fn serve_clients(listener: ClientListener, router: Router, stop: &AtomicBool) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+pub(crate) async fn serve_clients(
+    listener: ClientListener,
+    router: Router,
+    counts: Arc<ServerCounts>,
+    stop: &AtomicBool,
+) {
+    let places = Arc::new(ClientPlaces::new(MOST_CONNECTIONS, counts));
     let clients = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -121,25 +129,33 @@ pub(crate) async fn serve_clients(listener: ClientListener, router: Router, stop
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let stream = TokioIo::new(StallLimit { stream, stalled: None });
-        let served = http.serve_connection(stream, TowerToHyperService::new(router.clone()));
-        let served = clients.watch(served);
-        tokio::spawn(async move {
-            let _place = place;
-            // What is wrong with a connection is its client's business.
-            let _ = served.await;
+        place.spawn(|activity| {
+            let stream = StallLimit { stream, stalled: None, activity: Arc::clone(&activity) };
+            let routed = TowerToHyperService::new(router.clone());
+            let service = service_fn(move |request| {
+                let mark = activity.begin_request();
+                let answered = routed.call(request);
+                async move { Ok::<_, Infallible>(answered.await?.map(|body| MarkedBody::new(body, mark))) }
+            });
+            let served = clients.watch(http.serve_connection(TokioIo::new(stream), service));
+            async move {
+                // What is wrong with a connection is its client's business.
+                let _ = served.await;
+            }
         });
     }
     drop(listener);
     let _ = timeout(FAREWELL, clients.shutdown()).await;
 }
 
+/// The next client. It is there before it gets a place, so that nobody is sent away for one who may come.
 async fn next_client(
     listener: &ClientListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(Box<dyn ClientStream>, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    Ok((listener.accept().await?, place))
+    places: &Arc<ClientPlaces>,
+) -> io::Result<(Box<dyn ClientStream>, ClientPlace)> {
+    let stream = listener.accept().await?;
+    let place = places.take().await.ok_or_else(|| io::Error::other("the server ends"))?;
+    Ok((stream, place))
 }
 
 async fn wait_for(stop: &AtomicBool) {
@@ -152,14 +168,18 @@ async fn wait_for(stop: &AtomicBool) {
 struct StallLimit {
     stream: Box<dyn ClientStream>,
     stalled: Option<Pin<Box<Sleep>>>,
+    activity: Arc<ClientActivity>,
 }
 
 impl StallLimit {
     fn limit<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
-            self.stalled = None;
+            if self.stalled.take().is_some() {
+                self.activity.set_stalled(false);
+            }
             return polled;
         }
+        self.activity.set_stalled(true);
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALL_TIME)));
         match stalled.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use perflab_model::Nanos;
-use perflab_present::report::PAGE_STYLE;
+use perflab_present::report::{PAGE_STYLE, mark_code};
 use serde::Serialize;
 
 use crate::laboratory::WebLaboratory;
@@ -44,6 +44,7 @@ pub(crate) fn render_page(template: &str, values: impl Serialize) -> Result<Byte
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
+    templates.add_filter("code", mark_code);
     for (name, text) in TEMPLATES {
         templates.add_template(name, text).map_err(refuse)?;
     }

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use perflab_archive::ArchiveError;
 use perflab_model::error_class::{Classify as _, ErrorClass};
+use perflab_model::suggest_name;
 use serde::Serialize;
 
 use crate::result_source::{RefusalReason, ResultRefusal};
@@ -41,6 +42,16 @@ impl RequestRefusal {
     }
 }
 
+/// A filter by a name that nothing has.
+pub(crate) fn unknown_name<'a>(
+    parameter: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> RequestRefusal {
+    let hint = suggest_name(name, known);
+    RequestRefusal::bad_request(format!("`{parameter}={name}` is unknown: {hint}"))
+}
+
 impl From<ArchiveError> for RequestRefusal {
     fn from(error: ArchiveError) -> Self {
         let is_gone = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
@@ -71,7 +82,7 @@ impl From<ResultRefusal> for RequestRefusal {
 
 fn status_of_class(class: ErrorClass) -> StatusCode {
     match class {
-        ErrorClass::Usage => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorClass::Usage => StatusCode::BAD_REQUEST,
         ErrorClass::Environment => StatusCode::SERVICE_UNAVAILABLE,
         ErrorClass::Unexpected | ErrorClass::WorkloadFailed | ErrorClass::SettingsLeft => {
             StatusCode::INTERNAL_SERVER_ERROR

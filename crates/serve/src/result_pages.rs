@@ -112,7 +112,7 @@ pub(crate) const MATTER_PARAMETERS: &[RouteParameter] = &[
     RouteParameter::required(
         "matter",
         RouteParameterKind::Path,
-        "slab, operations, flame, io, guests, startups or timelines",
+        "slab, operations, flame, io, guests, startups, timelines or kernels",
     ),
 ];
 

@@ -77,6 +77,12 @@ pub trait ResultSource: Send + Sync + 'static {
     /// No such run; runs that cannot be read.
     fn history_data(&self, of: &HistoryRequest) -> Result<ReportData<'static>, ResultRefusal>;
 
+    /// Metrics over runs.
+    ///
+    /// # Errors
+    /// As [`ResultSource::history_data`].
+    fn histories(&self, of: &HistoryRequest) -> Result<MetricHistories, ResultRefusal>;
+
     /// The histories of the metrics that decide of one study, whose runs these are, the oldest first, over the latest of them; none
     /// where no run is part of a history.
     ///

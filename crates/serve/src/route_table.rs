@@ -5,6 +5,7 @@ use perflab_model::RunNote;
 use perflab_present::comparison::ComparisonDocument;
 
 use crate::boards::{BOARD_PARAMETERS, BoardsDocument, send_boards, send_boards_page};
+use crate::history_points::{HistoryPointsDocument, send_history};
 use crate::laboratory::WebLaboratory;
 use crate::live_feed::{RunChangeDocument, open_feed};
 use crate::open_metrics::{OPEN_METRICS, send_metrics};
@@ -17,7 +18,7 @@ use crate::result_pages::{
     send_matter_page, send_run_page,
 };
 use crate::route::RouteHandler::{Feed, Kept, Lookup, Rendering, Writing};
-use crate::route::{ApiRoute, RouteAnswer, RouteContent, RouteMethod, RouteRequest};
+use crate::route::{ApiRoute, RouteAnswer, RouteContent, RouteMethod, RouteParameterKind, RouteRequest};
 use crate::run_document::{RUN_PARAMETER, RunDocument, send_run};
 use crate::run_edits::{
     LabelDocument, NewNoteDocument, NotesDocument, change_label, send_notes, send_notes_page, write_note,
@@ -112,10 +113,10 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
         method: RouteMethod::Get,
         path: "/metrics",
         id: "openMetrics",
-        about: "Counts of runs by status, and the progress of those that are being recorded, as OpenMetrics",
+        about: "The server, runs by status, those that are being recorded, and the newest value of each metric that decides, as OpenMetrics",
         parameters: &[],
         gives: RouteContent::Text(OPEN_METRICS),
-        handler: Lookup(send_metrics),
+        handler: Rendering(send_metrics),
     },
     ApiRoute {
         method: RouteMethod::Get,
@@ -182,6 +183,15 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
     },
     ApiRoute {
         method: RouteMethod::Get,
+        path: "/api/v1/history",
+        id: "listHistory",
+        about: "Metrics over runs, a row for each value and each step",
+        parameters: HISTORY_PARAMETERS,
+        gives: RouteContent::Json(|schemas| schemas.subschema_for::<HistoryPointsDocument>()),
+        handler: Rendering(send_history),
+    },
+    ApiRoute {
+        method: RouteMethod::Get,
         path: "/api/v1/events",
         id: "followRuns",
         about: "What changes in the archive while it is looked at: server-sent events, `run` for a run that is new or has changed, \
@@ -227,6 +237,12 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
         handler: Lookup(send_open_api),
     },
 ];
+
+/// The names of all parameters that stand in queries.
+pub fn query_parameter_names() -> impl Iterator<Item = &'static str> {
+    let parameters = ROUTES.iter().flat_map(|route| route.parameters);
+    parameters.filter(|parameter| parameter.kind != RouteParameterKind::Path).map(|parameter| parameter.name)
+}
 
 fn send_open_api(laboratory: &WebLaboratory, _: &RouteRequest) -> Result<RouteAnswer, RequestRefusal> {
     Ok(RouteAnswer::new(laboratory.open_api.clone()))

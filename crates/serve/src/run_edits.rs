@@ -1,6 +1,5 @@
 //! What may be changed with `--write`: the label of a run, and notes on it.
 
-use axum::http::StatusCode;
 use jiff::tz::TimeZone;
 use perflab_archive::{RunDir, parse_label};
 use perflab_model::untrusted_text::escape_controls_in_line;
@@ -117,7 +116,7 @@ fn check_step(run: &RunDir, note: &NewNoteDocument) -> Result<(), RequestRefusal
         return Ok(());
     }
     let sentence = format!("run {} has no metric `{metric}` of a case `{case}`", run.short_id());
-    Err(RequestRefusal::new(StatusCode::UNPROCESSABLE_ENTITY, sentence))
+    Err(RequestRefusal::bad_request(sentence))
 }
 
 #[derive(Serialize)]

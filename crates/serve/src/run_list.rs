@@ -1,6 +1,6 @@
 //! The list of runs, filtered: `/` and `/api/v1/runs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use perflab_archive::{ArchiveEntry, RunSummary};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::laboratory::WebLaboratory;
 use crate::page::render_page;
-use crate::refusal::RequestRefusal;
+use crate::refusal::{RequestRefusal, unknown_name};
 use crate::route::{RouteAnswer, RouteParameter, RouteParameterKind, RouteRequest};
 
 /// Runs of a page, and of an answer of which nobody says how long it is.
@@ -28,7 +28,11 @@ pub(crate) const LIST_PARAMETERS: &[RouteParameter] = &[
     ),
     RouteParameter::optional("status", RouteParameterKind::Text, "only runs of this status, or `damaged`"),
     RouteParameter::optional("label", RouteParameterKind::Text, "only runs with this label"),
-    RouteParameter::optional("study", RouteParameterKind::Text, "only runs of the study with this title"),
+    RouteParameter::optional(
+        "study",
+        RouteParameterKind::Text,
+        "only runs of the study with this title or file",
+    ),
     RouteParameter::optional(
         "before",
         RouteParameterKind::Text,
@@ -85,7 +89,12 @@ pub(crate) struct ListedRunDocument {
     problem: Option<String>,
 }
 
-const DAMAGED: &str = "damaged";
+/// What stands for the status of a run that cannot be read.
+pub(crate) const DAMAGED: &str = "damaged";
+
+/// What the status of a run that can be read may be.
+pub(crate) const RUN_STATUSES: [RunStatus; 5] =
+    [RunStatus::Running, RunStatus::Finished, RunStatus::Failed, RunStatus::Stopped, RunStatus::Interrupted];
 
 impl ListedRunDocument {
     fn new(entry: &ArchiveEntry) -> Self {
@@ -130,13 +139,37 @@ impl<'a> RunFilter<'a> {
         }
     }
 
+    /// Refuses a status, label or study that no run has: a slip would find nothing, in silence.
+    fn check(&self, entries: &[ArchiveEntry]) -> Result<(), RequestRefusal> {
+        let summaries = || entries.iter().filter_map(|entry| entry.summary.as_ref().ok());
+        let statuses = RUN_STATUSES.map(RunStatus::as_str);
+        if let Some(status) = self.status.filter(|status| *status != DAMAGED && !statuses.contains(status)) {
+            return Err(RequestRefusal::bad_request(format!(
+                "`status={status}` is unknown: write {} or {DAMAGED}",
+                statuses.join(", ")
+            )));
+        }
+        let labels: BTreeSet<&str> = summaries().filter_map(|run| run.label.as_deref()).collect();
+        if let Some(label) = self.label.filter(|label| !labels.contains(label)) {
+            return Err(unknown_name("label", label, labels.iter().copied()));
+        }
+        let has_name = |study: &str| summaries().any(|run| run.study_names().any(|own| own == study));
+        if let Some(study) = self.study.filter(|study| !has_name(study)) {
+            let titles: BTreeSet<&str> = summaries().map(|run| run.title.as_str()).collect();
+            return Err(unknown_name("study", study, titles.iter().copied()));
+        }
+        Ok(())
+    }
+
     fn accepts(&self, entry: &ArchiveEntry) -> bool {
         let summary = entry.summary.as_ref().ok();
         let is =
             |wanted: Option<&str>, found: Option<&str>| wanted.is_none_or(|wanted| found == Some(wanted));
         is(self.status, Some(status_name(entry)))
             && is(self.label, summary.and_then(|run| run.label.as_deref()))
-            && is(self.study, summary.map(|run| run.title.as_str()))
+            && self
+                .study
+                .is_none_or(|study| summary.is_some_and(|run| run.study_names().any(|own| own == study)))
             && self.has_words(entry, summary)
     }
 
@@ -162,6 +195,7 @@ fn list_page(entries: &[ArchiveEntry], request: &RouteRequest) -> Result<RunList
         return Err(RequestRefusal::bad_request(format!("`limit={limit}` is not between 1 and {MOST_RUNS}")));
     }
     let filter = RunFilter::of_request(request);
+    filter.check(entries)?;
     let all: Vec<&ArchiveEntry> = entries.iter().rev().filter(|entry| filter.accepts(entry)).collect();
     let before = request.text("before");
     let mut rest = all.iter().filter(|entry| before.is_none_or(|before| entry.id.as_str() < before));

@@ -12,7 +12,7 @@ use perflab_model::{ColumnSpec, TableBuilder};
 use perflab_present::chart::{bucket_size, find_extremes};
 
 use crate::laboratory::WebLaboratory;
-use crate::refusal::RequestRefusal;
+use crate::refusal::{RequestRefusal, unknown_name};
 use crate::route::{RouteAnswer, RouteParameter, RouteParameterKind, RouteRequest};
 use crate::run_document::RUN_PARAMETER;
 use crate::run_lookup::find_run;
@@ -111,8 +111,7 @@ impl<'a> SeriesWindow<'a> {
     fn chosen_columns(&self, known: &[ColumnSpec]) -> Result<Vec<usize>, RequestRefusal> {
         let unknown = |what: &str, name: &str| {
             let names = known.iter().map(|column| column.name.as_str());
-            let hint = perflab_model::suggest_name(name, names);
-            RequestRefusal::not_found(format!("the series has no {what} `{name}`; {hint}"))
+            unknown_name(what, name, names)
         };
         if let Some(name) = self.columns.iter().find(|name| known.iter().all(|column| column.name != **name))
         {
@@ -121,7 +120,7 @@ impl<'a> SeriesWindow<'a> {
         let is_key =
             |name: &str| known.iter().any(|column| column.name == name && column.kind == ColumnKind::Key);
         if let Some((name, _)) = self.keys.iter().find(|(name, _)| !is_key(name)) {
-            return Err(unknown("key", name));
+            return Err(unknown("where", name));
         }
         let is_chosen = |column: &ColumnSpec| {
             self.columns.is_empty()

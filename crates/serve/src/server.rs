@@ -37,6 +37,8 @@ use crate::route::{
     ApiRoute, HANDLER_THREADS, HandlerLimits, RouteAnswer, RouteContent, RouteMethod, RouteRequest,
 };
 use crate::route_table::ROUTES;
+use crate::server_counts::ServerCounts;
+use crate::token_file::read_token_file;
 
 /// How long a request may take.
 const REQUEST_TIME: Duration = Duration::from_secs(120);
@@ -81,6 +83,8 @@ pub struct ServeOptions {
     pub hosts: Vec<String>,
     /// whether labels may be changed and notes be written
     pub may_write: bool,
+    /// the file that keeps the token; without one, each start makes another
+    pub token_file: Option<PathBuf>,
 }
 
 struct ServerState {
@@ -113,7 +117,10 @@ pub fn serve_archive(
         })?;
     let served = runtime.block_on(async {
         let (listener, address) = listen(options).await?;
-        let token = AccessToken::random()?;
+        let token = match &options.token_file {
+            Some(path) => read_token_file(path)?,
+            None => AccessToken::random()?,
+        };
         let page_key = options.may_write.then(AccessToken::random).transpose()?;
         let place = match (address, options.hosts.first()) {
             (None, _) => "localhost".to_owned(),
@@ -133,15 +140,17 @@ pub fn serve_archive(
             pages: PageCache::default(),
             boards: BoardCache::default(),
             feed: Arc::new(LiveFeed::new()),
+            counts: Arc::new(ServerCounts::new()),
             open_api: open_api.into(),
             page_key: page_key.as_ref().map(|key| key.as_str().to_owned()),
         };
+        let counts = Arc::clone(&laboratory.counts);
         let state = ServerState {
             rules: AccessRules::new(token, page_key, address, &options.hosts),
             laboratory: Arc::new(laboratory),
             limits: HandlerLimits::new(),
         };
-        serve_clients(listener, build_router(Arc::new(state)), stop).await;
+        serve_clients(listener, build_router(Arc::new(state)), counts, stop).await;
         Ok(())
     });
     runtime.shutdown_timeout(HANDLER_FAREWELL);
@@ -258,6 +267,7 @@ async fn guard_request(
     if let Some(refused) = response.extensions_mut().remove::<RequestRefusal>() {
         write_refusal(&mut response, &refused, is_api);
     }
+    state.laboratory.counts.count_answer(response.status());
     let headers = response.headers_mut();
     for (name, value) in EVERYWHERE {
         headers.insert(name, HeaderValue::from_static(value));

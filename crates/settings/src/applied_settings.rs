@@ -442,9 +442,14 @@ impl AppliedSettings {
         if from == level.level {
             return Ok(None);
         }
-        let request = LatencyRequest::open(&level.level, &self.root)?;
-        // After the new one is there: in between nobody waits longer than by either.
-        self.requests.shift_remove(&level.name);
+        let mut held = self.requests.shift_remove(&level.name).and_then(|held| held.request);
+        let request = match &mut held {
+            Some(request) if level.level != wakeup_latency::ANY => {
+                request.change(&level.level)?;
+                held
+            }
+            _ => LatencyRequest::open(&level.level, &self.root)?,
+        };
         let now = request.as_ref().map(LatencyRequest::in_force).transpose()?;
         let to = now.map_or_else(|| wakeup_latency::ANY.into(), wakeup_latency::level_of_micros);
         let held = HeldRequest { level: level.level.clone(), value: now, request };

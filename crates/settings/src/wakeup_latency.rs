@@ -73,6 +73,20 @@ impl LatencyRequest {
         Ok(Some(LatencyRequest { file, path }))
     }
 
+    /// Asks for another level in place of the one held, in one step: a request that is dropped lives on in a child that another
+    /// thread is just starting. `any` changes nothing; drop the request.
+    ///
+    /// # Errors
+    /// It is no level that can be asked for, or the file cannot be written.
+    pub(crate) fn change(&mut self, level: &str) -> Result<(), SettingError> {
+        let Some(micros) = parse_level(level)? else { return Ok(()) };
+        self.file.write_all(&micros.to_ne_bytes()).map_err(|source| SettingError::File {
+            action: "write",
+            path: self.path.clone(),
+            source,
+        })
+    }
+
     /// What is in force, of all that is asked for, in microseconds.
     pub(crate) fn in_force(&self) -> Result<i32, SettingError> {
         read_micros(&self.file).map_err(|source| SettingError::File {

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use perflab_model::{PresetLevel, PresetName, Setting};
 use perflab_observe::{NetworkOffload, Root};
@@ -324,6 +325,11 @@ fn a_wakeup_latency_is_held_and_goes_with_the_run_root() {
     assert_eq!(applied.find_overwritten().len(), 1, "somebody asks for less");
     assert_eq!(second.undo_all().failed.len(), 0);
     assert_eq!(applied.undo_all().failed.len(), 0);
+    // A request outlasts its drop in a child that another test is just starting.
+    let until = Instant::now() + Duration::from_secs(10);
+    while read_state("idle", &root) != before && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     assert_eq!(read_state("idle", &root), before);
 }
 
@@ -580,7 +586,7 @@ fn read_mtu(device: &str) -> String {
 /// until its exec.
 fn recover(home: &Path) -> Vec<RecoveredRun> {
     let attempt = |_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         let found = recover_killed_runs(&home.join("state"), "boot");
         let is_left = fs::read_dir(home.join("state")).unwrap().count() > 0;
         (!found.is_empty() || !is_left).then_some(found)

@@ -2,6 +2,7 @@
 //! or offset.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use std::{fmt, io};
 
 use perflab_model::error_class::{Classify, ErrorClass};
@@ -84,6 +85,8 @@ pub(crate) struct ProfileBuilder {
     pub(crate) about: ProfileSummary,
     pub(crate) facts: Facts,
     pub(crate) begun: Option<Nanos>,
+    /// When the file was written.
+    pub(crate) recorded: Option<SystemTime>,
     remarks: Vec<ProfileRemark>,
     notes: Vec<ProfileNote>,
 }

@@ -7,6 +7,7 @@ use perflab_model::profile::{ProfileSummary, StackBatch};
 
 use crate::kernel_symbols::{KernelSymbols, KernelSymbolsError};
 use crate::perf_records::{PerfRecordReader, RecordLayouts, RequestedEvent};
+use crate::recorded_files::RecordedFiles;
 use crate::stack_converter::{StackConverter, SymbolSources};
 
 /// A piece of code in a process.
@@ -65,8 +66,8 @@ impl LiveProfile {
         let kernel = KernelSymbols::parse(std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())?;
         let anchors = kernel.find_anchors(anchors);
         let kernel = crate::recorded_machine::with_own_vmlinux(kernel);
-        let symbols =
-            SymbolSources { kernel: Some(kernel), kernel_distance: 0, is_local: true, is_certain: true };
+        let files = Some(RecordedFiles::of_this_machine());
+        let symbols = SymbolSources { kernel: Some(kernel), kernel_distance: 0, files, is_certain: true };
         Ok(LiveProfile { converter: StackConverter::for_living_processes(symbols), anchors })
     }
 

@@ -3,6 +3,9 @@
 //! A cut file lacks its end, where the machine is described, and its last record; everything up to its last whole
 //! record is read. Symbols of another kernel than the recorded one are refused.
 
+use std::fmt::Write as _;
+use std::time::SystemTime;
+
 use linux_perf_event_reader::{
     AttrFlags, HardwareEventId, PerfClock, PerfEventType, SampleFormat, SamplingPolicy, SoftwareCounterType,
 };
@@ -14,6 +17,7 @@ use crate::imported_profile::{self, ProfileBuilder, ProfilePosition};
 use crate::perf_file::{PerfDataFeature, PerfDataFile, RecordedEvent};
 use crate::perf_layout::{PerfDataLayout, RepairedPerfData};
 use crate::perf_records::{PerfRecordReader, RecordLayouts, RequestedEvent, has_own_samples, has_samples};
+use crate::recorded_files::RecordedFiles;
 use crate::recorded_machine::{self, RecordedMachine, SymbolOptions};
 use crate::stack_converter::StackConverter;
 
@@ -22,9 +26,10 @@ pub(crate) fn is_perf_data(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PERFILE2") || bytes.starts_with(b"2ELIFREP")
 }
 
-/// Reads a file; an error is a reason.
+/// Reads a file that was written at `recorded`; an error is a reason.
 pub(crate) fn read_perf_data(
     bytes: &[u8],
+    recorded: Option<SystemTime>,
     options: &SymbolOptions,
 ) -> Result<ProfileBuilder, (Option<ProfilePosition>, String)> {
     let placed = |(offset, reason)| (Some(ProfilePosition::Offset(offset)), reason);
@@ -32,6 +37,7 @@ pub(crate) fn read_perf_data(
     let whole = layout.repair_cut(bytes);
     let file = PerfDataFile::parse(bytes, &layout).map_err(placed)?;
     let mut reading = ProfileBuilder::default();
+    reading.recorded = recorded;
     note_cut(&mut reading, &whole);
     convert_perf_data(file, options, &mut reading).map_err(|reason| (None, reason))?;
     Ok(reading)
@@ -61,8 +67,11 @@ fn convert_perf_data(
         reading.count_unreadable(ProfilePosition::Offset(offset), reason);
     }
     let symbols = recorded_machine::choose_symbols(&recorded_machine(&file), options, reading)?;
-    note_stack_copies(&file, symbols.is_local, reading);
+    note_stack_copies(&file, symbols.files.is_some(), reading);
     let mut converter = StackConverter::new(symbols);
+    for (path, id) in file.build_ids() {
+        converter.on_build_id(&String::from_utf8_lossy(path), id);
+    }
     let shapes = record_layouts(&file, &chosen)?;
     let mut records = PerfRecordReader::new(&shapes);
     for (at, reason) in records.read_buffers(&mut converter, &[&file.records], &shapes) {
@@ -72,6 +81,7 @@ fn convert_perf_data(
         };
         reading.count_unreadable(place, reason);
     }
+    converter.files().into_iter().for_each(|files| note_other_binaries(files, reading));
     describe_recording(&file, &chosen, &records, reading);
     reading.begun = recording_start(&file, &converter);
     reading.about.anchors = converter.find_anchors(&options.anchors);
@@ -120,15 +130,58 @@ fn record_layouts(file: &PerfDataFile<'_>, chosen: &[bool]) -> Result<RecordLayo
 }
 
 /// Copies of stacks are of use only with the files that ran.
-fn note_stack_copies(file: &PerfDataFile<'_>, is_local: bool, reading: &mut ProfileBuilder) {
+fn note_stack_copies(file: &PerfDataFile<'_>, has_files: bool, reading: &mut ProfileBuilder) {
     let copies = |one: &RecordedEvent| one.attributes.sample_format.contains(SampleFormat::STACK_USER);
-    if !is_local && file.events.iter().any(copies) {
+    if !has_files && file.events.iter().any(copies) {
         reading.add_note(
             "its user stacks are copies of memory (--call-graph dwarf), which need the programs that ran: of user code \
              only the innermost function is known",
-            "import it on the machine that recorded it, or import the text that `perf script` prints there",
+            "import it on the machine that recorded it, give a copy of its files as --symfs DIR, or import the text that \
+             `perf script` prints there",
         );
     }
+}
+
+/// Functions of a binary that has changed since would have the names of others, and those of one that is not there have none.
+fn note_other_binaries(files: &RecordedFiles, reading: &mut ProfileBuilder) {
+    let is_copy = files.copy_root().is_some();
+    let replaced = files.replaced_binaries();
+    if !replaced.is_empty() {
+        let message = format!(
+            "not the recorded binaries, or changed since: {}; their functions have no names, and no stack is unwound by them",
+            list_few(&replaced)
+        );
+        let advice = match is_copy {
+            true => {
+                "copy them from the recorded machine again, or from where the build ids that `perf buildid-list` prints are kept"
+            }
+            false => "give a folder with the recorded machine's files as --symfs DIR",
+        };
+        reading.add_note(message, advice);
+    }
+    let missing = files.missing_binaries();
+    if !missing.is_empty() {
+        let (place, advice) = match is_copy {
+            true => (
+                "below --symfs",
+                "copy them there by their paths; a link that leads out of the folder is not followed",
+            ),
+            false => ("here", "give a folder with the recorded machine's files as --symfs DIR"),
+        };
+        let message =
+            format!("binaries that are not {place}: {}; their functions have no names", list_few(&missing));
+        reading.add_note(message, advice);
+    }
+}
+
+/// The first of some paths, and how many more there are.
+fn list_few(paths: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let mut shown = paths.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if paths.len() > SHOWN {
+        let _ = write!(shown, " and {} more", paths.len() - SHOWN);
+    }
+    shown
 }
 
 /// What the file says of the machine.

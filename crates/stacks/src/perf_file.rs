@@ -266,24 +266,25 @@ impl<'a> PerfDataFile<'a> {
         (0..count).map_while(|_| fields.read_text()).collect()
     }
 
-    /// The build id of the kernel, padded with zeros; empty where it is not there.
-    pub(crate) fn kernel_build_id(&self) -> Vec<u8> {
+    /// The paths of binaries that had samples, and of the kernel (`[kernel.kallsyms]`), each with its build id padded with
+    /// zeros to 20 bytes.
+    pub(crate) fn build_ids(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         /// Process and build id, behind a record's head and before the path.
         const BEFORE_PATH: usize = 8 + 4 + 24;
         let mut rest = self.feature(PerfDataFeature::BuildIds).unwrap_or_default();
-        while let Some(size) =
-            rest.get(6..8).map(|size| self.fields_of(size)).and_then(|mut size| size.read_u16())
-        {
-            let Some((record, after)) = rest.split_at_checked(usize::from(size).max(BEFORE_PATH)) else {
-                break;
-            };
-            let path = record.get(BEFORE_PATH..).unwrap_or_default();
-            if path.starts_with(b"[kernel.kallsyms]") {
-                return record.get(12..32).unwrap_or_default().to_vec();
-            }
+        std::iter::from_fn(move || {
+            let size = self.fields_of(rest.get(6..8)?).read_u16()?;
+            let (record, after) = rest.split_at_checked(usize::from(size).max(BEFORE_PATH))?;
             rest = after;
-        }
-        Vec::new()
+            let path = record.get(BEFORE_PATH..)?.split(|byte| *byte == 0).next()?;
+            Some((path, record.get(12..32)?))
+        })
+    }
+
+    /// The build id of the kernel, padded with zeros; empty where it is not there.
+    pub(crate) fn kernel_build_id(&self) -> Vec<u8> {
+        let kernel = self.build_ids().find(|(path, _)| path.starts_with(b"[kernel.kallsyms]"));
+        kernel.map(|(_, id)| id.to_vec()).unwrap_or_default()
     }
 
     /// One instant by the wall's clock (since 1970) and by that of the records, in nanoseconds.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use byteorder::{BigEndian, LittleEndian};
 use linux_perf_event_reader::{
-    AttrFlags, Endianness, EventRecord, Mmap2Record, MmapRecord, PerfEventAttr, PerfEventType, RawData,
-    RawEventRecord, RecordIdParseInfo, RecordParseInfo, RecordType, SampleFormat, SampleRecord,
+    AttrFlags, Endianness, EventRecord, Mmap2FileId, Mmap2Record, MmapRecord, PerfEventAttr, PerfEventType,
+    RawData, RawEventRecord, RecordIdParseInfo, RecordParseInfo, RecordType, SampleFormat, SampleRecord,
     SamplingPolicy, SoftwareCounterType, get_record_id, get_record_identifier,
 };
 use perflab_model::Nanos;
@@ -507,6 +507,9 @@ fn apply_mmap(converter: &mut StackConverter, map: &MmapRecord<'_>) {
 
 fn apply_mmap2(converter: &mut StackConverter, map: &Mmap2Record<'_>) {
     if map.protection & PROT_EXEC != 0 {
+        if let Mmap2FileId::BuildId(id) = &map.file_id {
+            converter.on_build_id(&raw_text(map.path), id);
+        }
         converter.on_map(map.pid, map.address, map.length, map.page_offset, &raw_text(map.path));
     }
 }

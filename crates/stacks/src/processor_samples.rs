@@ -35,7 +35,7 @@ impl ProcessorProfile {
     pub fn new(symbols: KernelSymbols, anchors: &[String]) -> ProcessorProfile {
         let anchors = symbols.find_anchors(anchors);
         let sources =
-            SymbolSources { kernel: Some(symbols), kernel_distance: 0, is_local: false, is_certain: true };
+            SymbolSources { kernel: Some(symbols), kernel_distance: 0, files: None, is_certain: true };
         ProcessorProfile { converter: StackConverter::new(sources), anchors }
     }
 

@@ -90,7 +90,8 @@ pub fn read_profile_file(
     }
     let reading = match format {
         ProfileFormat::PerfData => {
-            let read = perf_data::read_perf_data(&bytes, options);
+            let recorded = path.metadata().and_then(|about| about.modified()).ok();
+            let read = perf_data::read_perf_data(&bytes, recorded, options);
             read.map_err(|(place, reason)| StacksError::bad_format(path, place, reason))?
         }
         ProfileFormat::Script => perf_script::read_perf_script(&bytes),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::imported_profile::ProfileBuilder;
 use crate::kernel_symbols::KernelSymbols;
+use crate::recorded_files::{RecordedFiles, are_one_build_id};
 use crate::stack_converter::SymbolSources;
 
 /// What is read of a profile, and where the symbols of its kernel are.
@@ -16,6 +17,8 @@ pub struct SymbolOptions {
     pub kallsyms: Option<PathBuf>,
     /// The recorded kernel with debug information, for inlined functions; an installed one where left out.
     pub vmlinux: Option<PathBuf>,
+    /// A folder with a copy of the recorded machine's files; this machine's are not looked at then.
+    pub symfs: Option<PathBuf>,
     /// Kernel symbols to look up whether or not a sample hit them; normalised names.
     pub anchors: Vec<String>,
 }
@@ -48,9 +51,7 @@ impl RecordedMachine {
     /// Whether both run the same kernel: its build id says so, else its release and architecture.
     fn has_kernel_of(&self, other: &RecordedMachine) -> bool {
         if !self.kernel_build_id.is_empty() && !other.kernel_build_id.is_empty() {
-            // perf pads build ids with zeros.
-            return other.kernel_build_id.starts_with(&self.kernel_build_id)
-                || self.kernel_build_id.starts_with(&other.kernel_build_id);
+            return are_one_build_id(&self.kernel_build_id, &other.kernel_build_id);
         }
         self.release == other.release && self.arch == other.arch
     }
@@ -81,11 +82,27 @@ pub(crate) fn choose_symbols(
 ) -> Result<SymbolSources, String> {
     let here = RecordedMachine::this_machine();
     let is_same = recorded.is_identified() && recorded.has_kernel_of(&here);
-    let is_local =
+    let is_here =
         !recorded.is_identified() || (is_same && (recorded.host.is_empty() || recorded.host == here.host));
+    let files = match &options.symfs {
+        Some(root) => Some(
+            RecordedFiles::copied_to(root).map_err(|error| {
+                format!(
+                    "--symfs {}: {error}; name the folder below which the recorded machine's files lie by their paths",
+                    root.display()
+                )
+            })?,
+        ),
+        None => is_here.then(|| RecordedFiles::of_this_machine_at(reading.recorded)),
+    };
     if let Some(path) = &options.kallsyms {
-        let kernel = Some(with_installed_vmlinux(read_given_kallsyms(path)?, options, &recorded.release));
-        return Ok(SymbolSources { kernel, kernel_distance: 0, is_local, is_certain: true });
+        let kernel = Some(with_installed_vmlinux(
+            read_given_kallsyms(path)?,
+            options,
+            files.as_ref(),
+            &recorded.release,
+        ));
+        return Ok(SymbolSources { kernel, kernel_distance: 0, files, is_certain: true });
     }
     if recorded.is_identified() && !is_same {
         reading.add_note(
@@ -93,10 +110,15 @@ pub(crate) fn choose_symbols(
                 "recorded on kernel {} ({}), this is {} ({}): kernel functions have no names",
                 recorded.release, recorded.arch, here.release, here.arch
             ),
-            "copy /proc/kallsyms of that machine (as root) and give it as --kallsyms FILE; programs' names are left \
-             out too, as their files may be other ones here",
+            match files {
+                Some(_) => "copy /proc/kallsyms of that machine (as root) and give it as --kallsyms FILE",
+                None => {
+                    "copy /proc/kallsyms of that machine (as root) and give it as --kallsyms FILE; programs' names are \
+                     left out too, as their files may be other ones here: give a copy of them as --symfs DIR"
+                }
+            },
         );
-        return Ok(SymbolSources::default());
+        return Ok(SymbolSources { files, ..SymbolSources::default() });
     }
     if !recorded.is_identified() {
         reading.add_note(
@@ -105,9 +127,9 @@ pub(crate) fn choose_symbols(
             "give --kallsyms FILE if they are missing or wrong",
         );
     }
-    let kernel =
-        running_kernel_symbols(reading).map(|kernel| with_installed_vmlinux(kernel, options, &here.release));
-    Ok(SymbolSources { kernel, kernel_distance: 0, is_local, is_certain: is_same })
+    let kernel = running_kernel_symbols(reading)
+        .map(|kernel| with_installed_vmlinux(kernel, options, files.as_ref(), &here.release));
+    Ok(SymbolSources { kernel, kernel_distance: 0, files, is_certain: is_same })
 }
 
 fn read_given_kallsyms(path: &Path) -> Result<KernelSymbols, String> {
@@ -127,18 +149,25 @@ fn running_kernel_symbols(reading: &mut ProfileBuilder) -> Option<KernelSymbols>
 
 /// This machine's kernel with an installed vmlinux of it.
 pub(crate) fn with_own_vmlinux(kernel: KernelSymbols) -> KernelSymbols {
-    with_installed_vmlinux(kernel, &SymbolOptions::default(), &RecordedMachine::this_machine().release)
+    with_installed_vmlinux(kernel, &SymbolOptions::default(), None, &RecordedMachine::this_machine().release)
 }
 
 /// The kernel's symbols with the vmlinux that was given, or that distributions install for this release.
-fn with_installed_vmlinux(kernel: KernelSymbols, options: &SymbolOptions, release: &str) -> KernelSymbols {
+fn with_installed_vmlinux(
+    kernel: KernelSymbols,
+    options: &SymbolOptions,
+    files: Option<&RecordedFiles>,
+    release: &str,
+) -> KernelSymbols {
     let installed = || {
+        let own = RecordedFiles::of_this_machine();
+        let files = files.unwrap_or(&own);
         let places = [
             format!("/usr/lib/debug/boot/vmlinux-{release}"),
             format!("/usr/lib/debug/lib/modules/{release}/vmlinux"),
             format!("/lib/modules/{release}/build/vmlinux"),
         ];
-        places.into_iter().map(PathBuf::from).find(|path| path.is_file())
+        places.iter().filter_map(|place| files.locate(place)).find(|path| path.is_file())
     };
     match options.vmlinux.clone().or_else(installed) {
         Some(path) => kernel.with_vmlinux(&path),

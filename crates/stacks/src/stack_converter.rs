@@ -12,6 +12,7 @@ use perflab_model::{CommId, FrameId, FrameKind, Nanos, NodeId, StackFrame, Stack
 
 use crate::address_space::{AddressMapping, AddressSpace, ProcessTable};
 use crate::kernel_symbols::KernelSymbols;
+use crate::recorded_files::RecordedFiles;
 use crate::unwind::{CopiedStack, StackUnwinders};
 use crate::user_symbols::{ElfSymbolizer, JitMaps, SymbolizedFunction};
 use crate::watched_file::LivingFiles;
@@ -41,8 +42,8 @@ pub struct SymbolSources {
     pub kernel: Option<KernelSymbols>,
     /// How far the recorded kernel lay from that table.
     pub kernel_distance: u64,
-    /// Whether the files of this machine are those of the recorded one.
-    pub is_local: bool,
+    /// The recorded machine's programs and libraries; none where this is another machine, and there is no copy.
+    pub files: Option<RecordedFiles>,
     /// Whether something says that both are of the recorded machine; else its kernel must lie at the same place.
     pub is_certain: bool,
 }
@@ -70,7 +71,9 @@ pub struct StackConverter {
 impl StackConverter {
     /// A converter without processes; records tell of them.
     pub fn new(symbols: SymbolSources) -> Self {
-        StackConverter { symbols, ..StackConverter::default() }
+        let copy = symbols.files.as_ref().and_then(RecordedFiles::copy_root);
+        let elves = copy.map(ElfSymbolizer::with_debug_files_below).unwrap_or_default();
+        StackConverter { symbols, elves, ..StackConverter::default() }
     }
 
     /// One for processes that were recorded just now.
@@ -87,8 +90,23 @@ impl StackConverter {
                 self.symbols.kernel_distance = distance
             }
             _ if self.symbols.is_certain => {}
-            _ => self.symbols = SymbolSources::default(),
+            _ => {
+                let copy = self.symbols.files.take().filter(|files| files.copy_root().is_some());
+                self.symbols = SymbolSources { files: copy, ..SymbolSources::default() };
+            }
         }
+    }
+
+    /// The recorded file at a path had this build id.
+    pub(crate) fn on_build_id(&mut self, path: &str, build_id: &[u8]) {
+        if let Some(files) = &mut self.symbols.files {
+            files.set_build_id(path, build_id);
+        }
+    }
+
+    /// The files of the recorded machine, where there are any.
+    pub(crate) fn files(&self) -> Option<&RecordedFiles> {
+        self.symbols.files.as_ref()
     }
 
     /// Which kernel symbols of `requested` are there.
@@ -156,9 +174,9 @@ impl StackConverter {
     /// recorded machine's files it is the instruction alone.
     pub(crate) fn unwind(&mut self, pid: Option<i32>, copied: CopiedStack<'_>) -> Vec<u64> {
         let space = self.tasks.address_space(pid.unwrap_or(-1));
-        let addresses = match self.symbols.is_local {
-            true => self.unwinders.unwind_stack(&space, copied),
-            false => vec![copied.registers.instruction],
+        let addresses = match &self.symbols.files {
+            Some(files) => self.unwinders.unwind_stack(&space, files, copied),
+            None => vec![copied.registers.instruction],
         };
         std::iter::once(MARK_USER).chain(addresses).collect()
     }
@@ -258,18 +276,12 @@ impl StackConverter {
     fn user_frames(&self, pid: i32, space: &AddressSpace, address: u64) -> Vec<StackFrame> {
         let mapping = space.find_mapping(address);
         let module = mapping.map(|mapping| mapping.path.to_string());
-        let found = match mapping {
-            Some(file) if self.symbols.is_local && file.is_file() => {
-                let path = match &self.living {
-                    Some(living) => living.path_of_mapping(pid, file),
-                    None => PathBuf::from(&*file.path),
-                };
-                self.elves.functions_at_offset(&path, (address - file.start).wrapping_add(file.offset))
-            }
-            _ => Vec::new(),
-        };
+        let in_file = mapping.filter(|mapping| mapping.is_file()).and_then(|file| {
+            let path = self.binary_path(pid, file)?;
+            Some(self.elves.functions_at_offset(&path, (address - file.start).wrapping_add(file.offset)))
+        });
         let found =
-            if found.is_empty() && self.symbols.is_local { self.jit_frames(pid, address) } else { found };
+            in_file.filter(|found| !found.is_empty()).unwrap_or_else(|| self.jit_frames(pid, address));
         if found.is_empty() {
             let name = module.as_deref().map_or("[unknown]".into(), module_in_brackets);
             return vec![StackFrame { module, ..StackFrame::new(&name, FrameKind::User) }];
@@ -282,9 +294,20 @@ impl StackConverter {
         found.into_iter().map(frame).collect()
     }
 
+    /// Where the binary of a mapping is, if it is still the recorded one.
+    fn binary_path(&self, pid: i32, mapping: &AddressMapping) -> Option<PathBuf> {
+        let files = self.symbols.files.as_ref()?;
+        match &self.living {
+            Some(living) => Some(living.path_of_mapping(pid, mapping)),
+            None => files.locate_binary(&mapping.path),
+        }
+    }
+
     fn jit_frames(&self, pid: i32, address: u64) -> Vec<SymbolizedFunction> {
-        self.run_time
-            .find_function(pid, address)
+        self.symbols
+            .files
+            .as_ref()
+            .and_then(|files| self.run_time.find_function(files, pid, address))
             .map(|name| SymbolizedFunction { name, inlined: false })
             .into_iter()
             .collect()
@@ -327,9 +350,9 @@ ffffffff81000200 T kfree.part.0
 ffffffff81000300 T after
 ";
 
-    fn test_converter(is_local: bool) -> StackConverter {
+    fn converter_without_files() -> StackConverter {
         let kernel = KernelSymbols::parse(TABLE.into()).ok();
-        StackConverter::new(SymbolSources { kernel, kernel_distance: 0x1000, is_local, is_certain: true })
+        StackConverter::new(SymbolSources { kernel, kernel_distance: 0x1000, files: None, is_certain: true })
     }
 
     fn describe_batch(batch: &StackBatch) -> Vec<String> {
@@ -346,7 +369,7 @@ ffffffff81000300 T after
 
     #[test]
     fn chains_become_stacks_with_the_kernel_above_the_process() {
-        let mut converter = test_converter(false);
+        let mut converter = converter_without_files();
         converter.on_name(40, 40, "my task", true);
         converter.on_map(40, 0x5000, 0x1000, 0, "/usr/bin/tool");
         let raw = AddressSample { pid: Some(40), tid: Some(40), period: 7, ..AddressSample::default() };

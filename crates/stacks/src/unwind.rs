@@ -20,6 +20,7 @@ use framehop::{
 use linux_perf_event_reader::Regs;
 
 use crate::address_space::{AddressMapping, AddressSpace};
+use crate::recorded_files::RecordedFiles;
 use crate::watched_file::read_binary_file;
 
 /// Deeper than any stack of which the kernel copies the memory.
@@ -58,9 +59,14 @@ impl std::fmt::Debug for StackUnwinders {
 
 impl StackUnwinders {
     /// The addresses of a stack, innermost first: at least that of the instruction that was run.
-    pub(crate) fn unwind_stack(&mut self, space: &AddressSpace, copied: CopiedStack<'_>) -> Vec<u64> {
+    pub(crate) fn unwind_stack(
+        &mut self,
+        space: &AddressSpace,
+        files: &RecordedFiles,
+        copied: CopiedStack<'_>,
+    ) -> Vec<u64> {
         if !self.spaces.contains_key(&space.id) {
-            let unwinder = self.unwinder_of(space);
+            let unwinder = self.unwinder_of(space, files);
             self.spaces.insert(space.id, unwinder);
         }
         let Some(unwinder) = self.spaces.get(&space.id) else { return vec![copied.registers.instruction] };
@@ -72,13 +78,17 @@ impl StackUnwinders {
         std::iter::from_fn(next).take(DEEPEST).collect()
     }
 
-    fn unwinder_of(&mut self, space: &AddressSpace) -> UnwinderNative<SharedBytes, MayAllocateDuringUnwind> {
+    fn unwinder_of(
+        &mut self,
+        space: &AddressSpace,
+        files: &RecordedFiles,
+    ) -> UnwinderNative<SharedBytes, MayAllocateDuringUnwind> {
         let mut unwinder = UnwinderNative::new();
         for mapping in space.file_mappings() {
             let tables = self
                 .files
                 .entry(Rc::clone(&mapping.path))
-                .or_insert_with(|| UnwindTables::read(&mapping.path));
+                .or_insert_with(|| UnwindTables::read(&files.locate_binary(&mapping.path)?));
             if let Some(module) = tables.as_ref().and_then(|tables| tables.unwind_module(mapping)) {
                 unwinder.add_module(module);
             }
@@ -98,8 +108,8 @@ struct UnwindTables {
 const SECTIONS: [&str; 5] = [".text", ".eh_frame", ".eh_frame_hdr", ".got", ".debug_frame"];
 
 impl UnwindTables {
-    fn read(path: &str) -> Option<Rc<UnwindTables>> {
-        let bytes = read_binary_file(Path::new(path)).ok()?;
+    fn read(path: &Path) -> Option<Rc<UnwindTables>> {
+        let bytes = read_binary_file(path).ok()?;
         let file = ElfBytes::<AnyEndian>::minimal_parse(&bytes).ok()?;
         let loaded = file.segments()?.into_iter().filter(|one| one.p_type == PT_LOAD);
         let segments =

@@ -12,6 +12,7 @@ use blazesym::inspect::source::{Elf as InspectedElf, Source as Inspected};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 
+use crate::recorded_files::RecordedFiles;
 use crate::watched_file::{BinaryFiles, read_jit_map_file};
 
 /// A function that an address is in.
@@ -31,19 +32,29 @@ pub(crate) struct ElfSymbolizer {
 
 impl Default for ElfSymbolizer {
     fn default() -> Self {
-        // blazesym tells of inlined functions only where it looks at lines of source too.
-        let symbolizer = Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true).build();
-        ElfSymbolizer { symbolizer, inspector: Inspector::new(), binaries: BinaryFiles::default() }
+        ElfSymbolizer::with_debug_files_below(Path::new("/"))
     }
 }
 
 impl std::fmt::Debug for ElfSymbolizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Elves")
+        f.write_str("ElfSymbolizer")
     }
 }
 
 impl ElfSymbolizer {
+    /// One that looks for separate debug information below a root: `usr/lib/debug`, as distributions install it.
+    pub(crate) fn with_debug_files_below(root: &Path) -> ElfSymbolizer {
+        let folders = ["usr/lib/debug", "lib/debug"].map(|folder| root.join(folder));
+        // blazesym tells of inlined functions only where it looks at lines of source too.
+        let builder = Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true);
+        ElfSymbolizer {
+            symbolizer: builder.set_debug_dirs(Some(folders)).build(),
+            inspector: Inspector::new(),
+            binaries: BinaryFiles::default(),
+        }
+    }
+
     /// The functions at an offset in a file, outermost first.
     pub(crate) fn functions_at_offset(&self, path: &Path, offset: u64) -> Vec<SymbolizedFunction> {
         self.find_functions(path, Input::FileOffset(offset))
@@ -119,20 +130,22 @@ pub(crate) struct JitMaps {
 }
 
 impl JitMaps {
-    /// The function of process `pid` at an address.
-    pub(crate) fn find_function(&self, pid: i32, address: u64) -> Option<String> {
+    /// The function of process `pid` of a machine at an address.
+    pub(crate) fn find_function(&self, files: &RecordedFiles, pid: i32, address: u64) -> Option<String> {
         let mut maps = self.maps.borrow_mut();
-        let map = maps.entry(pid).or_insert_with(|| read_jit_map(pid));
+        let map = maps.entry(pid).or_insert_with(|| read_jit_map(files, pid));
         let last = map.partition_point(|(start, _, _)| *start <= address).checked_sub(1)?;
         let (start, size, name) = map.get(last)?;
         (address - start < *size).then(|| name.clone())
     }
 }
 
-fn read_jit_map(pid: i32) -> Vec<JitRange> {
-    // Who a process belongs to is known while it lives.
-    let user = Path::new(&format!("/proc/{pid}")).metadata().map(|process| process.uid()).ok();
-    let text = read_jit_map_file(&PathBuf::from(format!("/tmp/perf-{pid}.map")), user).unwrap_or_default();
+fn read_jit_map(files: &RecordedFiles, pid: i32) -> Vec<JitRange> {
+    let Some(path) = files.locate(&format!("/tmp/perf-{pid}.map")) else { return Vec::new() };
+    // Who a process belongs to is known while it lives, and here.
+    let process = files.copy_root().is_none().then(|| PathBuf::from(format!("/proc/{pid}")));
+    let user = process.and_then(|process| process.metadata().ok()).map(|process| process.uid());
+    let text = read_jit_map_file(&path, user).unwrap_or_default();
     let mut map: Vec<_> = String::from_utf8_lossy(&text).lines().filter_map(parse_jit_map_line).collect();
     // Code is replaced by newer code at the same place: the last line of a place holds.
     map.sort_by_key(|(start, _, _)| *start);
@@ -168,7 +181,8 @@ mod tests {
         let path = format!("/tmp/perf-{pid}.map");
         fs::write(&path, "1000 20 old one\n0x1000 0x20 Foo::bar (jit)\n2000 8 b\nrubbish\n").unwrap();
         let code = JitMaps::default();
-        let found = [0x1000, 0x101f, 0x1020, 0x2007].map(|address| code.find_function(pid, address));
+        let found = [0x1000, 0x101f, 0x1020, 0x2007]
+            .map(|address| code.find_function(&RecordedFiles::of_this_machine(), pid, address));
         fs::remove_file(path).unwrap();
         let name = |name: &str| Some(name.to_owned());
         assert_eq!(found, [name("Foo::bar (jit)"), name("Foo::bar (jit)"), None, name("b")]);
@@ -180,7 +194,7 @@ mod tests {
         let pid = i32::MAX - 8;
         let path = format!("/tmp/perf-{pid}.map");
         mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
-        let found = JitMaps::default().find_function(pid, 0x1000);
+        let found = JitMaps::default().find_function(&RecordedFiles::of_this_machine(), pid, 0x1000);
         fs::remove_file(path).unwrap();
         assert_eq!(found, None);
     }

@@ -51,6 +51,11 @@ fn open_regular(path: &Path, flags: OFlags) -> io::Result<(File, Metadata)> {
     Ok((file, about))
 }
 
+/// Opens a binary, for the little of it that is read once.
+pub(crate) fn open_binary_file(path: &Path) -> io::Result<File> {
+    open_regular(path, OFlags::empty()).map(|(file, _)| file)
+}
+
 /// Reads a binary, for what is done with it whole.
 pub(crate) fn read_binary_file(path: &Path) -> io::Result<Vec<u8>> {
     let (file, about) = open_regular(path, OFlags::empty())?;

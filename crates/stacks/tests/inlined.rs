@@ -55,8 +55,7 @@ fn a_vmlinux_makes_inlined_functions_visible() {
     }
     let (table, start, size) = make_kallsyms(folder.path());
     let kernel = KernelSymbols::parse(table).unwrap().with_vmlinux(&folder.path().join("vmlinux"));
-    let symbols =
-        SymbolSources { kernel: Some(kernel), kernel_distance: 0, is_local: true, is_certain: true };
+    let symbols = SymbolSources { kernel: Some(kernel), kernel_distance: 0, files: None, is_certain: true };
     let mut converter = StackConverter::new(symbols);
     (start..start + size).for_each(|address| converter.add_kernel_sample(address));
     let frames = converter.take_batch(0).frames;

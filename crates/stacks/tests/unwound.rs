@@ -44,15 +44,43 @@ fn copied_memory_becomes_stacks() {
         eprintln!("SKIP copied_memory_becomes_stacks: no gcc, no perf, or it may not record");
         return;
     }
-    let imported =
-        read_profile_file(&folder.path().join("perf.data"), None, &SymbolOptions::default()).unwrap();
-    let batch = &imported.batch;
-    let mut ends: HashMap<String, usize> = HashMap::new();
-    let busy = batch.samples.iter().map(|one| stack_names(batch, one)).filter(|one| one[0] == "innermost");
-    let begins: Vec<String> = busy.map(|one| one[..one.len().min(4)].join(" < ")).collect();
-    for begin in &begins {
-        *ends.entry(begin.clone()).or_default() += 1;
+    let recording = folder.path().join("perf.data");
+    let read = |symfs: Option<&Path>| {
+        let options = SymbolOptions { symfs: symfs.map(Path::to_owned), ..SymbolOptions::default() };
+        read_profile_file(&recording, None, &options).unwrap()
+    };
+    let imported = read(None);
+    let ends = count_stacks_of_innermost(&imported.batch);
+    let (whole, all) = (ends.get(WHOLE_STACK).copied().unwrap_or(0), ends.values().sum::<usize>());
+    assert!(all > 20 && whole * 100 >= all * 99, "{ends:?}");
+
+    // The program is replaced by another one: only a copy of the recorded one gives names.
+    let program = folder.path().canonicalize().unwrap().join("deep");
+    let copy = folder.path().join("copy");
+    let copied = copy.join(program.strip_prefix("/").unwrap());
+    std::fs::create_dir_all(copied.parent().unwrap()).unwrap();
+    std::fs::rename(&program, &copied).unwrap();
+    let other = SOURCE.replace("700", "900");
+    std::fs::write(folder.path().join("other.c"), other).unwrap();
+    let build = ["-O1", "-fomit-frame-pointer", "other.c", "-o", "deep"];
+    let built = Command::new("gcc").args(build).current_dir(folder.path()).status().unwrap();
+    assert!(built.success());
+    let replaced = read(None);
+    assert_eq!(count_stacks_of_innermost(&replaced.batch), HashMap::new(), "names of another program");
+    let notes: Vec<&str> = replaced.notes.iter().map(|note| note.message.as_str()).collect();
+    assert!(notes.iter().any(|note| note.contains(program.to_str().unwrap())), "{notes:?}");
+    assert_eq!(count_stacks_of_innermost(&read(Some(&copy)).batch), ends);
+}
+
+const WHOLE_STACK: &str = "innermost < between < outermost < main";
+
+/// How many samples of `innermost` have which stack, up to four functions deep.
+fn count_stacks_of_innermost(batch: &StackBatch) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for names in batch.samples.iter().map(|one| stack_names(batch, one)) {
+        if names[0] == "innermost" {
+            *counts.entry(names[..names.len().min(4)].join(" < ")).or_default() += 1;
+        }
     }
-    let whole = ends.get("innermost < between < outermost < main").copied().unwrap_or(0);
-    assert!(begins.len() > 20 && whole * 100 >= begins.len() * 99, "{ends:?}");
+    counts
 }

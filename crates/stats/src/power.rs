@@ -130,7 +130,7 @@ impl PowerRules {
         if repetitions < 2 {
             return Err(StatsError::TooFew { needed: 2, got: repetitions });
         }
-        Ok(sd * self.reached_size(PowerGoal::Detect(1.0), repetitions))
+        Ok(sd * self.reached_size(PowerGoal::Detect(1.0), repetitions, self.noise_errors().as_deref()))
     }
 
     /// Repetitions a side (or pairs) that the goal needs; `None` when a million do not suffice. Never fewer
@@ -147,8 +147,10 @@ impl PowerRules {
             return Ok(detect.zip(same).map(|(detect, same)| detect.max(same)));
         }
         let requested = check_above_zero("goal", goal.size())? / sd;
-        let start = self.normal_guess(goal, requested).max(self.fewest_repetitions());
-        let enough = |n: &usize| self.reached_size(goal, *n) <= requested;
+        let errors = self.noise_errors();
+        let errors = errors.as_deref();
+        let start = self.normal_guess(goal, requested, errors).max(self.fewest_repetitions());
+        let enough = |n: &usize| self.is_reached(goal, *n, requested, errors);
         let found = (start..=MOST).find(enough);
         Ok(found.map(|n| (self.fewest_repetitions()..n).rev().take_while(enough).last().unwrap_or(n)))
     }
@@ -159,25 +161,42 @@ impl PowerRules {
     }
 
     /// What n repetitions reach of a goal, in standard deviations.
-    fn reached_size(&self, goal: PowerGoal, n: usize) -> f64 {
+    fn reached_size(&self, goal: PowerGoal, n: usize, errors: Option<&[f64]>) -> f64 {
         let Ok(student) = StudentsT::new(0.0, 1.0, self.noise_terms() * (n - 1) as f64) else {
             return f64::INFINITY;
         };
         let [limit, power] = self.goal_probabilities(goal, Some(n));
         let limit = student.inverse_cdf(limit);
-        let sum = match &self.noise_errors() {
+        let sum = match errors {
             Some(errors) if power != 0.5 => averaged_reach(limit, power, errors, |t| student.cdf(t)),
             _ => limit + student.inverse_cdf(power),
         };
-        sum * (self.noise_terms() / (RANK_EFFICIENCY * n as f64)).sqrt()
+        sum * self.standard_error(n)
+    }
+
+    /// Whether n repetitions reach so much of a goal, in standard deviations: [`reached_size`](Self::reached_size) is at most
+    /// that. A search for the size would take the sum over all errors two dozen times.
+    fn is_reached(&self, goal: PowerGoal, n: usize, requested: f64, errors: Option<&[f64]>) -> bool {
+        let [limit, power] = self.goal_probabilities(goal, Some(n));
+        let Some(errors) = errors.filter(|_| power != 0.5) else {
+            return self.reached_size(goal, n, errors) <= requested;
+        };
+        let Ok(student) = StudentsT::new(0.0, 1.0, self.noise_terms() * (n - 1) as f64) else { return false };
+        let size = requested / self.standard_error(n);
+        averaged_chance(size, student.inverse_cdf(limit), errors, |t| student.cdf(t)) >= power
+    }
+
+    /// Of an estimated change, in standard deviations of one repetition.
+    fn standard_error(&self, n: usize) -> f64 {
+        (self.noise_terms() / (RANK_EFFICIENCY * n as f64)).sqrt()
     }
 
     /// The repetitions needed, were the spread known: a few too low, and a good place to start.
-    fn normal_guess(&self, goal: PowerGoal, requested: f64) -> usize {
+    fn normal_guess(&self, goal: PowerGoal, requested: f64, errors: Option<&[f64]>) -> usize {
         let normal = Normal::standard();
         let [limit, power] = self.goal_probabilities(goal, None);
         let limit = normal.inverse_cdf(limit);
-        let sum = match &self.noise_errors() {
+        let sum = match errors {
             Some(errors) if power != 0.5 => averaged_reach(limit, power, errors, |z| normal.cdf(z)),
             _ => limit + normal.inverse_cdf(power),
         };
@@ -240,9 +259,7 @@ impl PowerRules {
 /// How many standard errors a change must be as estimated, so that it exceeds the limit with this chance on average over the
 /// error of the spread: C with E P(T ≤ C s - limit) = power, s being the ratio of the estimated spread to the true one.
 fn averaged_reach(limit: f64, power: f64, errors: &[f64], cumulative: impl Fn(f64) -> f64) -> f64 {
-    let reached = |size: f64| {
-        errors.iter().map(|error| cumulative(size * error - limit)).sum::<f64>() / errors.len() as f64
-    };
+    let reached = |size: f64| averaged_chance(size, limit, errors, &cumulative);
     let (mut low, mut high) = (0.0, 4.0);
     while reached(high) < power && high < FARTHEST_REACH {
         high *= 2.0;
@@ -252,6 +269,11 @@ fn averaged_reach(limit: f64, power: f64, errors: &[f64], cumulative: impl Fn(f6
         if reached(middle) < power { low = middle } else { high = middle }
     }
     high
+}
+
+/// The chance, on average over the error of the spread, that a change of so many standard errors exceeds the limit.
+fn averaged_chance(size: f64, limit: f64, errors: &[f64], cumulative: impl Fn(f64) -> f64) -> f64 {
+    errors.iter().map(|error| cumulative(size * error - limit)).sum::<f64>() / errors.len() as f64
 }
 
 impl PowerGoal {
@@ -274,6 +296,24 @@ mod tests {
         assert!((noise.boot_median_sd(1) - 5.0).abs() < 1e-12);
         // As many iterations as were seen: what boots show of their spread is nearly all there is.
         assert!((TwoLevelNoise { between: 1.0, within: 0.0 }.freedom(10, 5, 50) - 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_goal_is_reached_where_the_reached_size_is_at_most_that() {
+        for (noise_freedom, pairing) in
+            [(Some(4.0), SamplePairing::Independent), (Some(30.0), SamplePairing::Paired)]
+        {
+            let rules = PowerRules { noise_freedom, pairing, ranked_levels: true, ..PowerRules::default() };
+            let errors = rules.noise_errors();
+            let errors = errors.as_deref();
+            for goal in [PowerGoal::Detect(1.0), PowerGoal::ShowSame(1.0), PowerGoal::HalfWidth(1.0)] {
+                for n in [6, 9, 40, 300] {
+                    let size = rules.reached_size(goal, n, errors);
+                    let reached = [0.999, 1.001].map(|share| rules.is_reached(goal, n, share * size, errors));
+                    assert_eq!(reached, [false, true], "{goal:?}, {n} repetitions");
+                }
+            }
+        }
     }
 
     /// Julious and Owen's example in the limit of a known spread, and more repetitions the less is known of it.

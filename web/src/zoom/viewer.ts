@@ -37,6 +37,7 @@ export async function install(place: HTMLElement, packed: Packed): Promise<void>
   place.append(
     h("p", { class: "hint" }, "Every operation. Drag to zoom, double-click or press 0 to see all, click a mark to go to that operation. With the keyboard: arrows move the cursor, + and − zoom, shift and arrows move along."),
     bar, legend(trace), stack, said);
+  place.classList.add("shown");
   onWidth(stack, (now) => { width = now; draw(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }

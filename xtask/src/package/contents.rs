@@ -32,6 +32,8 @@ pub enum FileRole {
     FishCompletion,
     /// a unit of systemd
     SystemdUnit,
+    /// a dashboard of Grafana
+    Dashboard,
     /// something to read, a licence too
     Document,
 }
@@ -69,6 +71,7 @@ impl PackagedFile {
             FileRole::ZshCompletion => "share/zsh/site-functions",
             FileRole::FishCompletion => "share/fish/vendor_completions.d",
             FileRole::SystemdUnit => "lib/systemd/system",
+            FileRole::Dashboard => "share/perflab/grafana",
             FileRole::Document => "share/doc/perflab",
         };
         format!("{usr}{folder}/{}", self.name)
@@ -126,6 +129,7 @@ impl PackageContents {
             |name: &str, bytes| PackagedFile { role: FileRole::Document, name: name.into(), bytes };
         let mut files = own;
         files.extend(list_units(sources)?);
+        files.extend(list_dashboards(sources)?);
         for name in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             files.push(document(
                 name,
@@ -238,6 +242,16 @@ fn list_units(sources: &Path) -> Result<Vec<PackagedFile>> {
         }
     }
     Ok(units)
+}
+
+fn list_dashboards(sources: &Path) -> Result<Vec<PackagedFile>> {
+    let mut dashboards = Vec::new();
+    for entry in fs::read_dir(sources.join("contrib/grafana")).context("cannot read contrib/grafana")? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        dashboards.push(PackagedFile { role: FileRole::Dashboard, name, bytes: fs::read(&path)? });
+    }
+    Ok(dashboards)
 }
 
 /// gzip without a name and a time.

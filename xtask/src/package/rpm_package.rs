@@ -64,7 +64,9 @@ fn render_specification(contents: &PackageContents, tree: &Path) -> String {
          records what the kernel does meanwhile, and shows the difference: in tables whose\n\
          numbers can be trusted, and in pictures of what averages hide.\n\n\
          %install\ncp -a {}/. %{{buildroot}}/\n\n\
-         %files\n{}%dir %attr(0755, root, root) /usr/share/doc/perflab\n",
+         %files\n{}%dir %attr(0755, root, root) /usr/share/doc/perflab\n\
+         %dir %attr(0755, root, root) /usr/share/perflab\n\
+         %dir %attr(0755, root, root) /usr/share/perflab/grafana\n",
         contents.version,
         tree.display(),
         files.collect::<String>()

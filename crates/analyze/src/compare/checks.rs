@@ -171,17 +171,20 @@ fn outliers_diagnostic(
 pub(crate) fn check_runs(sides: &[&ComparisonSide]) -> Vec<ComparisonDiagnostic> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
+    let all = sides.iter().flat_map(|side| &side.runs);
+    // What one run lacks, another may have measured.
+    let continued: BTreeSet<&str> = all.filter_map(|run| run.manifest.continues.as_deref()).collect();
     for (side, run) in sides.iter().flat_map(|side| side.runs.iter().map(move |run| (side, run))) {
         if seen.insert(&run.manifest.id) {
-            found.extend(check_run(&side.name, run));
+            found.extend(check_run(&side.name, run, continued.contains(run.manifest.id.as_str())));
         }
     }
     found
 }
 
-fn check_run(side: &str, run: &RunRecord) -> Vec<ComparisonDiagnostic> {
+fn check_run(side: &str, run: &RunRecord, is_continued: bool) -> Vec<ComparisonDiagnostic> {
     let (side, id, status) = (side.to_owned(), run.manifest.id.clone(), run.manifest.status);
-    let ended = matches!(status, RunStatus::Finished | RunStatus::Failed);
+    let ended = is_continued || matches!(status, RunStatus::Finished | RunStatus::Failed);
     let unfinished =
         (!ended).then(|| ComparisonDiagnostic::NotFinished { side: side.clone(), run: id.clone(), status });
     let sequential = run.manifest.plan.order == "sequential" && run.manifest.plan.cases.len() > 1;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
 
 mod compare;
+mod continued;
 mod decided;
 mod edited;
 mod failures;
@@ -19,5 +20,6 @@ mod shift;
 mod slab;
 mod tails;
 mod unequal_boots;
+mod why_injected;
 mod why_placebo;
 mod word_and_interval;

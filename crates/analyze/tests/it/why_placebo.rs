@@ -15,7 +15,7 @@ const PLACEBOS: usize = 200;
 const BLOCKS: usize = 12;
 
 /// The recorded run with all quantities of its iterations.
-fn read_recorded_run() -> RunRecord {
+pub(crate) fn read_recorded_run() -> RunRecord {
     let folder = tempfile::tempdir().unwrap();
     let archive = Archive::open(folder.path()).unwrap();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/why/placebo.perflab");

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use perflab_files::sha256_hex;
 use perflab_model::fact_table::{FactVolatility, fact_spec};
 use perflab_model::run::ClockAnchor;
-use perflab_model::{Facts, Manifest, Overhead, RunPlan, RunRecord, RunStatus, Sample, TargetRecord};
+use perflab_model::{Facts, Manifest, Overhead, RunPlan, RunRecord, RunStatus, TargetRecord};
 use rusqlite::{Connection, OptionalExtension as _, Statement, Transaction, params};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,8 @@ struct OwnPart {
     status: RunStatus,
     overhead: Overhead,
     targets: Vec<TargetRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    continues: Option<String>,
     /// Facts that vary by themselves.
     facts: Facts,
 }
@@ -51,23 +53,7 @@ pub(super) fn condense_record(mut record: RunRecord) -> RunRecord {
         (sample.start, sample.end) = Default::default();
     }
     let RunRecord { manifest, samples, .. } = record;
-    condensed_record(manifest, samples)
-}
-
-/// A record of which only these are known.
-fn condensed_record(manifest: Manifest, samples: Vec<Sample>) -> RunRecord {
-    let (iterations, gaps, warnings, clock_bounds, overwritten, triggers, documents) = Default::default();
-    RunRecord {
-        manifest,
-        samples,
-        iterations,
-        gaps,
-        warnings,
-        clock_bounds,
-        overwritten,
-        triggers,
-        documents,
-    }
+    RunRecord { samples, ..RunRecord::new(manifest) }
 }
 
 impl StoredRecord {
@@ -90,6 +76,7 @@ impl StoredRecord {
             status: manifest.status,
             overhead: manifest.overhead,
             targets: manifest.targets,
+            continues: manifest.continues,
             facts: varying,
         };
         let shared = Manifest {
@@ -102,6 +89,7 @@ impl StoredRecord {
             targets: Vec::new(),
             variants: Vec::new(),
             duet: None,
+            continues: None,
             facts: Facts::default(),
             plan: RunPlan { seed: 0, ..manifest.plan },
             ..record.manifest.clone()
@@ -195,11 +183,12 @@ impl<'c> RecordReader<'c> {
             status: own.status,
             overhead: own.overhead,
             targets: own.targets,
+            continues: own.continues,
             facts: all_facts,
             plan: RunPlan { seed: own.seed, ..plan.plan.clone() },
             ..Manifest::clone(&plan)
         };
-        Ok(Some(condensed_record(manifest, samples)))
+        Ok(Some(RunRecord { samples, ..RunRecord::new(manifest) }))
     }
 }
 

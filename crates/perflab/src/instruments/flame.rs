@@ -127,6 +127,9 @@ pub struct FlameImportArgs {
     /// The recorded kernel's vmlinux with debug information: inlined functions become visible
     #[arg(long, value_name = "FILE")]
     pub vmlinux: Option<PathBuf>,
+    /// A folder with a copy of the recorded machine's programs and libraries, by their paths
+    #[arg(long, value_name = "DIR")]
+    pub symfs: Option<PathBuf>,
     /// A name for the run; runs that share a label are repetitions of one another
     #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
@@ -386,6 +389,7 @@ pub fn import_profile_file(context: &App, args: &FlameImportArgs) -> Result<Exit
         event: args.event.clone(),
         kallsyms: args.kallsyms.clone(),
         vmlinux: args.vmlinux.clone(),
+        symfs: args.symfs.clone(),
         anchors: perflab_analyze::flame::category_rules::shipped_anchors(),
     };
     crate::keep::exchange::refuse_endless(&args.file)?;

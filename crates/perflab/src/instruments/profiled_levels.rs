@@ -11,7 +11,7 @@ use perflab_archive::{Archive, RunDir};
 use perflab_model::{Case, Manifest, Profile, RunRecord, fact_table};
 
 use crate::failure::{Failure, UsageError};
-use crate::selection::{self, select_side, varied_factors};
+use crate::selection::{self, varied_factors};
 
 /// One case of a run, with its profile.
 #[derive(Debug)]
@@ -134,10 +134,11 @@ pub fn read_profiled_levels(
     archive: &Archive,
     args: &ProfiledLevelArgs,
 ) -> Result<Vec<ProfiledCaseGroup>, Failure> {
-    let sides = selection::select_sides(&args.runs, |name| select_side(archive, name))?;
+    let sides = selection::select_sides(&args.runs, |name| selection::select_side_of_parts(archive, name))?;
     let mut named = Vec::new();
     for (side, selector) in sides.into_iter().zip(&args.runs) {
-        named.push((side, archive.find_runs(selector)?));
+        let directories = selection::find_named_runs(archive, std::slice::from_ref(selector))?;
+        named.push(leave_out_unprofiled_parts(side, directories)?);
     }
     match &args.by {
         Some(factor) => read_factor_levels(named, factor, args),
@@ -146,6 +147,29 @@ pub fn read_profiled_levels(
 }
 
 type NamedRunFolders = (ComparisonSide, Vec<RunDir>);
+
+/// Leaves out runs that were cut before they had a profile, where others have one. Parts of one run are profiled as runs of their own.
+fn leave_out_unprofiled_parts(
+    side: ComparisonSide,
+    directories: Vec<RunDir>,
+) -> Result<NamedRunFolders, Failure> {
+    if let Some(part) = side.runs.iter().find(|run| run.manifest.continues.is_some()) {
+        stderr_line!(
+            "note: run {} is a part of another one: their profiles count as those of two runs",
+            part.manifest.id
+        );
+    }
+    let mut is_kept = Vec::new();
+    for (record, directory) in side.runs.iter().zip(&directories) {
+        is_kept.push(!record.manifest.status.is_cut() || !directory.profiled_cases()?.is_empty());
+    }
+    if !is_kept.contains(&true) {
+        return Ok((side, directories));
+    }
+    let pairs = side.runs.into_iter().zip(directories).zip(is_kept).filter(|(_, is_kept)| *is_kept);
+    let (runs, directories) = pairs.map(|(pair, _)| pair).unzip();
+    Ok((ComparisonSide { name: side.name, runs }, directories))
+}
 
 /// The cases of a run that were profiled, or the one that was asked for; the error of reading it where there is none.
 fn chosen_cases(directory: &RunDir, case: Option<u32>) -> Result<Vec<u32>, Failure> {

@@ -4,4 +4,7 @@ pub mod exchange;
 pub mod imported_runs;
 pub mod index;
 pub mod perfetto_export;
+pub mod remote_choice;
+pub mod remote_runs;
 pub mod runs;
+pub mod transfer_bar;

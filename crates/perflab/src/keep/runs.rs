@@ -7,14 +7,17 @@ use clap::Args;
 use compact_str::{CompactString, ToCompactString as _};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use perflab_archive::{Archive, ArchiveEntry, RetentionPolicy, RunSummary};
+use perflab_archive::run_id::shortest_prefixes;
+use perflab_archive::{Archive, ArchiveEntry, RetentionPolicy, RunDir, RunSummary};
 use perflab_model::{Bytes, Nanos};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
+use perflab_remote::{RemoteArchive, RemoteUrl};
 use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
+use crate::keep::remote_choice::{choose_remote_runs, parse_remote};
 use crate::selection::{self, ChosenRuns, RunChoice};
 use crate::verb::Verb;
 
@@ -37,6 +40,30 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     }
     // As of every verb that takes a label; the list is printed all the same, for whoever counts its rows.
     unknown_label.map_or(Ok(Exit::Fine), |error| Err(error.into()))
+}
+
+/// `perflab list --remote URL`: what its lists say, without bringing a run.
+fn list_remote_runs(app: &App, url: &RemoteUrl, choice: &RunChoice) -> Result<Exit, Failure> {
+    let remote = RemoteArchive::open(url)?;
+    let runs = choose_remote_runs(&remote, &[], choice)?;
+    let ids: Vec<String> = runs.iter().map(|entry| entry.id.clone()).collect();
+    let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
+    let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(GridColumn::right)));
+    for (entry, short) in runs.iter().zip(shortest_prefixes(&ids)) {
+        let begun = Timestamp::from_nanosecond(i128::from(entry.begun_ns)).unwrap_or_default();
+        let bytes = entry.bytes.unsigned_abs();
+        grid.add_row([
+            GridCell::with_text(short, entry.id.as_str()),
+            entry.label.as_deref().map_or_else(GridCell::missing, GridCell::from),
+            entry.title.as_str().into(),
+            GridCell::with_text(format_local_time(begun), begun.to_string()),
+            entry.status.as_str().into(),
+            GridCell::with_text(entry.iterations.to_string(), entry.iterations),
+            GridCell::with_text(Bytes(bytes).to_string(), bytes),
+        ]);
+    }
+    app.print_grid(&grid)?;
+    Ok(Exit::Fine)
 }
 
 /// The cells of a run's row; what only programs read, where it is `for_programs`.
@@ -127,11 +154,28 @@ pub fn remove_runs(context: &App, args: &RmArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
     let found =
         args.runs.iter().map(|run| find_run_id(&archive, run)).collect::<Result<Vec<_>, Failure>>()?;
-    for id in found.into_iter().collect::<BTreeSet<_>>() {
-        archive.remove_run(&id)?;
+    let going: BTreeSet<String> = found.into_iter().collect();
+    for id in &going {
+        let rest = find_rest(&archive, id)?.filter(|rest| !going.contains(rest.id()));
+        archive.remove_run(id)?;
         context.note(format!("removed run {id}"));
+        if let Some(rest) = rest {
+            context.note(format!(
+                "run {} went on with it, and is no whole measurement any more",
+                rest.short_id()
+            ));
+        }
     }
     Ok(Exit::Fine)
+}
+
+/// The run that goes on with one; none of a run that is damaged.
+fn find_rest(archive: &Archive, id: &str) -> Result<Option<RunDir>, Failure> {
+    let run = archive.find_runs(id).ok().and_then(|mut runs| runs.pop());
+    match run.and_then(|run| run.manifest().ok()).filter(|manifest| manifest.status.is_cut()) {
+        Some(manifest) => Ok(selection::find_continuation(archive, &manifest)?),
+        None => Ok(None),
+    }
 }
 
 /// The full id of a run of this archive, whether or not it can be read.
@@ -173,11 +217,17 @@ pub fn prune_runs(context: &App, args: &PruneArgs) -> Result<Exit, Failure> {
 pub struct ListArgs {
     #[command(flatten)]
     choice: RunChoice,
+    /// The runs of an archive in object storage, of which none is brought here: s3://BUCKET/PREFIX or file:///FOLDER
+    #[arg(long, value_name = "URL", value_parser = parse_remote)]
+    remote: Option<RemoteUrl>,
 }
 
 impl Verb for ListArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {
-        list_runs(app, self)
+        match &self.remote {
+            Some(url) => list_remote_runs(app, url, &self.choice),
+            None => list_runs(app, self),
+        }
     }
 }
 

@@ -41,6 +41,8 @@ pub enum InterruptedJob {
     /// it is carried out again, from its beginning
     #[default]
     Again,
+    /// what its run lacks is carried out
+    Resume,
     /// it stays as it is
     Leave,
 }
@@ -48,6 +50,7 @@ pub enum InterruptedJob {
 impl Named for InterruptedJob {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (InterruptedJob::Again, "again", "it is run again, from its beginning"),
+        (InterruptedJob::Resume, "resume", "what its run lacks is run, as by `perflab resume`"),
         (InterruptedJob::Leave, "leave", "it stays as it is"),
     ];
 }
@@ -100,6 +103,9 @@ pub struct QueuedJob {
     pub folder: PathBuf,
     /// The archive that its runs go to.
     pub archive: PathBuf,
+    /// Where in object storage the archive is, if `archive` is a copy.
+    #[serde(default)]
+    pub remote: Option<String>,
     /// Folders of definitions beside the shipped ones.
     pub workloads: Vec<PathBuf>,
     /// What becomes of it where it is interrupted.
@@ -116,6 +122,9 @@ pub struct QueuedJob {
     pub attempts: u32,
     /// The id of its last run.
     pub run: Option<String>,
+    /// The id of the run that this one goes on with.
+    #[serde(default)]
+    pub resumes: Option<String>,
     /// How that ended; none where a signal ended it.
     pub exit_code: Option<i32>,
     /// Whether somebody wants it to end.
@@ -128,7 +137,7 @@ impl QueuedJob {
         self.ended = when;
         self.state = match (self.is_unwanted, self.if_interrupted) {
             (true, _) => JobState::Cancelled,
-            (false, InterruptedJob::Again) => JobState::Waiting,
+            (false, InterruptedJob::Again | InterruptedJob::Resume) => JobState::Waiting,
             (false, InterruptedJob::Leave) => JobState::Interrupted,
         };
     }

@@ -1,6 +1,6 @@
 //! `perflab queue`: studies that are run one after the other, whatever ends perflab or the machine in between.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
@@ -23,6 +23,7 @@ use serde::Serialize;
 use crate::app::{App, GlobalArgs, named_parser, print_result};
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::laboratory::job_queue::{InterruptedJob, JobQueue, JobQueueError, JobState, QueuedJob};
+use crate::measure::resume::{ResumeArgs, resume_run};
 use crate::measure::run::{RunArgs, prepare_manifest, run_study, stop_on_interrupt};
 use crate::verb::Verb;
 
@@ -101,6 +102,9 @@ pub struct QueuedRunArgs {
     /// The id of the run
     #[arg(long)]
     run_id: String,
+    /// The run that it goes on with
+    #[arg(long)]
+    resumes: Option<String>,
     /// The study, and options of `perflab run` behind it
     #[arg(required = true, last = true)]
     arguments: Vec<String>,
@@ -111,7 +115,14 @@ impl Verb for QueuedRunArgs {
         end_with_parent(self.parent).context("cannot tie its life to the queue's")?;
         let mut args = parse_run_args(&self.arguments)?;
         args.run_id = Some(self.run_id.clone());
-        run_study(app, &args)
+        if self.resumes.is_none() {
+            return run_study(app, &args);
+        }
+        let RunArgs { apply, wait, no_report, run_id, .. } = args;
+        resume_run(
+            app,
+            &ResumeArgs { run: self.resumes.clone(), changed: false, apply, wait, no_report, run_id },
+        )
     }
 }
 
@@ -176,7 +187,15 @@ fn add_job(context: &App, args: &QueueAddArgs) -> Result<Exit, Failure> {
     }
     let run_args = parse_run_args(&args.arguments)?;
     // What would be refused then is refused now, while somebody looks.
-    prepare_manifest(context, &run_args, |_| ())?;
+    let (manifest, _) = prepare_manifest(context, &run_args, |_| ())?;
+    if args.if_interrupted == InterruptedJob::Resume && manifest.study.run.until.is_some() {
+        let message = "a study that ends when something is known (`until`) cannot be resumed";
+        return Err(UsageError::new(
+            message,
+            "write `--if-interrupted again`, or give it a number of iterations",
+        )
+        .into());
+    }
     let folder = std::env::current_dir().context("cannot find the current folder")?;
     let archive = std::path::absolute(context.archive_path())?;
     let workloads: std::io::Result<Vec<_>> = context.workloads.iter().map(std::path::absolute).collect();
@@ -186,6 +205,7 @@ fn add_job(context: &App, args: &QueueAddArgs) -> Result<Exit, Failure> {
         arguments: args.arguments.clone(),
         folder,
         archive,
+        remote: context.remote.as_ref().map(ToString::to_string),
         workloads,
         if_interrupted: args.if_interrupted,
         state: JobState::Waiting,
@@ -194,6 +214,7 @@ fn add_job(context: &App, args: &QueueAddArgs) -> Result<Exit, Failure> {
         ended: None,
         attempts: 0,
         run: None,
+        resumes: None,
         exit_code: None,
         is_unwanted: false,
     })?;
@@ -306,7 +327,7 @@ fn cancel_jobs(context: &App, ids: &[u64]) -> Result<Exit, Failure> {
 
 /// Whether the next who carries the queue out runs it, though it was interrupted.
 fn will_run_again(job: &QueuedJob) -> bool {
-    job.state == JobState::Interrupted && job.if_interrupted == InterruptedJob::Again
+    job.state == JobState::Interrupted && job.if_interrupted != InterruptedJob::Leave
 }
 
 fn run_jobs(context: &App, once: bool) -> Result<Exit, Failure> {
@@ -323,7 +344,7 @@ fn run_jobs(context: &App, once: bool) -> Result<Exit, Failure> {
         running.into_iter().map(note).collect::<Vec<_>>()
     })?;
     for (id, state) in interrupted {
-        let then = if state == JobState::Waiting { "it is run again" } else { "it is left as it is" };
+        let then = if state == JobState::Waiting { "its turn comes again" } else { "it is left as it is" };
         context.note(format!("job {id} was interrupted: perflab or the machine ended; {then}"));
     }
     let mut has_failed = false;
@@ -332,6 +353,8 @@ fn run_jobs(context: &App, once: bool) -> Result<Exit, Failure> {
             let job = jobs.iter_mut().find(|job| job.state == JobState::Waiting)?;
             job.state = JobState::Running;
             (job.began, job.ended, job.exit_code) = (Some(Timestamp::now().as_second()), None, None);
+            forget_missing_run(job);
+            job.resumes = job.run.take().filter(|_| job.if_interrupted == InterruptedJob::Resume);
             (job.attempts, job.run) = (job.attempts + 1, Some(new_run_id()));
             Some(job.clone())
         })?;
@@ -363,7 +386,8 @@ fn carry_out(
     stop: &StopRequest,
 ) -> Result<JobState, Failure> {
     let words: Vec<String> = job.arguments.iter().map(|word| quote_word(word)).collect();
-    context.note_line(&format!("job {}: perflab run {}", job.id, words.join(" ")));
+    let resumed = job.resumes.as_ref().map_or_else(String::new, |run| format!(", from run {run} on"));
+    context.note_line(&format!("job {}: perflab run {}{resumed}", job.id, words.join(" ")));
     let ended = start_job(queue, job).and_then(|child| await_job(queue, job, child, stop));
     let (status, is_stopped, problem) = match ended {
         Ok((status, is_stopped)) => (Some(status), is_stopped, None),
@@ -385,7 +409,7 @@ fn carry_out(
     })?;
     let state = state.unwrap_or(JobState::Cancelled);
     let what =
-        if is_stopped && state == JobState::Waiting { "stopped; it is run again" } else { state.word() };
+        if is_stopped && state == JobState::Waiting { "stopped; its turn comes again" } else { state.word() };
     let problem = problem.map(|error| format!(": it could not be started: {error}")).unwrap_or_default();
     context.note_line(&format!("job {}: {what}{problem}; {}", job.id, queue.log_path(job.id).display()));
     Ok(state)
@@ -417,13 +441,16 @@ fn start_logged_job(job: &QueuedJob, log: &File) -> std::io::Result<Child> {
     };
     job.folder.join(".").metadata().map_err(explain)?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("--archive").arg(&job.archive);
+    command.arg("--archive").arg(job.remote.as_ref().map_or(job.archive.as_os_str(), OsStr::new));
     for folder in &job.workloads {
         command.arg("--workloads").arg(folder);
     }
     let run = job.run.as_deref().unwrap_or_default();
-    command.args(["queued-run", "--parent", &std::process::id().to_string(), "--run-id", run, "--"]);
-    command.args(&job.arguments).current_dir(&job.folder).process_group(0);
+    command.args(["queued-run", "--parent", &std::process::id().to_string(), "--run-id", run]);
+    if let Some(resumed) = &job.resumes {
+        command.args(["--resumes", resumed]);
+    }
+    command.arg("--").args(&job.arguments).current_dir(&job.folder).process_group(0);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
     spawn_child(command)
 }

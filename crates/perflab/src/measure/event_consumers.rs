@@ -145,17 +145,7 @@ impl StoppingWatch {
             any_primary: metrics.clone().any(|metric| metric.primary),
             ended: HashMap::new(),
             blocks: 0,
-            run: RunRecord {
-                manifest: manifest.clone(),
-                samples: Vec::new(),
-                iterations: Vec::new(),
-                gaps: Vec::new(),
-                warnings: Vec::new(),
-                clock_bounds: Vec::new(),
-                overwritten: Vec::new(),
-                triggers: Vec::new(),
-                documents: Vec::new(),
-            },
+            run: RunRecord::new(manifest.clone()),
         }
     }
 

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::app::{App, print_result};
 use crate::failure::{Exit, Failure, UnexpectedError, UsageError};
+use crate::measure::repeatable_run::check_reproducible;
 use crate::measure::run::{self, RunArgs};
 use crate::see::compare::CompareArgs;
 use crate::selection;
@@ -100,19 +101,7 @@ fn reproduce_run(context: &App, args: &ReproduceArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
     let found = selection::select_run(&archive, args.run.as_deref().unwrap_or("@latest"))?;
     let manifest = found.read_record()?.manifest;
-    if manifest.study_text.is_empty() {
-        let message = format!("run {} was imported: what it ran is not known", found.short_id());
-        return Err(UsageError::new(message, "reproduce it with the tool that made it").into());
-    }
-    // `watch` and `flame record` run a command that their study does not hold.
-    let spec = manifest.study.workload.get("command");
-    if spec.is_some_and(|spec| spec.command.is_none() && spec.uses.is_none()) {
-        let verb = &manifest.study_file;
-        let message =
-            format!("run {} is one of `perflab {verb}`, which no study describes", found.short_id());
-        let hint = format!("type `perflab {verb}` again; the run's title names its command");
-        return Err(UsageError::new(message, hint).into());
-    }
+    check_reproducible(&found, &manifest)?;
     if args.again {
         return run_again(context, args, &found, &manifest);
     }

@@ -37,6 +37,7 @@ use crate::measure::command_words::{check_command_exists, command_words, paramet
 use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_consumers};
 use crate::measure::failing_command::FailingCommandWatch;
 use crate::measure::progress::ProgressReporter;
+use crate::measure::repeatable_run::check_study_resumable;
 use crate::measure::varied_factor::VariedFactor;
 use crate::selection::parse_label;
 use crate::verb::Verb;
@@ -458,7 +459,12 @@ pub fn exit_of_run(context: &App, status: RunStatus, run: &RunDir) -> Exit {
             Exit::WORKLOAD_FAILED
         }
         _ => {
-            context.note(format!("stopped; what was measured is kept: `perflab show {}`", run.short_id()));
+            let short = run.short_id();
+            let can_go_on =
+                run.manifest().is_ok_and(|manifest| check_study_resumable(run, &manifest).is_ok());
+            let rest =
+                if can_go_on { format!("; the rest: `perflab resume {short}`") } else { String::new() };
+            context.note(format!("stopped; what was measured is kept: `perflab show {short}`{rest}"));
             Exit::WORKLOAD_FAILED
         }
     }
@@ -488,6 +494,7 @@ pub fn build_manifest(
         targets: Vec::new(),
         variants: Vec::new(),
         duet: None,
+        continues: None,
         anchor: perflab_observe::read_clock_anchor(),
         status: RunStatus::Running,
         overhead: Overhead::default(),

@@ -104,13 +104,8 @@ pub(super) fn build_explained_comparison(
 
 /// All runs that are named.
 fn find_compared_runs(context: &App, args: &CompareArgs) -> Result<Vec<RunDir>, Failure> {
-    let archive = context.archive()?;
-    let mut runs = Vec::new();
     let named = if args.by.is_empty() { selectors_baseline_first(args) } else { args.runs.clone() };
-    for name in selection::named_runs_or_latest(&named) {
-        runs.extend(archive.find_runs(&name)?);
-    }
-    Ok(runs)
+    Ok(selection::find_named_runs(&context.archive()?, &selection::named_runs_or_latest(&named))?)
 }
 
 /// The arguments with files of other tools replaced by the runs that they became.

@@ -6,13 +6,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use perflab_analyze::{
     AnalysisOptions, FEWEST_HISTORY_RUNS, FailureRecords, GuardFailures, GuardReport, GuardRow,
-    MetricHistories, check_newest_run, judge_newest_failures, metric_histories,
+    MethodDescription, MetricHistories, UnreadableRun, check_newest_run, judge_newest_failures,
+    metric_histories,
 };
 use perflab_archive::{Archive, ArchiveEntry, RunDir, RunSummary};
 use perflab_model::Ratio;
 use perflab_model::named::Named;
 use perflab_model::study::StoppingRule;
-use perflab_model::{AcceptedStep, Nanos, RunRecord, RunStatus, SharedStr, suggest_name};
+use perflab_model::{
+    AcceptedStep, Nanos, RunRecord, RunStatus, SharedStr, join_continued_runs, suggest_name,
+};
 use perflab_present::ReportData;
 use perflab_present::ci_tests::CiTests;
 use perflab_present::comparison::OutputFormat;
@@ -37,9 +40,7 @@ use crate::verb::Verb;
 
 /// Metrics over runs.
 pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> {
-    let runs = read_history_runs(context, &args.of, false)?;
-    let mut found = runs.histories(&history_options(&args.of))?;
-    found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
+    let (runs, found) = read_histories(context, &args.of)?;
     print_history(context, &found)?;
     if let Some(series) = found.series.first() {
         app::write_scene(context, args.output.as_ref(), || history_chart(&found, series))?;
@@ -56,6 +57,8 @@ pub struct HistoryRuns {
     shorts: HashMap<String, String>,
     /// A run that is newer than all of them and cannot be read: nobody knows what it is of.
     unreadable: Option<String>,
+    /// Those that cannot be read.
+    left_out: Vec<UnreadableRun>,
 }
 
 impl HistoryRuns {
@@ -66,6 +69,9 @@ impl HistoryRuns {
             if let Some(short) = self.shorts.get(&run.id) {
                 run.short.clone_from(short);
             }
+        }
+        if !self.left_out.is_empty() {
+            found.notes.push(MethodDescription::UnreadableRuns { runs: self.left_out.clone() });
         }
         Ok(found)
     }
@@ -93,14 +99,15 @@ fn choose_history_runs(
 ) -> Result<HistoryRuns, Failure> {
     let archive = context.archive()?;
     let (mut chosen, mut unreadable) = (Vec::new(), None);
-    let mut studies = BTreeSet::new();
+    let (mut studies, mut left_out) = (BTreeSet::new(), Vec::new());
     for entry in entries {
         if let (Ok(summary), Some(_)) = (&entry.summary, &of.study) {
-            studies.extend(study_names(summary).map(str::to_owned));
+            studies.extend(summary.study_names().map(str::to_owned));
         }
         match &entry.summary {
             Err(reason) => {
                 context.note(format!("left out: run {}: {reason}", entry.short));
+                left_out.push(UnreadableRun { run: entry.short.clone(), reason: reason.clone() });
                 unreadable = Some(entry);
             }
             Ok(summary) if of.includes_run(summary) => chosen.push(entry),
@@ -108,12 +115,12 @@ fn choose_history_runs(
         }
     }
     let records = match of.last {
-        Some(last) => read_latest_records(&archive, &chosen, last, needs_newest)?,
+        Some(last) => read_latest_records(&archive, &chosen, (last, needs_newest), &mut left_out)?,
         None => {
             if !of.all {
                 retain_latest_runs(context, &mut chosen);
             }
-            read_latest_records(&archive, &chosen, chosen.len(), needs_newest)?
+            read_latest_records(&archive, &chosen, (chosen.len(), needs_newest), &mut left_out)?
         }
     };
     let records = retain_contents_once(context, records);
@@ -131,7 +138,7 @@ fn choose_history_runs(
     };
     let shorts = chosen.iter().map(|run| (run.id.clone(), run.short.clone())).collect();
     let unreadable = unreadable.filter(|run| run.id > newest.id).map(|run| run.short);
-    Ok(HistoryRuns { newest: archive.open_run(newest), records, shorts, unreadable })
+    Ok(HistoryRuns { newest: archive.open_run(newest), records, shorts, unreadable, left_out })
 }
 
 /// Leaves one run of each content, the first: files that were imported twice were measured once.
@@ -147,13 +154,6 @@ fn retain_contents_once(context: &App, mut records: Vec<RunRecord>) -> Vec<RunRe
         counted == id
     });
     records
-}
-
-/// What the study of a run may be called: its title, its file, or that without folder and ending.
-fn study_names(run: &RunSummary) -> impl Iterator<Item = &str> {
-    let file = run.study_file.as_str();
-    let base = file.rsplit('/').next().unwrap_or(file);
-    [run.title.as_str(), file, base, base.trim_end_matches(".toml")].into_iter()
 }
 
 /// Leaves of each study its latest runs.
@@ -176,12 +176,12 @@ fn retain_latest_runs(context: &App, chosen: &mut Vec<ArchiveEntry>) {
     }
 }
 
-/// The latest `count` runs that can be read, the oldest first; reports those that cannot.
+/// The latest `count` runs that can be read, the oldest first; reports those that cannot, and adds them to `left_out`.
 fn read_latest_records(
     archive: &Archive,
     chosen: &[ArchiveEntry],
-    count: usize,
-    needs_newest: bool,
+    (count, needs_newest): (usize, bool),
+    left_out: &mut Vec<UnreadableRun>,
 ) -> Result<Vec<RunRecord>, Failure> {
     let mut read: Vec<RunRecord> = Vec::new();
     let mut rest = chosen;
@@ -189,17 +189,22 @@ fn read_latest_records(
         let (before, part) = rest.split_at(rest.len().saturating_sub(count - read.len()));
         let is_newest = rest.len() == chosen.len();
         let mut records = Vec::with_capacity(part.len());
-        for (at, outcome) in archive.read_condensed_records(part).into_iter().enumerate() {
+        for (at, (run, outcome)) in part.iter().zip(archive.read_condensed_records(part)).enumerate() {
             match outcome {
                 Ok(record) => records.push(record),
                 Err(error) if needs_newest && is_newest && at + 1 == part.len() => return Err(error.into()),
-                Err(error) => stderr_line!("warning: left out: {}", Failure::from(error)),
+                Err(error) => {
+                    let reason = Failure::from(error).to_string();
+                    stderr_line!("warning: left out: {reason}");
+                    left_out.push(UnreadableRun { run: run.short.clone(), reason });
+                }
             }
         }
         records.append(&mut read);
         (read, rest) = (records, before);
     }
-    Ok(read)
+    // The oldest may go on with one that was not asked for.
+    Ok(join_continued_runs(read))
 }
 
 /// What to look at.
@@ -230,7 +235,10 @@ fn print_history(context: &App, found: &MetricHistories) -> Result<(), Failure> 
             context.print_grid(&steps)?;
         }
     }
-    found.notes.iter().for_each(|note| context.note(format!("note: {}", describe_method(note))));
+    // Those that cannot be read were named when they were met.
+    let is_news = |note: &&MethodDescription| !matches!(note, MethodDescription::UnreadableRuns { .. });
+    let notes = found.notes.iter().filter(is_news);
+    notes.for_each(|note| context.note(format!("note: {}", describe_method(note))));
     Ok(())
 }
 
@@ -255,10 +263,22 @@ fn history_data(runs: &HistoryRuns, found: &MetricHistories) -> Result<ReportDat
 
 /// What a page of the history of these runs is made from.
 pub fn read_history_data(context: &App, of: &HistorySelection) -> Result<ReportData<'static>, Failure> {
+    let (runs, found) = read_histories(context, of)?;
+    history_data(&runs, &found)
+}
+
+/// The runs that are chosen, and their histories.
+///
+/// # Errors
+/// No such run; no value of what is chosen.
+pub fn read_histories(
+    context: &App,
+    of: &HistorySelection,
+) -> Result<(HistoryRuns, MetricHistories), Failure> {
     let runs = read_history_runs(context, of, false)?;
     let mut found = runs.histories(&history_options(of))?;
     found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
-    history_data(&runs, &found)
+    Ok((runs, found))
 }
 
 /// The histories of a study of which these are the runs; none where none of them is part of a history.
@@ -339,6 +359,7 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
         confirm_alarms(context, &runs.newest, &mut judged, (&args.confirmation(), &options))?;
     }
     judged = judged.with_failures(newest_failures(context, &runs, &options)?);
+    judged.newer_unreadable.clone_from(&runs.unreadable);
     if context.format == OutputFormat::Json {
         context.print_json(&ResultWithNotes::new(&judged, &judged.notes))?;
     } else if print_ci_tests(
@@ -415,7 +436,9 @@ fn newest_failures(
     runs: &HistoryRuns,
     options: &AnalysisOptions,
 ) -> Result<Vec<GuardFailures>, Failure> {
-    let has_failed = |record: &&RunRecord| record.manifest.status != RunStatus::Finished;
+    // What failed before a run was gone on with stands in its first parts.
+    let has_failed =
+        |record: &&RunRecord| record.manifest.status != RunStatus::Finished || !record.parts.is_empty();
     if runs.records.last().as_ref().is_none_or(|newest| !has_failed(newest)) {
         return Ok(Vec::new());
     }
@@ -428,7 +451,11 @@ fn newest_failures(
     records.reverse();
     let mut failed = Vec::new();
     for record in records.iter().filter(has_failed) {
-        failed.push(selection::select_run(&archive, &record.manifest.id)?.read_failed_record()?);
+        let mut parts = Vec::new();
+        for id in record.recorded_ids() {
+            parts.push(selection::select_run(&archive, id)?.read_failed_record()?);
+        }
+        failed.extend(join_continued_runs(parts));
     }
     Ok(judge_newest_failures(FailureRecords { runs: &records, failed: &failed, looks }, options)?)
 }
@@ -538,7 +565,7 @@ impl HistorySelection {
                 }),
                 (Some(label), own) => own == Some(label.as_str()),
             }
-            && self.study.as_deref().is_none_or(|study| study_names(run).any(|name| name == study))
+            && self.study.as_deref().is_none_or(|study| run.study_names().any(|name| name == study))
     }
 }
 

@@ -38,6 +38,15 @@ fn plot_command() -> Command {
     PlotArgs::augment_args(Command::new("plot").no_binary_name(true))
 }
 
+/// What a picture of this kind takes beside its runs.
+fn parameter_names(kind: &str) -> Vec<String> {
+    let command = plot_command();
+    let options = command.find_subcommand(kind).into_iter().flat_map(Command::get_arguments);
+    let names =
+        options.filter_map(|option| option.get_long()).filter(|name| !["output", "help"].contains(name));
+    names.map(str::to_owned).collect()
+}
+
 fn refuse_parameter(sentence: String) -> ResultRefusal {
     ResultRefusal { reason: RefusalReason::Parameter, sentence }
 }
@@ -62,7 +71,7 @@ fn parse_error_sentence(error: &Error, of: &PictureRequest) -> String {
             format!("a {kind} has fewer runs than that: leave out `run={options}`")
         }
         ErrorKind::UnknownArgument => {
-            format!("`{name}` is no parameter of a {kind}: `perflab plot {kind} --help` has them")
+            format!("`{name}` is no parameter of a {kind}: there are {}", parameter_names(kind).join(", "))
         }
         ErrorKind::MissingRequiredArgument => format!("the parameter `{name}` is missing for a {kind}"),
         ErrorKind::ArgumentConflict => {
@@ -115,7 +124,7 @@ mod tests {
     #[test]
     fn what_cannot_be_understood_is_named_as_in_the_address() {
         let one = &["a"];
-        insta::assert_snapshot!(refusal("strip", &[("bins", "fd")], one), @"`bins` is no parameter of a strip: `perflab plot strip --help` has them");
+        insta::assert_snapshot!(refusal("strip", &[("bins", "fd")], one), @"`bins` is no parameter of a strip: there are by, metric, workload, where, title, size, x-range, log, confidence");
         insta::assert_snapshot!(refusal("strip", &[("x-range", "abc")], one), @"`x-range=abc`: `abc` is no range: write LOW:HIGH, such as 10ms:20ms, 0: or :64MiB");
         insta::assert_snapshot!(refusal("strip", &[("log", "y")], one), @"`log=y` is unknown: write x");
         insta::assert_snapshot!(refusal("ecdf", &[("confidence", "NaN")], one), @"`confidence=NaN`: `NaN` is not a ratio: write a number with %, such as `3%`");

@@ -195,7 +195,7 @@ pub fn draw_heat_map(context: &App, args: &HeatMapArgs) -> Result<Scene, Failure
 
 fn read_metric_grid(context: &App, args: &HeatMapArgs) -> Result<ValueGrid, Failure> {
     let [across, down] = args.over.as_slice() else {
-        return Err(UsageError::new("--over takes two parameters", "write --over threads,size").into());
+        return Err(UsageError::new("--over takes two parameters", "name two, such as `threads,size`").into());
     };
     let archive = context.archive()?;
     let mut sides = [selection::select_side(&archive, &args.run)?];

@@ -3,7 +3,7 @@
 use perflab_analyze::ComparisonSide;
 use perflab_analyze::why::{LeftOut, QuantityGap, add_durations, add_monitor_quantities};
 use perflab_archive::RunDir;
-use perflab_model::RunRecord;
+use perflab_model::{RunRecord, join_continued_runs};
 
 use crate::failure::Failure;
 
@@ -53,14 +53,17 @@ impl RecordedSides {
         for side in sides {
             let mut records = Vec::new();
             for record in &side.runs {
-                let id = &record.manifest.id;
-                let Some(run) = runs.iter().find(|run| run.id() == id.as_str()) else {
-                    records.push(record.clone());
-                    continue;
-                };
-                records.push(found.read_run(run)?);
+                let find = |id: &str| runs.iter().find(|run| run.id() == id);
+                match record.recorded_ids().map(find).collect::<Option<Vec<_>>>() {
+                    Some(parts) => {
+                        for part in parts {
+                            records.push(found.read_run(part)?);
+                        }
+                    }
+                    None => records.push(record.clone()),
+                }
             }
-            found.sides.push(ComparisonSide { name: side.name.clone(), runs: records });
+            found.sides.push(ComparisonSide { name: side.name.clone(), runs: join_continued_runs(records) });
         }
         Ok(found)
     }

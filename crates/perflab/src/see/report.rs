@@ -8,7 +8,7 @@ use perflab_analyze::{
     has_target_levels,
 };
 use perflab_archive::{Archive, RunDir, StoredRun};
-use perflab_model::RunData;
+use perflab_model::{RunData, join_continued_runs};
 use perflab_present::ReportData;
 use perflab_present::comparison::render_comparisons;
 use perflab_present::report::{SECTIONS, VERDICTS, conclude_sections, render_report};
@@ -48,10 +48,11 @@ pub fn report_data_of(
     let found = selectors.iter().map(|name| archive.find_runs(name)).collect::<Result<Vec<_>, _>>()?;
     let runs: Vec<RunDir> = found.into_iter().flatten().collect();
     let mut comparisons = compare_report_sides(archive, &sides)?;
-    let logs = crate::selection::read_kernel_logs(&runs)?;
+    let parts = crate::selection::find_named_runs(archive, selectors)?;
+    let logs = crate::selection::read_kernel_logs(&parts)?;
     for comparison in &mut comparisons {
         crate::selection::add_kernel_log(comparison, &sides, &logs);
-        add_row_suspects(comparison, &sides, &runs, &AnalysisOptions::default());
+        add_row_suspects(comparison, &sides, &parts, &AnalysisOptions::default());
     }
     let data = report_data(&runs, comparisons)?;
     Ok((runs, data))
@@ -59,7 +60,13 @@ pub fn report_data_of(
 
 /// After a run: the comparison of each factor on stdout, the report's name on stderr.
 pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> Result<(), Failure> {
-    let comparisons = compare_levels_of_run(context, run)?;
+    conclude_runs(context, std::slice::from_ref(run), no_report)
+}
+
+/// The same of a run in several parts, after the last of them.
+pub fn conclude_runs(context: &App, runs: &[RunDir], no_report: bool) -> Result<(), Failure> {
+    let Some(run) = runs.last() else { return Ok(()) };
+    let comparisons = compare_levels_of_runs(context, runs)?;
     if comparisons.is_empty() {
         crate::see::show::print_run_overview(context, run)?;
     } else {
@@ -70,7 +77,7 @@ pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> Result<(), 
             context.colour,
         )?)?;
     }
-    let data = report_data(std::slice::from_ref(run), comparisons)?;
+    let data = report_data(runs, comparisons)?;
     // The table of verdicts begins with its own.
     let others: Vec<&Section> = SECTIONS.iter().copied().filter(|section| section.id != VERDICTS).collect();
     for line in conclude_sections(&data, &others) {
@@ -82,13 +89,20 @@ pub fn conclude_run(context: &App, run: &RunDir, no_report: bool) -> Result<(), 
 
 /// A comparison for every factor that the run varied, with what its kernels printed at one level only.
 pub fn compare_levels_of_run(context: &App, run: &RunDir) -> Result<Vec<Comparison>, Failure> {
-    let side = ComparisonSide { name: run.short_id().to_owned(), runs: vec![run.read_record()?] };
+    compare_levels_of_runs(context, std::slice::from_ref(run))
+}
+
+/// The same of a run in several parts.
+fn compare_levels_of_runs(context: &App, runs: &[RunDir]) -> Result<Vec<Comparison>, Failure> {
+    let names: Vec<&str> = runs.iter().map(RunDir::short_id).collect();
+    let records = runs.iter().map(RunDir::read_record).collect::<Result<Vec<_>, _>>()?;
+    let side = ComparisonSide { name: names.join(", "), runs: join_continued_runs(records) };
     let mut comparisons = compare_by_every_factor(&context.archive()?, &side)?;
-    let logs = crate::selection::read_kernel_logs(std::slice::from_ref(run))?;
+    let logs = crate::selection::read_kernel_logs(runs)?;
     for comparison in &mut comparisons {
         crate::selection::add_kernel_log(comparison, std::slice::from_ref(&side), &logs);
         let options = AnalysisOptions::default();
-        add_row_suspects(comparison, std::slice::from_ref(&side), std::slice::from_ref(run), &options);
+        add_row_suspects(comparison, std::slice::from_ref(&side), runs, &options);
     }
     Ok(comparisons)
 }

@@ -1,5 +1,6 @@
 //! `perflab serve`: the web laboratory, whose results are those of `report`, `compare`, `history`, `guard` and `plot`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,13 +13,15 @@ use perflab_present::comparison::OutputFormat;
 use perflab_present::guard_badge;
 use perflab_serve::{
     HistoryRequest, ListenPlace, PictureRequest, RefusalReason, ResultRefusal, ResultSource, ServeOptions,
-    serve_archive,
+    query_parameter_names, serve_archive,
 };
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UnexpectedError};
 use crate::see::compare::{CompareArgs, build_explained_comparison};
-use crate::see::history::{HistoryArgs, find_study_history, judge_newest_metric, read_history_data};
+use crate::see::history::{
+    HistoryArgs, find_study_history, judge_newest_metric, read_histories, read_history_data,
+};
 use crate::see::picture_request::parse_picture;
 use crate::see::report::{report_data, report_data_of};
 use crate::selection::select_run;
@@ -36,7 +39,12 @@ pub fn serve_laboratory(context: &App, args: &ServeArgs) -> Result<Exit, Failure
         Some(path) => ListenPlace::Unix(path.clone()),
         None => args.listen.clone(),
     };
-    let options = ServeOptions { place, hosts: args.host.clone(), may_write: args.write };
+    let options = ServeOptions {
+        place,
+        hosts: args.host.clone(),
+        may_write: args.write,
+        token_file: args.token_file.clone(),
+    };
     let mut printed = Ok(());
     let begun = |address: &str| {
         printed = context.print_value("address", address);
@@ -73,6 +81,11 @@ impl ResultSource for ArchiveResults {
     fn history_data(&self, of: &HistoryRequest) -> Result<ReportData<'static>, ResultRefusal> {
         let args = parse_history(of)?;
         read_history_data(&self.0, &args.of).map_err(refuse_request)
+    }
+
+    fn histories(&self, of: &HistoryRequest) -> Result<MetricHistories, ResultRefusal> {
+        let args = parse_history(of)?;
+        read_histories(&self.0, &args.of).map(|(_, found)| found).map_err(refuse_request)
     }
 
     fn study_history(
@@ -123,7 +136,26 @@ fn parse_verb<A: Args + FromArgMatches>(
 }
 
 fn refuse_request(failure: Failure) -> ResultRefusal {
-    ResultRefusal { reason: RefusalReason::Class(failure.exit().class()), sentence: failure.to_string() }
+    let sentence = name_parameters(&failure.to_string());
+    ResultRefusal { reason: RefusalReason::Class(failure.exit().class()), sentence }
+}
+
+/// A sentence in the words of an address: what are options of a verb are parameters there, without dashes.
+fn name_parameters(sentence: &str) -> String {
+    let known: BTreeSet<&str> = query_parameter_names().collect();
+    let mut parts = sentence.split("--");
+    let mut named = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end =
+            part.find(|letter: char| !letter.is_ascii_lowercase() && letter != '-').unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        match known.contains(name) {
+            true if named.ends_with('`') => named += part,
+            true => named += &format!("`{name}`{rest}"),
+            false => named += &format!("--{part}"),
+        }
+    }
+    named
 }
 
 /// Serve the archive to a browser on this machine
@@ -139,6 +171,9 @@ pub struct ServeArgs {
     /// A further name under which it is reached, such as that of the proxy (repeatable)
     #[arg(long, value_name = "NAME", value_parser = parse_host_name)]
     pub host: Vec<String>,
+    /// Keep the token in this file, for the next start and for programs; it is made where it is not there
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// Let pages and scripts change labels and add notes
     #[arg(long)]
     pub write: bool,
@@ -161,11 +196,34 @@ impl Verb for ServeArgs {
 }
 
 const SERVE: &str = "\
-Prints an address with a token, new at each start; the browser keeps it in a cookie. Scripts send it
-in the header Authorization: Bearer TOKEN. It only reads, and only the archive, but for
-labels and notes with --write.
+Prints an address with a token, new at each start but for --token-file; the browser keeps it in a
+cookie. Scripts send it in the header Authorization: Bearer TOKEN. It only reads, and only the
+archive, but for labels and notes with --write.
 
 Examples:
   perflab serve                                     any free port
   perflab serve --listen 8080
+  perflab serve --listen 8080 --token-file token    for Grafana and Prometheus
   perflab serve --socket /run/user/1000/perflab.sock --host lab.example";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_named_as_the_parameters_that_they_are() {
+        let named = [
+            "several: choose with --metric, --workload and --where",
+            "--x-range: `2:1` ends before it begins",
+            "see `--metric` and `perflab rm --force`",
+            "none",
+        ]
+        .map(name_parameters);
+        insta::assert_snapshot!(named.join("\n"), @"
+        several: choose with `metric`, `workload` and `where`
+        `x-range`: `2:1` ends before it begins
+        see `metric` and `perflab rm --force`
+        none
+        ");
+    }
+}

@@ -41,8 +41,37 @@ pub fn show_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
         context.print_grid(&fairness::fairness_grid(&run.read_record()?))?;
     } else {
         print_run_overview(context, &run)?;
+        note_other_parts(context, &run)?;
     }
     Ok(Exit::Fine)
+}
+
+/// Which run this one goes on with, which goes on with it, or how one would.
+fn note_other_parts(context: &App, run: &RunDir) -> Result<(), Failure> {
+    let manifest = run.manifest()?;
+    if let Some(before) = &manifest.continues {
+        let is_here = context.archive()?.find_runs(before).is_ok_and(|runs| !runs.is_empty());
+        context.note(match is_here {
+            true => format!("goes on with run {before}: `compare` takes both for one"),
+            false => {
+                format!("goes on with run {before}, which is not here: what that one measured is missing")
+            }
+        });
+    }
+    if manifest.status.is_cut() {
+        let archive = context.archive()?;
+        match selection::find_continuation(&archive, &manifest)? {
+            Some(rest) => {
+                context
+                    .note(format!("run {} goes on with it: `compare` takes both for one", rest.short_id()));
+            }
+            None if archive.path().join("runs") == run.path().parent().unwrap_or(run.path()) => {
+                context.note(format!("`perflab resume {}` measures the rest", run.short_id()));
+            }
+            None => {}
+        }
+    }
+    Ok(())
 }
 
 /// What was done and how it went, then the medians.

@@ -33,10 +33,7 @@ pub fn explain_change(context: &App, args: &WhyArgs) -> Result<Exit, Failure> {
     let compared = args.as_compared(named.selectors.clone());
     let (mut comparison, read) = compare::build_comparison(context, &compared)?;
     let archive = context.archive()?;
-    let mut runs = Vec::new();
-    for name in selection::named_runs_or_latest(&named.selectors) {
-        runs.extend(archive.find_runs(&name)?);
-    }
+    let runs = selection::find_named_runs(&archive, &selection::named_runs_or_latest(&named.selectors))?;
     selection::add_kernel_log(&mut comparison, &read, &selection::read_kernel_logs(&runs)?);
     let changed = changed_rows(&comparison);
     let Some(row) = changed.first().map(|row| (*row).clone()) else {

@@ -46,6 +46,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("perflab-analyze", &["perflab-formats", "perflab-model", "perflab-stats"]),
     ("perflab-present", &["perflab-analyze", "perflab-model"]),
+    ("perflab-remote", &["perflab-archive", "perflab-files", "perflab-model"]),
     ("perflab-serve", &["perflab-analyze", "perflab-archive", "perflab-model", "perflab-present"]),
 ];
 

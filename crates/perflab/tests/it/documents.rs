@@ -20,8 +20,8 @@ pub fn read_page(path: &str) -> String {
     fs::read_to_string(project_root().join(path)).unwrap()
 }
 
-/// Pages that are followed to the letter, in `newcomer` and below.
-const FOLLOWED_PAGES: &[&str] = &["tutorial.md", "format.md", "serve.md"];
+/// Pages that are followed to the letter, in `newcomer`, `object_storage` and below.
+const FOLLOWED_PAGES: &[&str] = &["tutorial.md", "format.md", "serve.md", "object-storage.md"];
 
 /// The commands of a page's ```sh blocks.
 fn shell_commands(page: &str) -> Vec<String> {
@@ -38,7 +38,7 @@ fn shell_commands(page: &str) -> Vec<String> {
 }
 
 /// What each page may take for granted: two runs of a study, the study itself, a log of /proc/slabinfo, and a configuration of MMTests.
-fn prepare_sandbox() -> Sandbox {
+pub fn prepare_sandbox() -> Sandbox {
     let laboratory = Sandbox::new();
     let study = "title = \"pages\"\nrun = { iterations = 6, warmup = 0 }\n[workload.memory-sweep]\nparameters = { size = \"8MiB\", passes = 16 }\n\
                  [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"5ms\"\nstat = \"5ms\"\n";

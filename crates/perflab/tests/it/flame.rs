@@ -239,7 +239,7 @@ fn another_machines_profile_needs_its_symbols() {
         ["seq_read_iter", "s_show"].iter().filter(|name| folded.contains(*name)).count()
     };
     let warning = said.err_wording_of("kallsyms of");
-    insta::assert_snapshot!(warning.rsplit("): ").next().unwrap(), @"kernel functions have no names; copy /proc/kallsyms of that machine (as root) and give it as --kallsyms FILE; programs' names are left out too, as their files may be other ones here");
+    insta::assert_snapshot!(warning.rsplit("): ").next().unwrap(), @"kernel functions have no names; copy /proc/kallsyms of that machine (as root) and give it as --kallsyms FILE; programs' names are left out too, as their files may be other ones here: give a copy of them as --symfs DIR");
     assert_eq!(kernel_functions(), 0, "no names of another kernel's");
     laboratory.run_successfully(&["flame", "import", "other.data", "--kallsyms", "/proc/kallsyms"]);
     assert!(kernel_functions() > 0, "its names are given");

@@ -46,6 +46,7 @@ const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("prefetch forget", "needs what was learnt"),
     ("prefetch daemon", "needs root"),
     ("prefetch show", "needs what was learnt"),
+    ("resume", "needs a run that was interrupted"),
     ("queue cancel", "prints nothing"),
     ("queue run", "prints nothing"),
     ("completions", "prints a script"),
@@ -137,6 +138,10 @@ const VERBS: &[&str] = &[
     "check --facts",
     "queue add one.toml --no-report",
     "queue list",
+    "push --remote file://FOLDER/remote",
+    "pull --remote file://FOLDER/remote",
+    "sync --remote file://FOLDER/remote",
+    "list --remote file://FOLDER/remote",
     "undo",
 ];
 
@@ -190,6 +195,7 @@ fn every_verb_prints_one_document_of_json() {
     for line in VERBS {
         seen.insert(find_verb(line, &all).unwrap_or_else(|| panic!("no verb in `{line}`")));
         let line = line.replace("PERFLAB", env!("CARGO_BIN_EXE_perflab"));
+        let line = line.replace("FOLDER", laboratory.home.path().to_str().unwrap());
         let said =
             laboratory.run(&["--format", "json"].into_iter().chain(line.split(' ')).collect::<Vec<_>>());
         assert!(matches!(said.code, Some(0 | 7)), "{line}: {:?}\n{}", said.code, said.err);

@@ -155,6 +155,10 @@ fn the_guard_ends_with_five_where_the_newest_run_fails_more() {
     }
     let said = laboratory.run(&["guard"]);
     assert!(said.code == Some(7) && said.err.contains("is newer, and cannot be read"), "{}", said.err);
+    let found: serde_json::Value =
+        serde_json::from_str(&laboratory.run(&["guard", "--format", "json"]).out).unwrap();
+    let unreadable = found["newer_unreadable"].as_str().unwrap_or_default();
+    assert!(!unreadable.is_empty() && ids.last().unwrap().starts_with(unreadable), "{found}");
 }
 
 #[test]

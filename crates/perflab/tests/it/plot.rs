@@ -95,7 +95,7 @@ fn curves_timelines_and_heat_maps_are_the_same_byte_for_byte() {
     error: invalid value 'nothing' for '--column <MONITOR.COLUMN>': `nothing` is no column: write MONITOR.COLUMN, such as vmstat.nr_dirty (`perflab monitor list`)
     error: run RUN has no series `nothing`: known here: meminfo, stat
     error: user has several rows
-    error: --over takes two parameters; write --over threads,size
+    error: --over takes two parameters; name two, such as `threads,size`
     error: no case has a factor or parameter `nothing`: they have kind, size
     error: the following required arguments were not provided:
     ");

@@ -20,25 +20,25 @@ use serde_json::Value;
 use crate::laboratory::Sandbox;
 
 /// A server of a sandbox's archive.
-struct LabServer {
+pub struct LabServer {
     child: Child,
     /// `127.0.0.1:PORT`
-    place: String,
-    token: String,
+    pub place: String,
+    pub token: String,
     /// the token as a script sends it
     bearer: String,
 }
 
 /// What a server said.
 #[derive(Debug)]
-struct HttpReply {
-    status: u16,
-    headers: BTreeMap<String, String>,
+pub struct HttpReply {
+    pub status: u16,
+    pub headers: BTreeMap<String, String>,
     body: Vec<u8>,
 }
 
 impl HttpReply {
-    fn read(mut from: impl std::io::Read) -> Self {
+    pub fn read(mut from: impl std::io::Read) -> Self {
         let mut bytes = Vec::new();
         // A server may close while we still write.
         let _ = from.read_to_end(&mut bytes);
@@ -52,11 +52,11 @@ impl HttpReply {
         HttpReply { status, headers, body: bytes[end + 4..].to_vec() }
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
@@ -69,7 +69,7 @@ impl HttpReply {
 }
 
 impl LabServer {
-    fn start(laboratory: &Sandbox, more: &[&str]) -> Self {
+    pub fn start(laboratory: &Sandbox, more: &[&str]) -> Self {
         let words = [&["serve"], more].concat();
         let mut child =
             laboratory.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -110,7 +110,7 @@ impl LabServer {
         [("Host", &self.place), ("Authorization", &self.bearer)]
     }
 
-    fn get(&self, target: &str) -> HttpReply {
+    pub fn get(&self, target: &str) -> HttpReply {
         self.ask("GET", target, &self.own_headers())
     }
 
@@ -126,7 +126,7 @@ impl LabServer {
         self.send(format!("{request}\r\n{body}").as_bytes())
     }
 
-    fn get_json(&self, target: &str) -> Value {
+    pub fn get_json(&self, target: &str) -> Value {
         let reply = self.get(target);
         assert_eq!(reply.status, 200, "{target}: {}", reply.text());
         reply.json()
@@ -148,6 +148,13 @@ impl Drop for LabServer {
     }
 }
 
+/// A text as a value of a query.
+pub fn encode_query(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric();
+    let encode = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(encode).collect()
+}
+
 /// Two labels of the same study, watched by monitors.
 fn prepare_watched_archive() -> Sandbox {
     let laboratory = Sandbox::new();
@@ -161,6 +168,10 @@ fn prepare_watched_archive() -> Sandbox {
         laboratory.run_successfully(&["run", &study, "--label", label, "--quiet"]);
     }
     laboratory
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
 }
 
 fn run_folders(laboratory: &Sandbox) -> Vec<PathBuf> {
@@ -277,6 +288,35 @@ fn what_it_answers_is_what_the_verbs_print() {
     assert_eq!(main(&page), main(&report));
 }
 
+/// A slip in a filter is refused by every route that takes it: a list of nothing would be believed.
+#[test]
+fn filters_by_what_is_not_there_are_refused() {
+    let laboratory = prepare_watched_archive();
+    let server = LabServer::start(&laboratory, &[]);
+    for route in ["/api/v1/runs", "/"] {
+        for query in ["status=finishd", "label=nothing", "study=nothing", "limit=0", "limt=1"] {
+            assert_eq!(server.get(&format!("{route}?{query}")).status, 400, "{route} {query}");
+        }
+        for query in
+            ["status=failed", "label=after", "study=watched.toml", "study=watched", "q=nothing", "status="]
+        {
+            assert_eq!(server.get(&format!("{route}?{query}")).status, 200, "{route} {query}");
+        }
+    }
+    for route in ["/api/v1/boards", "/boards"] {
+        for query in ["study=nothing", "machine=nothing", "steps=all"] {
+            assert_eq!(server.get(&format!("{route}?{query}")).status, 400, "{route} {query}");
+        }
+        assert_eq!(server.get(&format!("{route}?study=watched.toml")).status, 200, "{route}");
+    }
+    for query in ["study=nothing", "label=nothing", "metric=nothing", "workload=nothing", "last=0"] {
+        let reply = server.get(&format!("/history?{query}"));
+        assert_eq!((reply.status, reply.text().contains("--")), (400, false), "{query}: {}", reply.text());
+    }
+    let by = server.get("/api/v1/compare?a=after&by=nothing");
+    assert_eq!((by.status, by.text().contains("--")), (400, false), "{}", by.text());
+}
+
 fn times(columns: &RecordBatch) -> Vec<i64> {
     columns.column_by_name("time_ns").unwrap().as_primitive::<Int64Type>().values().to_vec()
 }
@@ -330,8 +370,8 @@ fn series_are_columns_by_range_and_resolution_whose_extremes_stay() {
         ("vmstat?poinst=10", 400),
         ("vmstat?from=1&from=2", 400),
         ("vmstat?where=nothing", 400),
-        ("vmstat?column=nothing", 404),
-        ("vmstat?where=pgfault=1", 404),
+        ("vmstat?column=nothing", 400),
+        ("vmstat?where=pgfault=1", 400),
         ("vmstatt", 404),
         ("..%2f..%2frun.json", 404),
         ("%2e%2e", 404),
@@ -512,22 +552,22 @@ fn pictures_are_those_of_the_verb_and_a_badge_says_what_the_guard_says() {
         ("pictures/..%2fstrip.svg".to_owned(), 404),
         ("pictures/strip.svg?run=nothing".to_owned(), 404),
         (format!("pictures/strip.svg?run={outside}"), 404),
-        ("pictures/strip.svg?run=after&metric=nothing".to_owned(), 422),
-        ("pictures/strip.svg?run=after&metric=speed&x-range=NaN:1".to_owned(), 422),
-        ("pictures/strip.svg?run=after&x-range=2:1&metric=speed".to_owned(), 422),
+        ("pictures/strip.svg?run=after&metric=nothing".to_owned(), 400),
+        ("pictures/strip.svg?run=after&metric=speed&x-range=NaN:1".to_owned(), 400),
+        ("pictures/strip.svg?run=after&x-range=2:1&metric=speed".to_owned(), 400),
         ("pictures/strip.svg?confidence=NaN".to_owned(), 400),
         ("pictures/strip.svg?bins=fd".to_owned(), 400),
         ("pictures/strip.svg?output=%2Ftmp%2Fx.svg".to_owned(), 400),
         ("pictures/strip.svg?size=99999x99999".to_owned(), 400),
         ("pictures/timeline.svg?run=after".to_owned(), 400),
-        ("pictures/timeline.svg?run=after&column=vmstat.nothing".to_owned(), 422),
-        ("pictures/timeline.svg?run=after&column=nothing.x".to_owned(), 422),
+        ("pictures/timeline.svg?run=after&column=vmstat.nothing".to_owned(), 400),
+        ("pictures/timeline.svg?run=after&column=nothing.x".to_owned(), 400),
         ("badge.svg".to_owned(), 400),
         ("badge.svg?study=watched.toml".to_owned(), 400),
-        ("badge.svg?study=nothing&metric=speed".to_owned(), 422),
-        ("badge.svg?study=watched.toml&metric=nothing".to_owned(), 422),
-        ("badge.svg?study=watched.toml&metric=speed".to_owned(), 422),
-        ("badge.svg?study=watched.toml&metric=speed&case=nothing".to_owned(), 422),
+        ("badge.svg?study=nothing&metric=speed".to_owned(), 400),
+        ("badge.svg?study=watched.toml&metric=nothing".to_owned(), 400),
+        ("badge.svg?study=watched.toml&metric=speed".to_owned(), 400),
+        ("badge.svg?study=watched.toml&metric=speed&case=nothing".to_owned(), 400),
         ("badge.svg?study=watched.toml&metric=speed&last=NaN".to_owned(), 400),
     ];
     for (target, status) in refused {
@@ -538,7 +578,8 @@ fn pictures_are_those_of_the_verb_and_a_badge_says_what_the_guard_says() {
             "{target}: {}",
             reply.text()
         );
-        assert!(!reply.text().contains("--output") && !reply.text().contains("Usage:"), "{}", reply.text());
+        // Options of a command line are no words of an address.
+        assert!(!reply.text().contains("--") && !reply.text().contains("Usage:"), "{}", reply.text());
     }
     let judged = laboratory.run(&["guard", "speed", "--study", "watched.toml", "--format", "json"]).out;
     let judged: Value = serde_json::from_str(&judged).unwrap();
@@ -559,7 +600,7 @@ fn pictures_are_those_of_the_verb_and_a_badge_says_what_the_guard_says() {
 }
 
 /// Ten runs of a study, slower after the sixth, and one of a study with a hostile title.
-fn prepare_stepped_archive() -> Sandbox {
+pub fn prepare_stepped_archive() -> Sandbox {
     let laboratory = Sandbox::new();
     for speed in [1000, 1003, 998, 1001, 997, 1002, 900, 903, 898, 901] {
         laboratory.run_echo("nightly", speed);
@@ -608,8 +649,8 @@ fn boards_have_the_steps_of_histories() {
         ("/boards?steps=all", 400),
         ("/boards?skip=NaN", 400),
         ("/boards?skip=-1", 400),
-        ("/boards?study=nothing", 404),
-        ("/boards?machine=nothing", 200),
+        ("/boards?study=nothing", 400),
+        ("/boards?machine=nothing", 400),
         ("/boards?skip=7", 200),
     ] {
         assert_eq!(server.get(target).status, status, "{target}");
@@ -639,7 +680,7 @@ fn a_step_is_acknowledged_with_a_note_of_its_own() {
     };
     let alone = serde_json::json!({ "text": "a", "metric": "speed" });
     let refused = [note(case, "nothing"), note("nothing", "speed"), write(&alone)].map(|reply| reply.status);
-    assert_eq!(refused, [422, 422, 400]);
+    assert_eq!(refused, [400, 400, 400]);
     assert_eq!(write(&serde_json::json!({ "text": "about the run alone" })).status, 200);
     assert_eq!(count_open_steps(&server), 1);
     assert_eq!(note(case, "speed").json()["metric"], "speed");
@@ -722,6 +763,16 @@ fn a_damaged_run_and_a_deleted_archive_are_told_and_end_nothing() {
     assert!(page.text().contains("damaged") && page.text().contains(&folder_name(&runs[0])));
     let listed = server.get_json("/api/v1/runs?status=damaged");
     assert_eq!((listed["matched"].as_u64(), listed["runs"][0]["id"].as_str()), (Some(1), Some(bad.as_str())));
+    let boards = server.get_json("/api/v1/boards");
+    assert_eq!(
+        (boards["unreadable_runs"].as_u64(), bad.starts_with(text(&boards["unreadable"][0]["run"]))),
+        (Some(1), true)
+    );
+    // What cannot be read is told where its value is missing, too.
+    for page in ["/boards", "/history"] {
+        let page = server.get(page).text();
+        assert!(page.contains(text(&boards["unreadable"][0]["run"])), "{page}");
+    }
     assert_eq!((server.get(&format!("/runs/{bad}")).status, server.get("/runs/before").status), (500, 200));
     assert_eq!(server.get(&format!("/api/v1/runs/{bad}")).status, 500);
     fs::remove_dir_all(laboratory.path("archive")).unwrap();
@@ -812,6 +863,31 @@ fn clients_that_rest_hold_up_nobody() {
     drop(held);
 }
 
+/// More clients than there are places, all of which rest.
+#[test]
+fn a_new_client_gets_in_however_many_rest() {
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("one", 1);
+    let server = LabServer::start(&laboratory, &[]);
+    let asked = format!(
+        "GET /api/v1/runs HTTP/1.1\r\nHost: {}\r\nAuthorization: {}\r\n\r\n",
+        server.place, server.bearer
+    );
+    let mut held = Vec::new();
+    for number in 0..600 {
+        let mut stream = TcpStream::connect(&server.place).unwrap();
+        if number % 2 == 0 {
+            stream.write_all(asked.as_bytes()).unwrap();
+            let mut first = [0; 15];
+            stream.read_exact(&mut first).unwrap();
+            assert_eq!(&first, b"HTTP/1.1 200 OK");
+        }
+        held.push(stream);
+    }
+    assert_eq!(server.get_json("/api/v1/runs")["total"], 1);
+    drop(held);
+}
+
 #[test]
 fn a_socket_is_this_users_alone_and_goes_with_the_server() {
     let laboratory = Sandbox::new();
@@ -836,6 +912,24 @@ fn a_socket_is_this_users_alone_and_goes_with_the_server() {
     fs::write(&path, "mine").unwrap();
     assert_eq!(laboratory.run(&["serve", "--socket", &socket]).code, Some(2));
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+}
+
+/// For programs that are configured once: the token of the next start is that of the file.
+#[test]
+fn a_token_file_outlasts_the_server() {
+    let laboratory = Sandbox::new();
+    laboratory.run_echo("one", 1);
+    let path = laboratory.path("token");
+    let place = path.display().to_string();
+    let first = LabServer::start(&laboratory, &["--token-file", &place]);
+    let token = first.token.clone();
+    assert_eq!(fs::read_to_string(&path).unwrap().trim(), token);
+    drop(first);
+    let second = LabServer::start(&laboratory, &["--token-file", &place]);
+    assert_eq!((&second.token, second.get("/api/v1/runs").status), (&token, 200));
+    drop(second);
+    fs::write(&path, "short").unwrap();
+    assert_eq!(laboratory.run(&["serve", "--token-file", &place]).code, Some(2));
 }
 
 #[test]
@@ -898,7 +992,7 @@ fn labels_and_notes_are_written_by_whoever_may() {
     let hostile = "<script>alert(1)</script>\nsecond line";
     let body = serde_json::json!({ "text": hostile, "by": "A. \"B\" <b>" }).to_string();
     assert_eq!(server.post(notes, &[json, bearer], &body).json()["text"], hostile);
-    assert_eq!(server.post(notes, &[json, bearer], r#"{"text":" "}"#).status, 422);
+    assert_eq!(server.post(notes, &[json, bearer], r#"{"text":" "}"#).status, 400);
     assert_eq!(server.get_json(notes)["notes"][0]["by"], "A. \"B\" <b>");
     let (page, report) = (server.get("/runs/two/notes").text(), server.get("/runs/two").text());
     for page in [&page, &report] {

@@ -1,5 +1,6 @@
 //! Targets over ssh: a real sshd of the test's own on this host, and the user's real ssh.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -38,6 +39,9 @@ pub fn make_ssh_key(path: &Path) {
     assert!(made.unwrap().success());
 }
 
+/// What each `ssh` of a test was called with.
+const CALLS: &str = "ssh_calls";
+
 /// A folder with an `ssh` that knows the way to `box`: this port, with `user_key` of `home`, and whose `host_key` it is.
 pub fn make_ssh_client(home: &Path, port: u16) -> PathBuf {
     let at = |name: &str| home.join(name);
@@ -51,8 +55,10 @@ pub fn make_ssh_client(home: &Path, port: u16) -> PathBuf {
     fs::write(at("ssh_config"), text).unwrap();
     let path = at("bin");
     fs::create_dir(&path).unwrap();
-    fs::write(path.join("ssh"), format!("#!/bin/sh\nexec /usr/bin/ssh -F {home}/ssh_config \"$@\"\n"))
-        .unwrap();
+    let client = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" >> {home}/{CALLS}\nexec /usr/bin/ssh -F {home}/ssh_config \"$@\"\n"
+    );
+    fs::write(path.join("ssh"), client).unwrap();
     fs::set_permissions(path.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
@@ -82,12 +88,15 @@ fn start_ssh_server(home: &Path) -> SshServer {
     server
 }
 
-/// Copies of perflab are counted: one test at a time.
+/// All hosts of these tests are this machine, and a run holds its hosts: one test at a time.
 pub static ALONE: Mutex<()> = Mutex::new(());
 
-fn count_agent_copies() -> usize {
-    let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
-    names.filter(|name| name.to_string_lossy().starts_with("perflab.")).count()
+/// Where the `ssh` of `home` put copies of perflab.
+fn find_agent_copies(home: &Path) -> BTreeSet<PathBuf> {
+    const PREFIX: &str = "/tmp/perflab.";
+    let calls = fs::read_to_string(home.join(CALLS)).unwrap();
+    let suffix = |(at, _): (usize, &str)| calls[at + PREFIX.len()..].get(..6).unwrap();
+    calls.match_indices(PREFIX).map(|found| PathBuf::from(format!("{PREFIX}{}", suffix(found)))).collect()
 }
 
 #[test]
@@ -105,7 +114,6 @@ fn needs_root_two_logins_work_in_step_and_leave_nothing_behind() {
          [monitors]\nmeminfo = \"20ms\"\n",
     );
     let path = format!("{}:{}", server.path.display(), std::env::var("PATH").unwrap());
-    let before = count_agent_copies();
     let run = |study: &str| {
         let mut command = laboratory.command(&["run", study, "--no-report"]);
         to_command_output(command.env("PATH", &path).output().unwrap())
@@ -116,7 +124,9 @@ fn needs_root_two_logins_work_in_step_and_leave_nothing_behind() {
     assert_eq!(laboratory.target_names().len(), 2, "{}", shown.err);
     let series = laboratory.only_run().join("series");
     assert!(series.join("meminfo.parquet").exists() && series.join("meminfo.box2.parquet").exists());
-    assert_eq!(count_agent_copies(), before, "the copies of perflab are removed");
+    let copies = find_agent_copies(laboratory.home.path());
+    assert_eq!(copies.len(), 2);
+    assert!(copies.iter().all(|copy| !copy.exists()), "the copies of perflab are removed");
     let text =
         fs::read_to_string(&study).unwrap().replace("address = \"box\"", "address = \"root@127.0.0.1\"");
     let wrong = laboratory.path("wrong.toml");

@@ -47,7 +47,14 @@ fn a_change_is_explained_by_what_its_runs_recorded() {
     let compared = laboratory.run_json(&["compare", "held", "--by", "held"]);
     let row = compared["rows"].as_array().unwrap().iter().find(|row| row["primary"] == true).unwrap();
     let first = &explanation["suspects"][0];
-    if first["difference"]["adjusted_p"].as_f64().unwrap() > 0.01 {
+    // On a busy machine none may carry half of the change.
+    let carries_half = |suspect: &Value| {
+        let most = suspect["account"]["at_most"].as_f64().unwrap_or(whole);
+        let carried = suspect["account"]["carries"]["value"].as_f64();
+        carried.map_or(most, |carried| carried.abs().min(most)) >= 0.5 * whole
+    };
+    let is_carried = explanation["suspects"].as_array().unwrap().iter().any(carries_half);
+    if first["difference"]["adjusted_p"].as_f64().unwrap() > 0.01 || !is_carried {
         assert!(row["suspect"].is_null(), "{row:#}");
     } else {
         assert_eq!(row["suspect"]["cause"], first["cause"], "{row:#}");

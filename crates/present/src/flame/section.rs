@@ -98,6 +98,7 @@ pub(crate) fn flame_viewer(picture: &FlameViewerData) -> Result<SectionViewer, s
         data_id: "flame-data".into(),
         data: ViewerData::Json(embed_json(picture)?),
         without_script: "The flame graph needs JavaScript. `perflab flame show` prints the table, `perflab flame svg` draws a picture that needs none.",
+        still: None,
     })
 }
 

@@ -77,7 +77,8 @@ fn operation_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError
     Ok(fold_parts("traces", parts))
 }
 
-/// The viewer of a level's first iteration, and its pictures.
+/// The viewer of a level's first iteration, which has the picture on the log axis for one without scripts; that on a linear axis is
+/// opened on demand.
 fn level_blocks(level: &TracedLevel, number: usize, range: (i64, i64)) -> Vec<SectionBlock> {
     let viewer = SectionViewer {
         name: "operations",
@@ -88,12 +89,13 @@ fn level_blocks(level: &TracedLevel, number: usize, range: (i64, i64)) -> Vec<Se
             &level.title(),
             MOST_BYTES,
         )),
-        without_script: "Going down to a single operation needs JavaScript; the pictures below do not.",
+        without_script: "Going down to a single operation needs JavaScript; the picture below does not.",
+        still: Some(draw_level(level, ScaleKind::Log, true, range)),
     };
-    let pictures = [(ScaleKind::Log, true), (ScaleKind::Linear, false)];
-    let pictures =
-        pictures.map(|(scale, causes)| SectionBlock::Figure(draw_level(level, scale, causes, range)));
-    std::iter::once(SectionBlock::Viewer(viewer)).chain(pictures).collect()
+    let linear = SectionBlock::Figure(draw_level(level, ScaleKind::Linear, false, range));
+    let linear =
+        SectionBlock::Fold { summary: "The same on a linear axis".into(), count: None, blocks: vec![linear] };
+    vec![SectionBlock::Viewer(viewer), linear]
 }
 
 impl TracedLevel {

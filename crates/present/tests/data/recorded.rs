@@ -84,6 +84,7 @@ fn recorded_record(slots: &[Vec<String>]) -> RunRecord {
         clock_bounds: Vec::new(),
         overwritten: Vec::new(),
         triggers: Vec::new(),
+        parts: Vec::new(),
         documents: Vec::new(),
         warnings: vec![RunWarning {
             message: "the machine was not idle at the beginning.".into(),
@@ -151,6 +152,7 @@ fn recorded_manifest(slots: &[Vec<String>]) -> Manifest {
         targets: Vec::new(),
         variants: Vec::new(),
         duet: None,
+        continues: None,
         anchor: ClockAnchor { monotonic: Nanos(0), realtime: Nanos(1_795_275_500_000_000_000) },
         status: RunStatus::Failed,
         overhead: Overhead {
