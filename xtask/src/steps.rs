@@ -19,6 +19,8 @@ pub struct TestStep {
     program: &'static str,
     /// Whether the output has lines that count tests; otherwise the step itself is one test.
     counts: bool,
+    /// Whether cargo compiles by way of clippy, which lints what it compiles: two steps with the same compiler share what is built.
+    lints: bool,
 }
 
 const fn declare_step(
@@ -26,21 +28,16 @@ const fn declare_step(
     command: &'static [&'static str],
     program: &'static str,
 ) -> TestStep {
-    TestStep { name, command, directory: ".", program, counts: false }
+    TestStep { name, command, directory: ".", program, counts: false, lints: false }
 }
 
 const fn declare_web_step(name: &'static str, command: &'static [&'static str]) -> TestStep {
-    TestStep { name, command, directory: "web", program: "npm", counts: false }
+    TestStep { name, command, directory: "web", program: "npm", counts: false, lints: false }
 }
 
-/// What looks at the sources alone: `cargo xtask lint`, and the first part of `cargo xtask test`.
+/// What looks at the sources alone: the first part of `cargo xtask lint` and of `cargo xtask test`.
 pub const LINTS: &[TestStep] = &[
     declare_step("format", &["cargo", "fmt", "--all", "--check"], "cargo-fmt"),
-    declare_step(
-        "lints",
-        &["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"],
-        "cargo-clippy",
-    ),
     declare_step(
         "dependencies: duplicates, licences, sources",
         &["cargo", "deny", "--log-level", "error", "check", "bans", "licenses", "sources"],
@@ -57,6 +54,22 @@ pub const LINTS: &[TestStep] = &[
 /// What `cargo xtask lint` does beyond that.
 pub const LINTS_ALONE: &[TestStep] = &[
     declare_step(
+        "lints",
+        &[
+            "cargo",
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--features",
+            FEATURES,
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+        "cargo-clippy",
+    ),
+    declare_step(
         "documentation of the code",
         &[
             "env",
@@ -65,6 +78,8 @@ pub const LINTS_ALONE: &[TestStep] = &[
             "doc",
             "--quiet",
             "--workspace",
+            "--features",
+            FEATURES,
             "--no-deps",
             "--keep-going",
         ],
@@ -86,34 +101,39 @@ const BUILT_PERFLAB: &str = "target/debug/perflab";
 pub const TESTS: &[TestStep] = &[
     declare_web_step("front end: modules", &["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]),
     declare_web_step("front end: the committed bundle is fresh", &["npm", "run", "--silent", "check-fresh"]),
-    // Benches were compiled by the lints; to link them takes a minute, and nothing here runs one.
-    declare_step(
-        "build",
-        &["cargo", "build", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--examples"],
-        "cargo",
-    ),
+    // To lint apart takes five minutes: dependencies are read once more for it, and all of ours is checked twice.
+    TestStep {
+        lints: true,
+        ..declare_step(
+            "build and lints",
+            &["cargo", "build", "--quiet", "--workspace", "--features", FEATURES, "--all-targets"],
+            "cargo",
+        )
+    },
     declare_step(
         "what a killed run left on this machine",
         // The program as the step before has built it: alone, `cargo run` would build it once more, with other features.
         &[BUILT_PERFLAB, "undo"],
         "cargo",
     ),
-    TestStep {
-        counts: true,
-        ..declare_step(
-            "tests",
-            &["cargo", "test", "--workspace", "--no-fail-fast", "--", "--show-output"],
-            "cargo",
-        )
-    },
+    TestStep { counts: true, lints: true, ..declare_step("tests", CARGO_TEST, "cargo") },
     declare_web_step("front end: tests, some in Chromium", &["npm", "test", "--silent"]),
 ];
+
+const CARGO_TEST: &[&str] =
+    &["cargo", "test", "--workspace", "--features", FEATURES, "--no-fail-fast", "--", "--show-output"];
+
+/// What perflab has beyond a build by hand, in tests and in packages.
+const FEATURES: &str = "perflab/object-storage";
 
 impl TestStep {
     /// Runs the step, shows its output, counts, and keeps what failed.
     pub fn run(&self, lacking: &[&str], root: bool, failed: &mut FailedTests) -> Result<TestCounts> {
         let browserless =
             self.directory == "web" && self.name.contains("Chromium") && lacking.contains(&"chromium");
+        if self.lints && !self.counts && !needs::is_program_installed("clippy-driver") {
+            println!("SKIP lints: clippy-driver is not installed");
+        }
         if !needs::is_program_installed(self.program) || browserless {
             let what = if browserless { "chromium" } else { self.program };
             println!("SKIP {}: {what} is not installed", self.name);
@@ -121,7 +141,7 @@ impl TestStep {
         }
         let mut tally = TestCounts::default();
         let mut output = Vec::new();
-        let good = self.stream_output(root, |line| {
+        let good = self.stream_output(&[], root, |line| {
             tally.read_line(line);
             failed.read_line(line);
             output.push(line.to_owned());
@@ -138,7 +158,8 @@ impl TestStep {
         Ok(tally)
     }
 
-    fn stream_output(&self, root: bool, mut each: impl FnMut(&str)) -> Result<bool> {
+    /// Runs the step's command with more arguments, and shows what it prints; whether it succeeded.
+    fn stream_output(&self, more: &[&str], root: bool, mut each: impl FnMut(&str)) -> Result<bool> {
         let (program, arguments) = self.command.split_first().context("a step without a command")?;
         let beside = std::env::current_exe().context("cannot find this program")?.with_file_name("perflab");
         let program = if *program == BUILT_PERFLAB { beside.as_path() } else { Path::new(program) };
@@ -150,6 +171,7 @@ impl TestStep {
         }
         command
             .args(arguments)
+            .args(more)
             .current_dir(self.directory)
             .env("INSTA_UPDATE", "no")
             .env("PATH", needs::search_path())
@@ -166,6 +188,11 @@ impl TestStep {
             // What is built once is quicker built without notes for the next time.
             command.env("CARGO_INCREMENTAL", "0");
         }
+        if self.lints && needs::is_program_installed("clippy-driver") {
+            // As cargo-clippy does, for a build in place of a check.
+            command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+            command.env("CLIPPY_ARGS", ["-D", "warnings", ""].join("__CLIPPY_HACKERY__"));
+        }
         let mut child = command
             .stdout(Stdio::piped())
             .spawn()
@@ -181,6 +208,29 @@ impl TestStep {
     }
 }
 
+/// Where more tests fail than this, something is broken, and none is run again.
+const FEW_TESTS: usize = 3;
+
+/// Runs a few failed tests again, each by itself, and returns those that hold then. Tests that measure share this machine's cores
+/// with others, which a real change of theirs may drown in.
+pub fn repeat_alone<'a>(failed: &[&'a str], root: bool) -> Result<Vec<&'a str>> {
+    let mut held = Vec::new();
+    if failed.len() > FEW_TESTS || failed.iter().any(|name| name.starts_with("step ")) {
+        return Ok(held);
+    }
+    let step = TestStep { counts: true, lints: true, ..declare_step("tests", CARGO_TEST, "cargo") };
+    for name in failed {
+        println!("\n=== {name}, alone");
+        let mut tally = TestCounts::default();
+        let good =
+            step.stream_output(&["--test-threads=1", "--exact", name], root, |line| tally.read_line(line))?;
+        if good && tally.passed > 0 {
+            held.push(*name);
+        }
+    }
+    Ok(held)
+}
+
 /// Builds one static file, which starts on any Linux of this processor. `--target` is what lets build scripts and procedural
 /// macros stay dynamic.
 pub fn build_static_binary() -> Result<PathBuf> {
@@ -189,7 +239,17 @@ pub fn build_static_binary() -> Result<PathBuf> {
     let host =
         about.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--package", "perflab", "--profile", "dist", "--target", host]);
+    cargo.args([
+        "build",
+        "--package",
+        "perflab",
+        "--features",
+        FEATURES,
+        "--profile",
+        "dist",
+        "--target",
+        host,
+    ]);
     needs::run_command(cargo.env("RUSTFLAGS", "-C target-feature=+crt-static"))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let built = target.join(host).join("dist/perflab");

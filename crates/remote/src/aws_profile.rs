@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 /// What a profile says that perflab uses.
+#[cfg_attr(not(feature = "object-storage"), allow(dead_code, reason = "only buckets are opened with keys"))]
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct AwsProfile {
     pub(crate) access_key_id: Option<String>,

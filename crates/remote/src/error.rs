@@ -10,6 +10,15 @@ use crate::remote_url::RemoteUrl;
 /// An error about an archive in object storage; a lower-case fragment that names its subject.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
+    /// This program cannot speak to buckets.
+    #[error(
+        "{url} needs object storage, which this perflab was built without: `cargo install --path crates/perflab --locked --features object-storage` \
+         builds it in, and the packages have it"
+    )]
+    NotBuilt {
+        /// the archive
+        url: RemoteUrl,
+    },
     /// Nothing was ever pushed there.
     #[error("there is no archive at {url}; `perflab push --remote {url}` makes one")]
     NoArchive {
@@ -110,9 +119,10 @@ pub enum RemoteError {
 impl Classify for RemoteError {
     fn class(&self) -> ErrorClass {
         match self {
-            RemoteError::NoArchive { .. } | RemoteError::NoBucket { .. } | RemoteError::NotFound { .. } => {
-                ErrorClass::Usage
-            }
+            RemoteError::NotBuilt { .. }
+            | RemoteError::NoArchive { .. }
+            | RemoteError::NoBucket { .. }
+            | RemoteError::NotFound { .. } => ErrorClass::Usage,
             RemoteError::Refused { .. } | RemoteError::NoKeys { .. } | RemoteError::Unreachable { .. } => {
                 ErrorClass::Environment
             }

@@ -11,11 +11,14 @@
 //! |---|---|
 //! | [`remote_url`] | where such an archive is: `s3://bucket/prefix`, `file:///folder` |
 //! | `aws_profile` | keys in the files of AWS's tools |
+//! | `bucket` | a bucket, opened with keys and patience (feature `object-storage`) |
 //! | `object_client` | objects by name: written, read, listed, removed, several at a time |
 //! | [`remote_archive`] | the runs: pushed, pulled, listed, removed |
 //! | [`error`] | what can go wrong, naming the archive |
 
 mod aws_profile;
+#[cfg(feature = "object-storage")]
+mod bucket;
 pub mod error;
 mod object_client;
 pub mod remote_archive;

@@ -42,6 +42,10 @@ fn find_server() -> Option<PathBuf> {
 impl StorageServer {
     /// A server with one bucket, `lab`; none where the program is not there.
     fn start(test: &str) -> Option<Self> {
+        if !cfg!(feature = "object-storage") {
+            skip_test(test, "this perflab was built without object storage (--features object-storage)");
+            return None;
+        }
         let Some(program) = find_server() else {
             skip_test(test, "no target/test-venv/bin/rclone (cargo xtask test installs it)");
             return None;
@@ -497,6 +501,19 @@ fn the_page_about_object_storage_is_a_script_that_runs() {
     let said = to_command_output(shell.output().unwrap());
     assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
     assert!(fs::read_dir(server.object_path("kernel/runs")).unwrap().count() >= 5);
+}
+
+/// Nothing is measured for an archive that this program cannot send to.
+#[cfg(not(feature = "object-storage"))]
+#[test]
+fn a_program_without_object_storage_refuses_buckets_before_it_runs_anything() {
+    let here = Sandbox::new();
+    for arguments in [&["push", "--remote", "s3://lab/x"][..], &["--archive", "s3://lab/x", "bench", "true"]]
+    {
+        let refused = here.run(arguments);
+        assert_eq!(refused.code, Some(2), "{}", refused.err);
+        assert!(refused.err.contains("--features object-storage"), "{}", refused.err);
+    }
 }
 
 #[test]
