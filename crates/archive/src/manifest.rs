@@ -43,6 +43,9 @@ pub(crate) struct ManifestHead {
     /// One for each target; none where this host does everything.
     #[serde(default)]
     pub(crate) targets: Vec<serde::de::IgnoredAny>,
+    /// The id of the run that it goes on with.
+    #[serde(default)]
+    pub(crate) continues: Option<String>,
 }
 
 /// Facts that runs are looked up by.

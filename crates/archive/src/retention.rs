@@ -46,7 +46,7 @@ impl Archive {
     pub fn prune(&self, policy: &RetentionPolicy) -> Result<PrunedRuns, ArchiveError> {
         let all = self.list_runs()?;
         let mut runs = policy.choose_runs(all.clone(), Timestamp::now());
-        self.keep_continued_runs(&all, &mut runs);
+        keep_continued_runs(&all, &mut runs);
         if !policy.dry_run {
             self.remove_abandoned_runs();
             runs.iter().try_for_each(|run| self.remove_files(&run.id))?;
@@ -54,24 +54,6 @@ impl Archive {
             index_refresh::note_removed_runs(self.path(), &gone);
         }
         Ok(PrunedRuns { bytes: runs.iter().map(|run| run.bytes).sum(), runs })
-    }
-
-    /// Takes from `chosen` what a run that stays goes on with, from the newest to the oldest.
-    fn keep_continued_runs(&self, all: &[ArchiveEntry], chosen: &mut Vec<ArchiveEntry>) {
-        let title = |entry: &ArchiveEntry| entry.summary.as_ref().ok().map(|summary| summary.title.clone());
-        let is_cut =
-            |entry: &&ArchiveEntry| entry.summary.as_ref().is_ok_and(|summary| summary.status.is_cut());
-        let titles: HashSet<_> = chosen.iter().filter(is_cut).map(title).collect();
-        let mut going: HashSet<String> = chosen.iter().map(|entry| entry.id.clone()).collect();
-        for entry in all.iter().rev().filter(|entry| titles.contains(&title(entry))) {
-            if !going.contains(&entry.id)
-                && let Some(before) =
-                    self.open_run(entry).manifest().ok().and_then(|manifest| manifest.continues)
-            {
-                going.remove(&before);
-            }
-        }
-        chosen.retain(|entry| going.contains(&entry.id));
     }
 
     /// Removes one run by its full id, damaged or not.
@@ -99,6 +81,20 @@ impl Archive {
         fs::rename(&path, &half).map_err(ArchiveError::io("remove", &path))?;
         fs::remove_dir_all(&half).map_err(ArchiveError::io("remove", &half))
     }
+}
+
+/// Takes from `chosen` what a run that stays goes on with, from the newest to the oldest.
+fn keep_continued_runs(all: &[ArchiveEntry], chosen: &mut Vec<ArchiveEntry>) {
+    let mut going: HashSet<String> = chosen.iter().map(|entry| entry.id.clone()).collect();
+    for entry in all.iter().rev() {
+        let before = entry.summary.as_ref().ok().and_then(|summary| summary.continues.as_ref());
+        if let Some(before) = before
+            && !going.contains(&entry.id)
+        {
+            going.remove(before);
+        }
+    }
+    chosen.retain(|entry| going.contains(&entry.id));
 }
 
 impl RetentionPolicy {
@@ -140,6 +136,7 @@ mod tests {
             iterations: 0,
             planned: 0,
             content_hash: None,
+            continues: None,
         };
         ArchiveEntry { id: id.into(), short: id.into(), bytes: 1, summary: Ok(summary) }
     }

@@ -33,6 +33,8 @@ pub struct RunSummary {
     pub planned: u64,
     /// The hash of the files that it was imported from.
     pub content_hash: Option<SharedStr>,
+    /// The id of the interrupted run that it goes on with.
+    pub continues: Option<String>,
 }
 
 impl RunSummary {
@@ -70,6 +72,7 @@ pub(crate) fn summarise_run(run: &Path) -> Result<ReadSummary, ArchiveError> {
         },
         planned: head.plan.slots as u64,
         content_hash: head.facts.hash.map(|hash| hash.value.to_string().into()),
+        continues: head.continues,
     };
     Ok(ReadSummary { summary, is_closed })
 }

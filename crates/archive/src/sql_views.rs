@@ -209,7 +209,7 @@ impl ViewedTable {
 fn runs_table(runs: &[&ArchiveEntry]) -> String {
     let mut table = String::from(
         "CREATE TABLE runs (run VARCHAR, label VARCHAR, study VARCHAR, study_file VARCHAR, status VARCHAR, \
-         begun TIMESTAMP, iterations BIGINT, planned BIGINT, bytes BIGINT);\n",
+         begun TIMESTAMP, iterations BIGINT, planned BIGINT, bytes BIGINT, continues VARCHAR);\n",
     );
     for some in runs.chunks(1000) {
         let rows: Vec<String> = some.iter().filter_map(|run| run_row(run)).collect();
@@ -222,9 +222,10 @@ fn runs_table(runs: &[&ArchiveEntry]) -> String {
 
 fn run_row(run: &ArchiveEntry) -> Option<String> {
     let summary = run.summary.as_ref().ok()?;
-    let label = summary.label.as_deref().map_or_else(|| "NULL".into(), quote_text);
+    let text_or_null = |text: &Option<String>| text.as_deref().map_or_else(|| "NULL".into(), quote_text);
+    let (label, continues) = (text_or_null(&summary.label), text_or_null(&summary.continues));
     Some(format!(
-        "({}, {label}, {}, {}, '{}', '{}', {}, {}, {})",
+        "({}, {label}, {}, {}, '{}', '{}', {}, {}, {}, {continues})",
         quote_text(&run.id),
         quote_text(&summary.title),
         quote_text(&summary.study_file),

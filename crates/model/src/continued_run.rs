@@ -97,6 +97,13 @@ fn join_parts(earlier: RunRecord, mut later: RunRecord) -> RunRecord {
             .into_iter()
             .map(|part| JoinedPart { slots: part.slots.into_iter().map(place).collect(), ..part }),
     );
+    // What went well the second time, or failed, has one result; a warm-up is behind all others.
+    let slots_again: HashSet<u32> = (0_u32..)
+        .zip(&slots)
+        .filter(|(_, slot)| !slot.warmup && again.contains(&(slot.boot, slot.case, slot.iteration)))
+        .map(|(index, _)| index)
+        .collect();
+    iterations.retain(|iteration| !slots_again.contains(&iteration.slot));
     let moved: Vec<IterationRecord> = later
         .iterations
         .into_iter()
@@ -107,12 +114,6 @@ fn join_parts(earlier: RunRecord, mut later: RunRecord) -> RunRecord {
             ..one
         })
         .collect();
-    let ended_again: HashSet<u32> = moved
-        .iter()
-        .filter(|iteration| iteration.outcome != Outcome::Interrupted)
-        .map(|iteration| iteration.slot)
-        .collect();
-    iterations.retain(|iteration| !ended_again.contains(&iteration.slot));
     iterations.extend(moved);
     gaps.extend(later.gaps.into_iter().map(|gap| SeriesGap {
         from: shift(gap.from),

@@ -13,9 +13,7 @@ pub use perflab_archive::parse_label;
 use perflab_archive::run_id::{is_run_id, shortest_prefixes};
 use perflab_archive::run_selector::FoundRuns;
 use perflab_archive::{Archive, ArchiveEntry, ArchiveError, RunDir, StoredOutput, TARGET_OUTPUT};
-use perflab_model::{
-    Manifest, RunEventKind, RunRecord, RunStatus, fact_table, join_continued_runs, suggest_name,
-};
+use perflab_model::{RunEventKind, RunRecord, RunStatus, fact_table, join_continued_runs, suggest_name};
 use rayon::prelude::*;
 
 use crate::failure::{Failure, UsageError};
@@ -78,14 +76,26 @@ pub fn select_side(archive: &Archive, selector: &str) -> Result<ComparisonSide, 
     Ok(join_side(read_side(archive, selector, RunDir::read_record)?))
 }
 
-/// Says of each run that goes on with one that is not here that it is a part of what was measured.
-fn warn_of_missing_parts(runs: &[RunRecord]) {
+/// Says of each run that goes on with one that is not here that it is a part of what was measured, and of two that go on with the
+/// same one which of them counts.
+fn warn_of_parts(runs: &[RunRecord]) {
     let is_here = |id: &String| runs.iter().any(|run| &run.manifest.id == id);
     for run in runs {
         if let Some(before) = run.manifest.continues.as_ref().filter(|before| !is_here(before)) {
             stderr_line!(
                 "warning: run {} goes on with run {before}, which is not here: what that one measured is missing",
                 run.manifest.id
+            );
+        }
+    }
+    let mut later: BTreeMap<&str, &str> = BTreeMap::new();
+    for run in runs {
+        let (id, before) = (run.manifest.id.as_str(), run.manifest.continues.as_deref());
+        if let Some(before) = before
+            && let Some(other) = later.insert(before, id)
+        {
+            stderr_line!(
+                "warning: runs {other} and {id} both go on with run {before}: of what both measured, the later one counts"
             );
         }
     }
@@ -113,35 +123,34 @@ pub fn find_parts(archive: &Archive, run: &RunDir) -> Vec<RunDir> {
     parts
 }
 
-/// The run that goes on with this one, if there is one: of the same study, and later.
-pub fn find_continuation(archive: &Archive, manifest: &Manifest) -> Result<Option<RunDir>, ArchiveError> {
-    for entry in archive.list_runs()? {
-        let is_candidate = entry.id > manifest.id
-            && entry.summary.as_ref().is_ok_and(|summary| summary.title == manifest.study.title);
-        if !is_candidate {
-            continue;
-        }
-        let run = archive.open_run(&entry);
-        if run.manifest().is_ok_and(|later| later.continues.as_ref() == Some(&manifest.id)) {
-            return Ok(Some(run));
-        }
-    }
-    Ok(None)
+/// The runs that go on with this one, the oldest first: one, but for runs that two archives went on with each.
+pub fn find_continuations(archive: &Archive, id: &str) -> Result<Vec<RunDir>, ArchiveError> {
+    let mut all = archive.list_runs()?;
+    all.retain(|entry| {
+        entry.id.as_str() > id
+            && entry.summary.as_ref().is_ok_and(|summary| summary.continues.as_deref() == Some(id))
+    });
+    Ok(all.iter().map(|entry| archive.open_run(entry)).collect())
 }
 
 /// A run, all that it goes on with, and all that goes on with it, the oldest first.
 fn find_all_parts(archive: &Archive, run: &RunDir) -> Vec<RunDir> {
     let mut parts = find_parts(archive, run);
-    let next_of = |last: &RunDir| {
-        let manifest = last.manifest().ok().filter(|manifest| manifest.status.is_cut())?;
-        find_continuation(archive, &manifest).ok().flatten()
-    };
-    while let Some(next) = parts.last().and_then(next_of) {
-        if parts.iter().any(|part| part.id() == next.id()) {
-            break;
+    let is_cut = |part: &RunDir| part.manifest().is_ok_and(|manifest| manifest.status.is_cut());
+    let mut next = 0;
+    while let Some(part) = parts.get(next) {
+        next += 1;
+        if !is_cut(part) {
+            continue;
         }
-        parts.push(next);
+        for later in find_continuations(archive, part.id()).unwrap_or_default() {
+            if parts.iter().all(|known| known.id() != later.id()) {
+                parts.push(later);
+            }
+        }
     }
+    // Ids are in the order of time.
+    parts.sort_by(|one, other| one.id().cmp(other.id()));
     parts
 }
 
@@ -164,7 +173,7 @@ fn find_runs_with_parts(archive: &Archive, selector: &str) -> Result<FoundRuns, 
 }
 
 fn join_side(side: ComparisonSide) -> ComparisonSide {
-    warn_of_missing_parts(&side.runs);
+    warn_of_parts(&side.runs);
     ComparisonSide { runs: join_continued_runs(side.runs), ..side }
 }
 
@@ -384,18 +393,27 @@ pub fn keep_runs_with_facts(
     Ok(of_cases)
 }
 
+/// So many runs are named where one of them is meant.
+const MOST_NAMED: usize = 4;
+
 /// The one run behind a selector, where a verb can only take one.
 pub fn select_run(archive: &Archive, selector: &str) -> Result<RunDir, Failure> {
     let mut runs = archive.find_runs(selector)?;
     if runs.len() > 1 {
-        let message = format!("`{selector}` names {} runs, but one is needed", runs.len());
-        return Err(
-            crate::failure::UsageError::new(message, "name the run by its id: see `perflab list`").into()
-        );
+        let ids: BTreeSet<&str> = runs.iter().map(RunDir::id).collect();
+        let parts = runs.last().map(|run| find_parts(archive, run)).unwrap_or_default();
+        let is_one = ids.iter().all(|id| parts.iter().any(|part| part.id() == *id));
+        let what = if is_one { ", the parts of one that was gone on with," } else { "," };
+        let message = format!("`{selector}` names {} runs{what} but one is needed", runs.len());
+        let short: Vec<&str> = runs.iter().map(RunDir::short_id).collect();
+        let hint = match short.len() <= MOST_NAMED {
+            true => format!("name one by its id: {}", short.join(", ")),
+            false => "name the run by its id: see `perflab list`".to_owned(),
+        };
+        return Err(UsageError::new(message, hint).into());
     }
-    runs.pop().ok_or_else(|| {
-        crate::failure::UsageError::new(format!("there is no run `{selector}`"), "see `perflab list`").into()
-    })
+    runs.pop()
+        .ok_or_else(|| UsageError::new(format!("there is no run `{selector}`"), "see `perflab list`").into())
 }
 
 /// One side, its runs holding one sample a column and iteration of the monitor.

@@ -84,6 +84,9 @@ pub(crate) struct ListedRunDocument {
     planned: Option<u64>,
     /// What it takes on the disk.
     bytes: u64,
+    /// The id of the interrupted run that it goes on with; both count as one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continues: Option<String>,
     /// Why it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
@@ -111,6 +114,7 @@ impl ListedRunDocument {
             iterations: summary.map(|run| run.iterations),
             planned: summary.map(|run| run.planned),
             bytes: entry.bytes,
+            continues: summary.and_then(|run| run.continues.clone()),
             problem: entry.summary.as_ref().err().cloned(),
         }
     }

@@ -95,6 +95,9 @@ pub struct ComparedRun {
     /// Whether another tool measured it: perflab cannot repeat it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
+    /// The ids of what it was joined from, the oldest first, where an interrupted run was gone on with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<String>,
 }
 
 /// Letters of a ULID that are its time.
@@ -118,6 +121,7 @@ impl ComparedRun {
             machine: manifest.machine_id(),
             began: manifest.anchor.realtime,
             imported: manifest.facts.value(&fact_table::IMPORT_KIND).is_some(),
+            parts: run.parts.iter().map(|part| part.id.clone()).collect(),
         }
     }
 }

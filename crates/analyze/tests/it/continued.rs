@@ -151,6 +151,20 @@ fn what_fails_the_second_time_has_no_value_of_the_first_and_what_is_stopped_keep
     }
 }
 
+/// Failures are read without the iterations that went well.
+#[test]
+fn what_failed_in_a_cut_block_and_went_well_later_is_no_failure() {
+    let [mut first, mut rest] = cut(&build_run("A", 1.0));
+    let failed = Outcome::Failed { reason: "exit code 1".into() };
+    first.samples.remove(6);
+    first.iterations[6].outcome = failed.clone();
+    first.iterations[2].outcome = failed;
+    first.iterations.retain(|iteration| iteration.outcome != Outcome::Ok);
+    rest.iterations.clear();
+    let joined = join_continued_runs(vec![first, rest]);
+    assert_eq!(joined[0].iterations.iter().map(|one| one.slot).collect::<Vec<_>>(), [2]);
+}
+
 #[test]
 fn parts_of_two_kernels_stay_two_runs() {
     let [first, mut rest] = cut(&build_run("A", 1.0));

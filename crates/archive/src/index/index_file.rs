@@ -27,7 +27,7 @@ const JOURNAL_ENDING: &str = "-journal";
 const APPLICATION: i32 = 0x7066_6c62;
 
 /// Version of the tables below. Another one is made anew.
-const VERSION: i32 = 7;
+const VERSION: i32 = 8;
 
 const TABLES: &str = "
 CREATE TABLE run (
@@ -42,7 +42,8 @@ CREATE TABLE run (
     iterations INTEGER NOT NULL,
     planned INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
-    content_hash TEXT
+    content_hash TEXT,
+    continues TEXT
 ) WITHOUT ROWID;
 CREATE INDEX run_label ON run (label) WHERE label IS NOT NULL;
 CREATE TABLE document (number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, body TEXT NOT NULL);

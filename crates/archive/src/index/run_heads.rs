@@ -30,7 +30,7 @@ pub(super) struct StoredHead {
 }
 
 const COLUMNS: &str = "id, stamp, read_at, label, title, study_file, status, begun, iterations, planned, bytes, \
-                       content_hash";
+                       content_hash, continues";
 
 /// All rows, or those from an id on, by id.
 pub(super) fn read_heads(connection: &Connection, from: Option<&str>) -> rusqlite::Result<Vec<StoredHead>> {
@@ -77,6 +77,7 @@ fn parse_row(row: &Row<'_>, repeated: &mut RepeatedTexts) -> rusqlite::Result<St
         iterations: row.get(8)?,
         planned: row.get(9)?,
         content_hash: row.get_ref(11)?.as_str_or_null()?.map(|hash| repeated.content_hash.share(hash)),
+        continues: row.get(12)?,
     };
     let head = RunHead { id: row.get(0)?, summary, bytes: row.get(10)? };
     Ok(StoredHead { head, stamp: row.get(1)?, read_at: row.get(2)? })
@@ -94,8 +95,17 @@ pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) ->
     let mut statement =
         transaction.prepare(&format!("INSERT OR REPLACE INTO run ({COLUMNS}) VALUES ({marks})"))?;
     for StoredHead { head, stamp, read_at } in rows {
-        let RunSummary { label, title, study_file, status, begun, iterations, planned, content_hash } =
-            &head.summary;
+        let RunSummary {
+            label,
+            title,
+            study_file,
+            status,
+            begun,
+            iterations,
+            planned,
+            content_hash,
+            continues,
+        } = &head.summary;
         let begun = i64::try_from(begun.as_nanosecond()).unwrap_or(i64::MAX);
         statement.execute(params![
             head.id,
@@ -110,6 +120,7 @@ pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) ->
             planned,
             head.bytes,
             content_hash.as_deref(),
+            continues,
         ])?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use compact_str::{CompactString, ToCompactString as _};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use perflab_archive::run_id::shortest_prefixes;
-use perflab_archive::{Archive, ArchiveEntry, RetentionPolicy, RunDir, RunSummary};
+use perflab_archive::{Archive, ArchiveEntry, RetentionPolicy, RunSummary};
 use perflab_model::{Bytes, Nanos};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
 use perflab_remote::{RemoteArchive, RemoteUrl};
@@ -28,9 +28,19 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     // The process ends with its list: to free ten thousand rows takes as long as to make them.
     let entries = runs.leak();
     let (zone, for_programs) = (TimeZone::system(), context.format.is_for_programs());
-    let rows = entries.par_iter().map(|entry| list_cells(entry, &zone, for_programs)).collect();
+    let continues = |entry: &ArchiveEntry| entry.summary.as_ref().is_ok_and(|run| run.continues.is_some());
+    let has_parts = for_programs || entries.iter().any(continues);
+    let cells = |entry: &ArchiveEntry| {
+        let mut cells = list_cells(entry, &zone, for_programs);
+        if has_parts {
+            cells.push(continues_cell(entry, entries));
+        }
+        cells
+    };
+    let rows = entries.par_iter().map(cells).collect();
     let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
     let columns = left.into_iter().chain(["iterations", "size"].map(GridColumn::right));
+    let columns = columns.chain(has_parts.then(|| GridColumn::left("continues")));
     context.print_grid(Box::leak(Box::new(Grid::with_rows(columns, rows))))?;
     if !archive.exists() {
         let path = context.archive_path().display();
@@ -85,6 +95,16 @@ fn list_cells(entry: &ArchiveEntry, zone: &TimeZone, for_programs: bool) -> Vec<
     let size = cell(Bytes(entry.bytes).to_compact_string(), &|| entry.bytes.into());
     let run = cell(entry.short.as_str().into(), &|| entry.id.as_str().into());
     vec![run, label, title, begun, status, iterations, size]
+}
+
+/// The run that one goes on with, as the list calls it.
+fn continues_cell(entry: &ArchiveEntry, entries: &[ArchiveEntry]) -> GridCell {
+    let Some(before) = entry.summary.as_ref().ok().and_then(|run| run.continues.as_deref()) else {
+        return GridCell::missing();
+    };
+    let listed = entries.binary_search_by(|one| one.id.as_str().cmp(before)).ok();
+    let short = listed.and_then(|at| entries.get(at)).map_or(before, |one| one.short.as_str());
+    GridCell::with_text(short, before)
 }
 
 fn summary_cells(
@@ -156,10 +176,10 @@ pub fn remove_runs(context: &App, args: &RmArgs) -> Result<Exit, Failure> {
         args.runs.iter().map(|run| find_run_id(&archive, run)).collect::<Result<Vec<_>, Failure>>()?;
     let going: BTreeSet<String> = found.into_iter().collect();
     for id in &going {
-        let rest = find_rest(&archive, id)?.filter(|rest| !going.contains(rest.id()));
+        let rest = selection::find_continuations(&archive, id)?;
         archive.remove_run(id)?;
         context.note(format!("removed run {id}"));
-        if let Some(rest) = rest {
+        for rest in rest.into_iter().filter(|rest| !going.contains(rest.id())) {
             context.note(format!(
                 "run {} went on with it, and is no whole measurement any more",
                 rest.short_id()
@@ -167,15 +187,6 @@ pub fn remove_runs(context: &App, args: &RmArgs) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Fine)
-}
-
-/// The run that goes on with one; none of a run that is damaged.
-fn find_rest(archive: &Archive, id: &str) -> Result<Option<RunDir>, Failure> {
-    let run = archive.find_runs(id).ok().and_then(|mut runs| runs.pop());
-    match run.and_then(|run| run.manifest().ok()).filter(|manifest| manifest.status.is_cut()) {
-        Some(manifest) => Ok(selection::find_continuation(archive, &manifest)?),
-        None => Ok(None),
-    }
 }
 
 /// The full id of a run of this archive, whether or not it can be read.

@@ -77,7 +77,7 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
     let record = found.read_record()?;
     let manifest = &record.manifest;
     // Somebody may have been faster.
-    if let Some(next) = selection::find_continuation(&archive, manifest)? {
+    if let Some(next) = selection::find_continuations(&archive, &manifest.id)?.pop() {
         let message = format!("run {} goes on with run {} already", next.short_id(), found.short_id());
         return Err(UsageError::new(message, "wait for its end, or stop it with ^C").into());
     }
@@ -179,7 +179,7 @@ fn find_last_part(archive: &Archive, selector: &str) -> Result<RunDir, Failure> 
         }
     }
     let mut seen = BTreeSet::from([last.id().to_owned()]);
-    while let Some(next) = selection::find_continuation(archive, &last.manifest()?)? {
+    while let Some(next) = selection::find_continuations(archive, last.id())?.pop() {
         if !seen.insert(next.id().to_owned()) {
             break;
         }

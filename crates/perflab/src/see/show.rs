@@ -60,7 +60,7 @@ fn note_other_parts(context: &App, run: &RunDir) -> Result<(), Failure> {
     }
     if manifest.status.is_cut() {
         let archive = context.archive()?;
-        match selection::find_continuation(&archive, &manifest)? {
+        match selection::find_continuations(&archive, &manifest.id)?.pop() {
             Some(rest) => {
                 context
                     .note(format!("run {} goes on with it: `compare` takes both for one", rest.short_id()));

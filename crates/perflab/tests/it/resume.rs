@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use perflab_archive::Archive;
 use perflab_model::{Manifest, RunRecord, RunStatus, join_continued_runs};
@@ -140,6 +140,44 @@ fn check_whole(records: &[RunRecord]) {
     let counts = count_times(&joined);
     assert_eq!(counts.len(), ITERATIONS);
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+}
+
+/// A run that was copied to another archive is gone on with in both, and the parts come together.
+#[test]
+fn of_two_runs_that_go_on_with_the_same_one_the_later_counts_and_both_are_named() {
+    let laboratory = Sandbox::new();
+    let study = write_held_study(&laboratory, "");
+    let run = ["run", &study, "--no-report", "--quiet", "--label", "cut"];
+    let mut killed = start_until(&laboratory, &run, 6);
+    send_signal(&killed, rustix::process::Signal::KILL);
+    killed.wait().unwrap();
+    fs::remove_file(laboratory.path("hold")).unwrap();
+    fs::write(laboratory.path("hold"), "0").unwrap();
+    let other = laboratory.path("other").display().to_string();
+    let archive = laboratory.path("archive").display().to_string();
+    assert!(Command::new("cp").args(["-r", &archive, &other]).status().unwrap().success());
+    let in_other = |arguments: &[&str]| {
+        laboratory.run_successfully(&[&["--archive", &other][..], arguments].concat());
+    };
+    in_other(&["resume", "--no-report"]);
+    laboratory.run_successfully(&["resume", "--no-report"]);
+    let part = laboratory.path("part").display().to_string();
+    in_other(&["export", "@latest", "-o", &part]);
+    laboratory.run_successfully(&["import", &part]);
+    let mut records = read_records(&laboratory);
+    records.sort_by(|one, other| one.manifest.id.cmp(&other.manifest.id));
+    let ids: Vec<&String> = records.iter().map(|record| &record.manifest.id).collect();
+    check_whole(&records);
+    for selector in ["cut", ids[0], ids[1], ids[2]] {
+        let compared = laboratory.run_successfully(&["compare", selector, "--by", "A", "--format", "json"]);
+        let found: serde_json::Value = serde_json::from_str(&compared.out).unwrap();
+        assert_eq!(found["runs"][0]["parts"], serde_json::json!(ids), "{selector}");
+        assert!(ids.iter().all(|id| compared.err.contains(id.as_str())), "{selector}: {}", compared.err);
+    }
+    let listed = laboratory.run_json(&["list"]);
+    let continues: Vec<Option<&str>> =
+        listed.as_array().unwrap().iter().map(|run| run["continues"].as_str()).collect();
+    assert_eq!(continues, [None, Some(ids[0].as_str()), Some(ids[0].as_str())]);
 }
 
 #[test]
