@@ -267,6 +267,15 @@ pub const CAUSES: &[CauseSpec] = &[
         )
     },
     CauseSpec {
+        either_way: true,
+        ..cause(
+            "tasks that were started",
+            &["delays threads", "stat processes*"],
+            &[],
+            "perflab run {study} --counters sched:sched_process_fork,sched:sched_process_exec",
+        )
+    },
+    CauseSpec {
         by_best: true,
         ..cause(
             "waits of the workload (switches of its own accord)",
@@ -282,15 +291,6 @@ pub const CAUSES: &[CauseSpec] = &[
             &["counters raw_syscalls:sys_enter*", "counters syscalls:*", "events system-call-latency.count*"],
             &[System, OffCpu],
             "perflab run {study} --event system-call-latency",
-        )
-    },
-    CauseSpec {
-        either_way: true,
-        ..cause(
-            "tasks that were started",
-            &["delays threads", "stat processes*"],
-            &[],
-            "perflab run {study} --counters sched:sched_process_fork,sched:sched_process_exec",
         )
     },
     CauseSpec {

@@ -36,7 +36,7 @@ const CAUSES: &[(&str, Growth, Option<&str>)] = &[
             ("pressure total_ns resource=io kind=some", LONGER * 1e9),
             ("pressure total_ns resource=io kind=full", LONGER * 0.9e9),
         ],
-        Some("voluntary-switches"),
+        Some("vmstat pgpgin"),
     ),
     (
         "neighbours",
