@@ -157,7 +157,7 @@ pub use kernel_log::{
     KernelLogPart, KernelLogsOfRuns, compare_kernel_logs, compare_kernel_logs_of_levels, kernel_troubles,
 };
 pub use kernel_log_rows::{KernelLogComparison, KernelLogCount, KernelLogRow};
-pub use machine_activity::{MachineActivity, machine_activity};
+pub use machine_activity::{FEWEST_TICKS, MachineActivity, machine_activity};
 pub use method_description::{MethodDescription, UnreadableRun};
 pub use monitor_lines::{
     MarkedIteration, MonitorLine, MonitorLineOptions, MonitorLines, MonitorPoint, MonitoredRun, monitor_lines,

@@ -91,10 +91,13 @@ const RULES: &[ActivityRule] = &[
     rule("net-dev", "tx_bytes", "", "sent", Same),
 ];
 
+/// The kernel counts CPU time of a machine in ticks of 1 to 10 ms: of less than this, they are no share.
+pub const FEWEST_TICKS: Nanos = Nanos(100_000_000);
+
 /// What the machine did during the first iteration of a run, by what its monitors read at the edges of it and in between. `cpus` is
 /// how many CPUs it has online.
 ///
-/// What was 0 both meanwhile and at rest is left out.
+/// What was 0 both meanwhile and at rest is left out, and so are shares of CPU time of less than [`FEWEST_TICKS`].
 pub fn machine_activity(
     record: &RunRecord,
     monitors: &[(Series, Option<EdgeReadings>)],
@@ -102,11 +105,15 @@ pub fn machine_activity(
 ) -> Vec<MachineActivity> {
     let Some(iteration) = record.iterations.first() else { return Vec::new() };
     let during = (iteration.start, iteration.end);
+    let has_ticks = iteration.end.since(iteration.start) >= FEWEST_TICKS;
     let mut all = Vec::new();
     for (series, edges) in monitors {
         let meanwhile = summarise_iteration(series, edges.as_ref(), iteration);
         let rest = summarise_rest(series, during);
-        let rules = RULES.iter().enumerate().filter(|(_, rule)| rule.monitor == series.schema.monitor);
+        let rules = RULES
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| rule.monitor == series.schema.monitor && (has_ticks || rule.scale != OfCpus));
         let first = rules.clone().next().map_or(0, |(place, _)| place);
         // Devices stand together: what is told of each in one place.
         let rules = rules.map(|(place, rule)| (if rule.has_device() { first } else { place }, rule));

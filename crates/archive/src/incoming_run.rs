@@ -14,7 +14,7 @@ use crate::index::index_refresh;
 use crate::manifest;
 use crate::run_dir::RunDir;
 use crate::run_id::is_run_id;
-use crate::run_layout::RunLock;
+use crate::run_layout::{CHECKSUMS, RunLock};
 
 /// A folder beside the runs, in which one is put together. What is not kept is gone with this value.
 #[derive(Debug)]
@@ -44,6 +44,11 @@ impl IncomingRun<'_> {
     /// Where the run's own folder, which is called as its id, is made.
     pub(crate) fn folder(&self) -> &Path {
         self.half.path()
+    }
+
+    /// Whether the files of the run `id` were held against their hashes; of a run that was never closed there are none.
+    pub fn has_hashes(&self, id: &str) -> bool {
+        self.folder().join(id).join(CHECKSUMS).is_file()
     }
 
     /// Where the file `name` of the run `id` goes; the folder above it is there afterwards.

@@ -90,7 +90,7 @@ pub use incoming_run::IncomingRun;
 pub use journal::{JournalReader, StoredOutput};
 pub use portable::{import_portable_run, is_portable_run, write_portable_file, write_portable_run};
 pub use recorder::{BulkRecorder, RunRecorder};
-pub use retention::{PrunedRuns, RetentionPolicy};
+pub use retention::{PrunedRuns, RESUMED_LABEL, RetentionPolicy};
 pub use run_dir::{ListedMonitors, RunDir};
 pub use run_id::new_run_id;
 pub use run_layout::{MANIFEST, NOTES, RUNS};

@@ -13,6 +13,7 @@ use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 
 use crate::archive_dir::Archive;
+use crate::checksums;
 use crate::error::ArchiveError;
 use crate::manifest;
 use crate::run_dir::RunDir;
@@ -70,7 +71,10 @@ fn pack_run(run: &RunDir, out: impl io::Write) -> io::Result<()> {
         let reason = format!("it has {} files, and a portable file holds {MOST_FILES} at most", files.len());
         return Err(io::Error::other(reason));
     }
-    let mut tar = tar::Builder::new(Encoder::new(out, LEVEL)?);
+    let mut packed = Encoder::new(out, LEVEL)?;
+    // A run that was never closed has no hashes of its own.
+    packed.include_checksum(true)?;
+    let mut tar = tar::Builder::new(packed);
     for path in files {
         let inner = path.strip_prefix(run.path()).map_err(io::Error::other)?;
         let content = open_finite_file(&path)?;
@@ -96,10 +100,17 @@ pub fn is_portable_run(file: &Path) -> bool {
 ///
 /// # Errors
 /// [`ArchiveError::Refused`] for what does not belong into such a file, [`ArchiveError::Newer`],
-/// [`ArchiveError::Exists`] if the archive has that run; nothing stays of a failed import.
+/// [`ArchiveError::Exists`] if the archive has that run; [`ArchiveError::Damaged`] where a file is not as it was when the run ended; nothing stays of a failed import.
 pub fn import_portable_run(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
     let incoming = archive.receive_run()?;
     let id = unpack_run(file, incoming.folder())?;
+    checksums::verify_all(&incoming.folder().join(&id)).map_err(|error| match error {
+        ArchiveError::Altered { path, .. } => {
+            let inner = path.strip_prefix(incoming.folder()).unwrap_or(&path).display().to_string();
+            ArchiveError::damaged(file)(format!("{inner} is not as it was when the run ended"))
+        }
+        other => other,
+    })?;
     incoming.keep(&id)
 }
 
@@ -140,6 +151,8 @@ fn unpack_run(file: &Path, directory: &Path) -> Result<String, ArchiveError> {
             write_entry(&mut entry, &directory.join(&path))?;
         }
     }
+    // What follows the last file is the sum over all of them.
+    io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(damaged)?;
     let id = id.ok_or_else(|| portable_error(file, "it is empty".into()))?;
     verify_unpacked_run(file, &directory.join(&id), &id)?;
     Ok(id)

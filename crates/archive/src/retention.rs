@@ -2,7 +2,7 @@
 //!
 //! Never a run that is being recorded, and damaged ones only where they are named.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub struct PrunedRuns {
     pub runs: Vec<ArchiveEntry>,
     /// What they took on the disk.
     pub bytes: u64,
+    /// How many others stay only because they have a label.
+    pub labelled: usize,
 }
 
 impl Archive {
@@ -45,15 +47,14 @@ impl Archive {
     /// The archive cannot be read, or a run cannot be removed; those before it are gone then.
     pub fn prune(&self, policy: &RetentionPolicy) -> Result<PrunedRuns, ArchiveError> {
         let all = self.list_runs()?;
-        let mut runs = policy.choose_runs(all.clone(), Timestamp::now());
-        keep_continued_runs(&all, &mut runs);
+        let (runs, labelled) = policy.choose_runs(all, Timestamp::now());
         if !policy.dry_run {
             self.remove_abandoned_runs();
             runs.iter().try_for_each(|run| self.remove_files(&run.id))?;
             let gone: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
             index_refresh::note_removed_runs(self.path(), &gone);
         }
-        Ok(PrunedRuns { bytes: runs.iter().map(|run| run.bytes).sum(), runs })
+        Ok(PrunedRuns { bytes: runs.iter().map(|run| run.bytes).sum(), runs, labelled })
     }
 
     /// Removes one run by its full id, damaged or not.
@@ -83,29 +84,27 @@ impl Archive {
     }
 }
 
-/// Takes from `chosen` what a run that stays goes on with, from the newest to the oldest.
-fn keep_continued_runs(all: &[ArchiveEntry], chosen: &mut Vec<ArchiveEntry>) {
-    let mut going: HashSet<String> = chosen.iter().map(|entry| entry.id.clone()).collect();
-    for entry in all.iter().rev() {
-        let before = entry.summary.as_ref().ok().and_then(|summary| summary.continues.as_ref());
-        if let Some(before) = before
-            && !going.contains(&entry.id)
-        {
-            going.remove(before);
-        }
-    }
-    chosen.retain(|entry| going.contains(&entry.id));
-}
-
 impl RetentionPolicy {
-    /// Which of `entries` (oldest first) go at the time `now`.
-    fn choose_runs(&self, entries: Vec<ArchiveEntry>, now: Timestamp) -> Vec<ArchiveEntry> {
+    /// Which of `entries` (oldest first) go at the time `now`, and how many stay only because they have a label. The parts of a run that was
+    /// gone on with are one run: all go, or none.
+    fn choose_runs(&self, entries: Vec<ArchiveEntry>, now: Timestamp) -> (Vec<ArchiveEntry>, usize) {
         if self.keep.is_none() && self.older_than.is_none() {
-            return Vec::new();
+            return (Vec::new(), 0);
         }
-        let readable: Vec<ArchiveEntry> = entries.into_iter().filter(|entry| entry.summary.is_ok()).collect();
-        let beyond = readable.len().saturating_sub(self.keep.unwrap_or(0));
-        readable.into_iter().take(beyond).filter(|entry| self.allows_removal(entry, now)).collect()
+        let runs = group_parts(entries.into_iter().filter(|entry| entry.summary.is_ok()).collect());
+        let beyond = runs.len().saturating_sub(self.keep.unwrap_or(0));
+        let (mut gone, mut labelled) = (Vec::new(), 0);
+        for parts in runs.into_iter().take(beyond) {
+            if !parts.iter().all(|entry| self.allows_removal(entry, now)) {
+                continue;
+            }
+            match self.keep_labelled && parts.iter().any(has_given_label) {
+                true => labelled += parts.len(),
+                false => gone.extend(parts),
+            }
+        }
+        gone.sort_by(|one, other| one.id.cmp(&other.id));
+        (gone, labelled)
     }
 
     fn allows_removal(&self, entry: &ArchiveEntry, now: Timestamp) -> bool {
@@ -114,9 +113,34 @@ impl RetentionPolicy {
         let came = run_id_time(&entry.id).unwrap_or(summary.begun).max(summary.begun);
         let age = Duration::try_from(now.duration_since(came)).unwrap_or_default();
         let old = self.older_than.is_none_or(|limit| age > limit);
-        let named = self.keep_labelled && summary.label.is_some();
-        old && !named && summary.status != RunStatus::Running
+        old && summary.status != RunStatus::Running
     }
+}
+
+/// How labels begin that perflab gave to the parts of a run without one.
+pub const RESUMED_LABEL: &str = "resumed-";
+
+/// Whether somebody gave it a label.
+fn has_given_label(entry: &ArchiveEntry) -> bool {
+    let label = entry.summary.as_ref().ok().and_then(|summary| summary.label.as_deref());
+    label.is_some_and(|label| !label.starts_with(RESUMED_LABEL))
+}
+
+/// Runs with all that goes on with them, in the order of their latest parts; `entries` are in the order of time.
+fn group_parts(entries: Vec<ArchiveEntry>) -> Vec<Vec<ArchiveEntry>> {
+    let mut groups: Vec<Vec<ArchiveEntry>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for entry in entries {
+        let before = entry.summary.as_ref().ok().and_then(|summary| summary.continues.as_ref());
+        let place = before.and_then(|before| places.get(before)).copied().unwrap_or(groups.len());
+        places.insert(entry.id.clone(), place);
+        match groups.get_mut(place) {
+            Some(group) => group.push(entry),
+            None => groups.push(vec![entry]),
+        }
+    }
+    groups.sort_by(|one, other| one.last().map(|part| &part.id).cmp(&other.last().map(|part| &part.id)));
+    groups
 }
 
 #[cfg(test)]
@@ -151,7 +175,39 @@ mod tests {
         ];
         entries.push(ArchiveEntry { summary: Err("torn".into()), ..entries[0].clone() });
         let now = Timestamp::from_second(6 * 86400).unwrap();
-        policy.choose_runs(entries, now).into_iter().map(|entry| entry.id).collect()
+        policy.choose_runs(entries, now).0.into_iter().map(|entry| entry.id).collect()
+    }
+
+    /// Every part of a run stays with it, whichever has the label, and counts once.
+    #[test]
+    fn the_parts_of_a_run_go_together() {
+        let part = |id: &str, day: i64, label: Option<&str>, continues: Option<&str>| {
+            let mut entry = archive_entry(id, day, label, RunStatus::Interrupted);
+            entry.summary.as_mut().unwrap().continues = continues.map(str::to_owned);
+            entry
+        };
+        let chosen = |labels: [Option<&str>; 3], keep: usize| {
+            let [first, second, third] = labels;
+            let entries = vec![
+                archive_entry("a", 1, None, RunStatus::Finished),
+                part("b", 2, first, None),
+                archive_entry("c", 3, None, RunStatus::Finished),
+                part("d", 4, second, Some("b")),
+                part("e", 5, third, Some("d")),
+            ];
+            let policy =
+                RetentionPolicy { keep: Some(keep), keep_labelled: true, ..RetentionPolicy::default() };
+            let (gone, labelled) = policy.choose_runs(entries, Timestamp::from_second(6 * 86400).unwrap());
+            (gone.into_iter().map(|entry| entry.id).collect::<String>(), labelled)
+        };
+        for at in 0..3 {
+            let mut labels = [None; 3];
+            labels[at] = Some("golden");
+            assert_eq!(chosen(labels, 0), ("ac".into(), 3));
+        }
+        assert_eq!(chosen([Some("resumed-b"); 3], 0), ("abcde".into(), 0));
+        assert_eq!(chosen([None; 3], 1), ("ac".into(), 0));
+        assert_eq!(chosen([None; 3], 2), ("a".into(), 0));
     }
 
     #[test]
@@ -160,9 +216,9 @@ mod tests {
         let policy =
             RetentionPolicy { older_than: Some(Duration::from_secs(86400)), ..RetentionPolicy::default() };
         let entries = || vec![archive_entry(&id, 0, None, RunStatus::Finished)];
-        assert!(policy.choose_runs(entries(), Timestamp::now()).is_empty());
+        assert!(policy.choose_runs(entries(), Timestamp::now()).0.is_empty());
         let tomorrow = Timestamp::now() + Duration::from_secs(2 * 86400);
-        assert_eq!(policy.choose_runs(entries(), tomorrow).len(), 1);
+        assert_eq!(policy.choose_runs(entries(), tomorrow).0.len(), 1);
     }
 
     #[test]

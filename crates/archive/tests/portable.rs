@@ -52,6 +52,31 @@ fn a_living_run_is_not_exported_and_a_dead_one_is() {
     assert_eq!(import_portable_run(&to, &file).unwrap().read_record().unwrap(), run.read_record().unwrap());
 }
 
+/// Of a run that ended and of one that was killed, which has no hashes of its own.
+#[test]
+fn a_portable_file_with_a_flipped_bit_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let from = open_archive(directory.path(), "from");
+    let ended = add_run(&from);
+    let manifest = fixtures::run_events::make_manifest(1, 1);
+    let mut recorder = from.begin_run(&manifest).unwrap();
+    fixtures::run_events::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+    drop(recorder);
+    for run in [ended, from.find_runs(&manifest.id).unwrap().pop().unwrap()] {
+        let file = directory.path().join(format!("{}.perflab", run.id()));
+        write_portable_file(&run, &file).unwrap();
+        let whole = fs::read(&file).unwrap();
+        for at in (0..whole.len()).step_by(whole.len() / 50) {
+            let mut content = whole.clone();
+            content[at] ^= 1 << (at % 8);
+            fs::write(&file, content).unwrap();
+            let to = open_archive(directory.path(), &format!("to-{}-{at}", run.id()));
+            assert!(import_portable_run(&to, &file).is_err(), "byte {at} of {}", whole.len());
+            assert_eq!(to.list_runs().unwrap().len(), 0);
+        }
+    }
+}
+
 /// A tar that our own writer would never make: the path goes in as raw bytes.
 fn write_evil_tar(directory: &Path, path: &str, kind: EntryType, content: &str) -> PathBuf {
     let file = directory.join("evil.perflab");

@@ -117,6 +117,19 @@ enum RemoteState {
     Silent,
 }
 
+/// In the copy, once the archive that it is of was seen.
+const KNOWN: &str = "remote.known";
+
+fn is_known(copy: &Archive) -> bool {
+    copy.path().join(KNOWN).exists()
+}
+
+fn note_known(copy: &Archive) -> Result<(), RemoteError> {
+    let path = copy.path().join(KNOWN);
+    let what = format!("write {}", path.display());
+    File::create(path).map(drop).map_err(|source| RemoteError::Local { what, source })
+}
+
 /// Whether a verb makes runs, and has something to do where there are none.
 fn is_recording(verb: &VerbEntry) -> bool {
     matches!(verb.group, VerbGroup::Measure | VerbGroup::LookInto)
@@ -130,10 +143,15 @@ fn list_ids(archive: &Archive) -> Result<BTreeSet<String>, Failure> {
 /// Pulls what the copy lacks, and removes from it what was removed there.
 fn open_and_update(app: &App, url: &RemoteUrl, archive: &Archive) -> Result<RemoteState, RemoteError> {
     let remote = match RemoteArchive::open(url) {
+        // A folder that is not mounted looks like one that nothing was pushed to yet.
+        Err(RemoteError::NoArchive { .. }) if is_known(archive) => {
+            return Err(RemoteError::Gone { url: url.clone() });
+        }
         // The first run makes it.
         Err(RemoteError::NoArchive { .. }) => return Ok(RemoteState::Missing),
         opened => opened?,
     };
+    note_known(archive)?;
     let mut held = BTreeSet::new();
     for entry in archive.list_runs()? {
         match remote.entry(&entry.id) {
@@ -158,7 +176,7 @@ fn open_and_update(app: &App, url: &RemoteUrl, archive: &Archive) -> Result<Remo
                     with_own_notes.insert(entry.id.clone());
                 }
             }
-            Ok(PullOutcome::AlreadyHere | PullOutcome::Whole) => {}
+            Ok(PullOutcome::AlreadyHere | PullOutcome::Whole | PullOutcome::Unhashed) => {}
             // One that is damaged must not hide the others.
             Err(error) if error.is_about_one_run() => {
                 stderr_line!("warning: run {} is left out: {error}", entry.id);
@@ -200,7 +218,15 @@ fn send_back(
     }
     let mut send = || -> Result<(usize, u64), RemoteError> {
         if !matches!(there, RemoteState::Open(..)) {
-            *there = RemoteState::Open(Box::new(RemoteArchive::open_or_create(url)?), BTreeSet::new());
+            let opened = match is_known(archive) {
+                true => RemoteArchive::open(url).map_err(|error| match error {
+                    RemoteError::NoArchive { url } => RemoteError::Gone { url },
+                    other => other,
+                })?,
+                false => RemoteArchive::open_or_create(url)?,
+            };
+            note_known(archive)?;
+            *there = RemoteState::Open(Box::new(opened), BTreeSet::new());
         }
         let RemoteState::Open(remote, _) = there else { return Ok((0, 0)) };
         remote.remove_runs(gone)?;

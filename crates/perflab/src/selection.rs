@@ -18,6 +18,14 @@ use rayon::prelude::*;
 
 use crate::failure::{Failure, UsageError};
 
+/// A count of which 0 would mean nothing.
+pub fn parse_positive_count(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "a whole number from 1 on is needed".to_owned())
+}
+
 /// The runs of the archive that are meant.
 #[derive(Debug, Args)]
 pub struct RunChoice {
@@ -25,7 +33,7 @@ pub struct RunChoice {
     #[arg(long, value_name = "NAME")]
     pub label: Option<String>,
     /// Only the latest N runs
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_positive_count)]
     pub last: Option<usize>,
 }
 
@@ -78,7 +86,7 @@ pub fn select_side(archive: &Archive, selector: &str) -> Result<ComparisonSide, 
 
 /// Says of each run that goes on with one that is not here that it is a part of what was measured, and of two that go on with the
 /// same one which of them counts.
-fn warn_of_parts(runs: &[RunRecord]) {
+pub fn warn_of_parts(runs: &[RunRecord]) {
     let is_here = |id: &String| runs.iter().any(|run| &run.manifest.id == id);
     for run in runs {
         if let Some(before) = run.manifest.continues.as_ref().filter(|before| !is_here(before)) {

@@ -149,7 +149,7 @@ pub fn diagnostic_summaries(comparison: &Comparison) -> Vec<String> {
 #[rustfmt::skip]
 fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str) {
     match found {
-        ComparisonDiagnostic::NotFinished { .. } => ("runs that did not reach their end", "compare it for a first impression only, and measure the rest: `perflab resume RUN`"),
+        ComparisonDiagnostic::NotFinished { .. } => ("runs that did not reach their end", "compare it for a first impression only; `perflab show RUN` says how the rest can be measured"),
         ComparisonDiagnostic::CountedOnce { .. } => ("runs made of the very same files or values count once", "import each measurement once; the others can be removed with `perflab rm`"),
         ComparisonDiagnostic::SameContent { .. } => ("both sides have runs made of the very same files or values", "compare different measurements: a file held against itself is always the same"),
         ComparisonDiagnostic::FailedIterations { .. } => ("iterations failed", "read their output with `perflab show RUN`: values that remain may be a biased choice"),
@@ -173,7 +173,7 @@ fn diagnostic_texts(found: &ComparisonDiagnostic) -> (&'static str, &'static str
         ComparisonDiagnostic::SequentialOrder { .. } => ("iterations were not in random order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change"),
         ComparisonDiagnostic::Drift { .. } => ("values drift", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order"),
         ComparisonDiagnostic::Modes { .. } => ("values fall into two groups", "look at the dots in the report: one middle does not describe two groups; find what decides between them (placement, frequency, a background task)"),
-        ComparisonDiagnostic::Outliers { .. } => ("some values lie far from the rest", "they are kept; the report shows what the monitors saw in those iterations"),
+        ComparisonDiagnostic::Outliers { .. } => ("some values lie far from the rest", "they are kept; where monitors ran, the report shows what they saw in those iterations"),
         ComparisonDiagnostic::DifferentEnvironment { .. } => ("the environment differs", "make sure that what differs is what you mean to compare"),
         ComparisonDiagnostic::DifferentCase { withheld: true, .. } => ("another benchmark under the same name: no verdict", "compare runs of the same case; --across judges them although they differ, for whoever changed just that"),
         ComparisonDiagnostic::DifferentCase { withheld: false, .. } => ("another benchmark under the same name, judged because of --across", "make sure that what differs is what you mean to compare"),

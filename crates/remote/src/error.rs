@@ -25,6 +25,15 @@ pub enum RemoteError {
         /// where was looked
         url: RemoteUrl,
     },
+    /// There was one, of which this machine has a copy.
+    #[error(
+        "the archive that was at {url} is not there any more: is it mounted, is it the same server? To make it anew, push the runs of the copy to it \
+         (`perflab push --remote {url}`)"
+    )]
+    Gone {
+        /// where it was
+        url: RemoteUrl,
+    },
     /// The bucket, or the folder, is not there.
     #[error(
         "{what} is not there ({reason}): perflab makes no buckets; check the name, and the region and endpoint (AWS_REGION, AWS_ENDPOINT_URL)"
@@ -123,9 +132,10 @@ impl Classify for RemoteError {
             | RemoteError::NoArchive { .. }
             | RemoteError::NoBucket { .. }
             | RemoteError::NotFound { .. } => ErrorClass::Usage,
-            RemoteError::Refused { .. } | RemoteError::NoKeys { .. } | RemoteError::Unreachable { .. } => {
-                ErrorClass::Environment
-            }
+            RemoteError::Gone { .. }
+            | RemoteError::Refused { .. }
+            | RemoteError::NoKeys { .. }
+            | RemoteError::Unreachable { .. } => ErrorClass::Environment,
             RemoteError::Newer { .. } | RemoteError::Damaged { .. } => ErrorClass::Unexpected,
             RemoteError::Archive(error) => error.class(),
             RemoteError::Local { source, .. } => source.class(),

@@ -92,6 +92,8 @@ pub enum PullOutcome {
     AlreadyHere,
     /// It was only looked at, and every file is as it was written.
     Whole,
+    /// It was only looked at; it was never closed, so that nobody wrote down the hashes of its files.
+    Unhashed,
 }
 
 /// An archive in object storage, as its lists were when it was opened.
@@ -417,7 +419,8 @@ impl RemoteArchive {
         count: ByteCounter<'_>,
     ) -> Result<PullOutcome, RemoteError> {
         let entry = self.present_entry(id)?;
-        self.receive_run(entry, scratch, count).map(|_| PullOutcome::Whole)
+        let run = self.receive_run(entry, scratch, count)?;
+        Ok(if run.has_hashes(id) { PullOutcome::Whole } else { PullOutcome::Unhashed })
     }
 
     fn present_entry(&self, id: &str) -> Result<&RunListEntry, RemoteError> {

@@ -60,4 +60,4 @@ pub use study_disk::StudyDisk;
 pub use study_settings::{resolve_settings, setting_problems};
 pub use temporary_folder::{LazyTemporaryFolder, TemporaryFolder, temporary_folder};
 pub use undo_entry::{UndoEntry, end_delays, remove_tree};
-pub use undo_journal::{RecoveredRun, UndoJournal, recover_killed_runs};
+pub use undo_journal::{RecoveredRun, UndoJournal, list_killed_runs, recover_killed_runs};

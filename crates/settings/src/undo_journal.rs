@@ -548,6 +548,21 @@ pub struct RecoveredRun {
     pub failed: Vec<String>,
 }
 
+/// Killed runs with the names of what they left changed; nothing is put back.
+pub fn list_killed_runs(directory: &Path, boot_id: &str) -> Vec<(String, Vec<String>)> {
+    if !matches!(own_directories::open_own_directory(directory), Ok(Some(_))) {
+        return Vec::new();
+    }
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let journals = entries.flatten().map(|entry| entry.path()).filter(|path| is_journal_path(path));
+    let left = journals.filter_map(|path| {
+        let journal = UndoJournal::open_abandoned(&path, boot_id).ok()??;
+        let names: Vec<String> = journal.pending().map(|(_, undo)| undo.name()).collect();
+        (!names.is_empty()).then(|| (run_of_journal(&path), names))
+    });
+    left.collect()
+}
+
 /// Undoes what killed runs left behind. Journals of living runs are left alone.
 pub fn recover_killed_runs(directory: &Path, boot_id: &str) -> Vec<RecoveredRun> {
     match own_directories::open_own_directory(directory) {

@@ -81,6 +81,8 @@ pub struct CauseSpec {
     pub by_best: bool,
     /// Whether less of it may make an iteration longer, too.
     pub either_way: bool,
+    /// Whether other causes bring it: how much of the change it could hold says nothing then.
+    pub is_symptom: bool,
     /// A command that varies it, or records more of it; `{study}` is the study that was run.
     pub test: &'static str,
 }
@@ -93,7 +95,17 @@ const fn cause(
     parts: &'static [TimePart],
     test: &'static str,
 ) -> CauseSpec {
-    CauseSpec { name, series, parts, most_ns: None, alike: false, by_best: false, either_way: false, test }
+    CauseSpec {
+        name,
+        series,
+        parts,
+        most_ns: None,
+        alike: false,
+        by_best: false,
+        either_way: false,
+        is_symptom: false,
+        test,
+    }
 }
 
 /// The causes that are known, the most particular first: of two that go together and can carry as much, the one that stands first is
@@ -277,6 +289,7 @@ pub const CAUSES: &[CauseSpec] = &[
     },
     CauseSpec {
         by_best: true,
+        is_symptom: true,
         ..cause(
             "waits of the workload (switches of its own accord)",
             &["voluntary-switches", "events off-cpu.*"],

@@ -418,8 +418,8 @@ struct Adjusted {
     remains: IntervalValue,
 }
 
-/// How suspects are ordered: those that can carry more first, in rough steps, then those whose dose agrees, then those whose own
-/// amount says how much they can carry, then by the table.
+/// How suspects are ordered: those that can carry more first, in rough steps, then those whose dose agrees, then those of which it is known
+/// how much they can carry, then by the table.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 struct SuspectRank {
     carries_less: bool,
@@ -540,8 +540,7 @@ impl Weighing<'_> {
                 DoseWord::Agrees => 0,
                 _ => 1,
             },
-            // What there is of the change in a part of the time says nothing of this quantity.
-            unlimited: carries.is_none() && limit.is_none_or(|(_, limit)| limit == AccountLimit::Places),
+            unlimited: carries.is_none() && (at_most.is_none() || spec.is_some_and(|spec| spec.is_symptom)),
             place: family.cause.unwrap_or(usize::MAX),
             weakness: -shift.t.abs(),
         };

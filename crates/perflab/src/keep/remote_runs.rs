@@ -203,6 +203,7 @@ fn pull_into(
             Ok(PullOutcome::Updated) => ("label and notes pulled", None),
             Ok(PullOutcome::AlreadyHere) => ("here already", None),
             Ok(PullOutcome::Whole) => ("as it was written", None),
+            Ok(PullOutcome::Unhashed) => ("not checked: it was interrupted, and has no hashes", None),
             // The others may be whole.
             Err(error) if error.is_about_one_run() => {
                 if first_error.is_some() {
@@ -245,6 +246,7 @@ fn sync_both_ways(
             }
             (Ok(summary), Some(there)) if there.is_present && there.label != summary.label => {
                 let name = |label: &Option<String>| label.as_deref().unwrap_or("nothing").to_owned();
+                table.add(&entry.id, summary.label.as_deref(), "labelled otherwise there", None);
                 app.note_line(&format!(
                     "run {} is labelled {} here and {} there; push or pull it to say which one holds",
                     entry.short,

@@ -220,6 +220,12 @@ pub fn prune_runs(context: &App, args: &PruneArgs) -> Result<Exit, Failure> {
         true => context.note(format!("{} runs removed", gone.runs.len())),
         false => context.note(format!("{} runs would go; --apply removes them", gone.runs.len())),
     }
+    if gone.labelled > 0 {
+        context.note(format!(
+            "{} runs stay because they have a label; --labelled lets them go, too",
+            gone.labelled
+        ));
+    }
     Ok(Exit::Fine)
 }
 

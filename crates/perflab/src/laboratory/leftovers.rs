@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use perflab_disk::remove_dead_emulated_disks;
 use perflab_observe::own_directories;
-use perflab_settings::{RecoveredRun, recover_killed_runs};
+use perflab_settings::{RecoveredRun, list_killed_runs, recover_killed_runs};
 
 use crate::app::App;
 
@@ -14,6 +14,13 @@ pub fn put_back_leftovers(context: &App) -> Vec<RecoveredRun> {
     let places = own_directories::state_directories();
     let reported = places.iter().flat_map(|place| recover_killed_runs(place, &boot));
     reported.chain(remove_dead_emulated_disks()).collect()
+}
+
+/// What killed runs left behind, by their journals; nothing is put back.
+pub fn list_leftovers(context: &App) -> Vec<(String, Vec<String>)> {
+    let boot = perflab_observe::read_boot_id(&context.root);
+    let places = own_directories::state_directories();
+    places.iter().flat_map(|place| list_killed_runs(place, &boot)).collect()
 }
 
 /// What killed imports left in the archive, removed.

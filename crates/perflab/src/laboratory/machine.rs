@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
-use crate::laboratory::leftovers::{put_back_leftovers, remove_unfinished_imports};
+use crate::laboratory::leftovers::{list_leftovers, put_back_leftovers, remove_unfinished_imports};
 use crate::laboratory::tune::{count_tuned, find_noisy_presets};
 use crate::signals;
 use crate::verb::Verb;
@@ -109,6 +109,12 @@ pub fn check_machine(context: &App, args: &CheckArgs) -> Result<Exit, Failure> {
         grid.add_row([noisy.name.as_str(), &found, &noisy.level, &noisy.why, &remedy].map(GridCell::from));
     }
     context.print_grid(&grid)?;
+    for (run, settings) in list_leftovers(context) {
+        stderr_line!(
+            "warning: run {run} was killed and has left its settings: {}; `perflab undo`, or the next run, puts them back",
+            settings.join(", ")
+        );
+    }
     context.note("`perflab check --facts` prints everything that a run records of this machine");
     Ok(Exit::Fine)
 }

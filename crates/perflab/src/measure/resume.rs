@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use perflab_archive::{Archive, ArchiveError, HeldRun, RunDir};
+use perflab_archive::{Archive, ArchiveError, HeldRun, RESUMED_LABEL, RunDir};
 use perflab_conduct::{RunPermissions, find_remaining_slots};
 use perflab_model::facts::FactChange;
 use perflab_model::study::TomlSource;
@@ -58,9 +58,6 @@ run again. A study that ends when something is known (`until`) cannot be resumed
 /// Changed facts that are told; `perflab diff` has all of them.
 const MOST_CHANGES: usize = 4;
 
-/// How labels begin that are given to runs without one.
-const OWN_LABEL: &str = "resumed-";
-
 impl Verb for ResumeArgs {
     fn run(&self, app: &App) -> Result<Exit, Failure> {
         resume_run(app, self)
@@ -89,6 +86,7 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
         );
         return Err(UsageError::new(message, "import it, or run the study anew").into());
     }
+    check_no_part_is_apart(&archive, &found, manifest)?;
     let slots = find_remaining_slots(&manifest.plan, &record.iterations);
     let count = |slots: &[Slot]| slots.iter().filter(|slot| !slot.warmup).count();
     if slots.is_empty() {
@@ -119,6 +117,29 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
         concluded?;
     }
     Ok(ended)
+}
+
+/// Refuses to measure again what a part of the run has that goes on with one that is not here.
+fn check_no_part_is_apart(archive: &Archive, found: &RunDir, manifest: &Manifest) -> Result<(), Failure> {
+    let all = archive.list_runs()?;
+    let is_here = |id: &str| all.iter().any(|entry| entry.id == id);
+    for entry in all.iter().filter(|entry| entry.id > manifest.id) {
+        let Ok(summary) = &entry.summary else { continue };
+        let Some(missing) = summary.continues.as_deref().filter(|before| !is_here(before)) else { continue };
+        if summary.title != manifest.study.title || summary.label != manifest.label {
+            continue;
+        }
+        if archive.open_run(entry).manifest()?.plan.seed == manifest.plan.seed {
+            let message = format!(
+                "run {} is a part of the same measurement as run {}, and goes on with run {missing}, which is not here: what is \
+                 left cannot be told",
+                entry.short,
+                found.short_id()
+            );
+            return Err(UsageError::new(message, "import that run, or run the study anew").into());
+        }
+    }
+    Ok(())
 }
 
 /// Has nobody else go on with the run meanwhile, or remove it; one that was killed is closed.
@@ -232,7 +253,7 @@ fn share_label(
         return Ok(label.clone());
     }
     let first = parts.first().map_or(manifest.id.as_str(), RunDir::short_id);
-    let label = format!("{OWN_LABEL}{}", first.to_ascii_lowercase());
+    let label = format!("{RESUMED_LABEL}{}", first.to_ascii_lowercase());
     held.set_label(Some(&label))?;
     for part in parts.iter().filter(|part| part.id() != manifest.id) {
         archive.set_label(part.id(), Some(&label))?;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::File;
 
 use clap::Args;
-use perflab_analyze::{MachineActivity, command_times, machine_activity};
+use perflab_analyze::{FEWEST_TICKS, MachineActivity, command_times, machine_activity};
 use perflab_archive::RunDir;
 use perflab_model::study::CounterGroups;
 use perflab_model::{Nanos, fact_table};
@@ -140,7 +140,14 @@ fn show_activity(context: &App, args: &WatchArgs, found: &RunDir) -> Result<(), 
         context.print_grid(&command_times_grid(&times))?;
         context.print_text("")?;
     }
-    context.print_grid(&machine_activity_grid(&activity))
+    context.print_grid(&machine_activity_grid(&activity))?;
+    let took = record.iterations.first().map(|one| one.end.since(one.start));
+    if took.is_some_and(|took| took < FEWEST_TICKS) {
+        context.note(format!(
+            "shares of the CPUs' time are told from {FEWEST_TICKS} on: the kernel counts them in ticks"
+        ));
+    }
+    Ok(())
 }
 
 impl Verb for WatchArgs {

@@ -203,6 +203,7 @@ fn read_latest_records(
         records.append(&mut read);
         (read, rest) = (records, before);
     }
+    crate::selection::warn_of_parts(&read);
     // The oldest may go on with one that was not asked for.
     Ok(join_continued_runs(read))
 }
@@ -541,7 +542,7 @@ pub struct HistorySelection {
     #[arg(long, value_name = "STUDY")]
     pub study: Option<String>,
     /// Only the latest N runs
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = selection::parse_positive_count)]
     pub last: Option<usize>,
     /// All runs, not only the latest 500 of each study
     #[arg(long, conflicts_with = "last")]

@@ -20,6 +20,7 @@ use perflab_present::run_overview::{guest_stops_text, iteration_grid};
 use crate::app::App;
 use crate::failure::{Exit, Failure};
 use crate::keep::runs::format_local_time;
+use crate::measure::repeatable_run::check_study_resumable;
 use crate::selection;
 use crate::verb::Verb;
 use perflab_model::quantity::format_share;
@@ -66,7 +67,12 @@ fn note_other_parts(context: &App, run: &RunDir) -> Result<(), Failure> {
                     .note(format!("run {} goes on with it: `compare` takes both for one", rest.short_id()));
             }
             None if archive.path().join("runs") == run.path().parent().unwrap_or(run.path()) => {
-                context.note(format!("`perflab resume {}` measures the rest", run.short_id()));
+                match check_study_resumable(run, &manifest) {
+                    Ok(()) => {
+                        context.note(format!("`perflab resume {}` measures the rest", run.short_id()));
+                    }
+                    Err(refused) => context.note(format!("not to be resumed: {}", refused.hint)),
+                }
             }
             None => {}
         }

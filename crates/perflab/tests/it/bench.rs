@@ -279,7 +279,7 @@ fn the_machine_is_watched_while_a_command_runs_and_at_rest() {
     let sandbox = Sandbox::new();
     let typed = ["--format", "json", "watch", "--quiet-time", "200ms", "--every", "20ms", "--"];
     let said =
-        sandbox.run_successfully(&[&typed[..], &["sh", "-c", "seq 1000000 | sort > /dev/null"]].concat());
+        sandbox.run_successfully(&[&typed[..], &["sh", "-c", "seq 3000000 | sort > /dev/null"]].concat());
     let found: Value = serde_json::from_str(&said.out).unwrap();
     let activity = found["activity"].as_array().unwrap();
     let user = activity.iter().find(|one| one["source"] == "stat.user").unwrap();
@@ -289,7 +289,7 @@ fn the_machine_is_watched_while_a_command_runs_and_at_rest() {
     // What is over before the first tick is known by what was read at its edges.
     let typed = ["--format", "json", "watch", "--quiet-time", "0s", "--every", "5s", "--"];
     let said =
-        sandbox.run_successfully(&[&typed[..], &["sh", "-c", "seq 300000 | sort > /dev/null"]].concat());
+        sandbox.run_successfully(&[&typed[..], &["sh", "-c", "seq 3000000 | sort > /dev/null"]].concat());
     let found: Value = serde_json::from_str(&said.out).unwrap();
     let activity = found["activity"].as_array().unwrap();
     let rate = |source: &str| activity.iter().find(|one| one["source"] == source)?["during"].as_f64();

@@ -503,6 +503,36 @@ fn the_page_about_object_storage_is_a_script_that_runs() {
     assert!(fs::read_dir(server.object_path("kernel/runs")).unwrap().count() >= 5);
 }
 
+/// A folder that is not mounted is empty, and is not filled by whoever reads.
+#[test]
+fn an_archive_that_is_gone_is_not_made_anew() {
+    let (here, shared) = (Sandbox::new(), tempfile::tempdir().unwrap());
+    let place = |name: &str| shared.path().join(name);
+    let url = format!("file://{}", place("lab").display());
+    let bench = ["--archive", &url, "bench", "--runs", "2", "true"];
+    here.run_successfully(&bench);
+    fs::rename(place("lab"), place("away")).unwrap();
+    fs::create_dir(place("lab")).unwrap();
+    let list = here.run_successfully(&["--archive", &url, "list", "--format", "json"]);
+    assert_eq!(
+        serde_json::from_str::<Vec<serde_json::Value>>(&list.out).unwrap().len(),
+        1,
+        "the copy has it"
+    );
+    assert_eq!(here.run(&["--archive", &url, "label", "@latest", "important"]).code, Some(3));
+    assert_eq!(here.run(&bench).code, Some(3), "the run could not be sent");
+    assert_eq!(fs::read_dir(place("lab")).unwrap().count(), 0);
+    fs::remove_dir(place("lab")).unwrap();
+    fs::rename(place("away"), place("lab")).unwrap();
+    here.run_successfully(&["--archive", &url, "list"]);
+    let there = here.run_successfully(&["list", "--remote", &url, "--format", "json"]);
+    assert_eq!(
+        serde_json::from_str::<Vec<serde_json::Value>>(&there.out).unwrap().len(),
+        2,
+        "what was kept is sent"
+    );
+}
+
 /// Nothing is measured for an archive that this program cannot send to.
 #[cfg(not(feature = "object-storage"))]
 #[test]
