@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::compare::change::RepetitionLevel;
 
+use crate::compare::noise_measurement::run_cost;
 use crate::compare::options::{AnalysisOptions, ComparisonSide};
 use crate::error::AnalyzeError;
 
@@ -168,9 +169,11 @@ pub fn plan_sample_sizes(
         let filter = options.metrics.join(", ");
         return Err(AnalyzeError::NoSamples { side: side.name.clone(), filter, known: Vec::new() });
     }
+    let run_costs: Vec<f64> = side.runs.iter().filter_map(run_cost).map(|cost| cost.0 as f64).collect();
+    let run_cost = median(&run_costs).unwrap_or(0.0);
     let (mut planned, mut unplanned) = (Vec::new(), Vec::new());
     for ((subject, metric), one) in seen {
-        match plan_metric(&subject, &metric, &one, requested, options) {
+        match plan_metric(&subject, &metric, &one, (requested, run_cost), options) {
             Ok(found) => planned.push(found),
             Err(reason) => unplanned.push(UnplannedMetric { subject, metric, reason }),
         }
@@ -210,7 +213,7 @@ fn plan_metric(
     subject: &str,
     metric: &str,
     seen: &BootSamples<'_>,
-    requested: &SampleSizeOptions,
+    (requested, run_cost): (&SampleSizeOptions, f64),
     options: &AnalysisOptions,
 ) -> Result<SampleSizePlan, String> {
     let values: usize = seen.boots.values().map(Vec::len).sum();
@@ -218,15 +221,17 @@ fn plan_metric(
     let noise = estimate_noise(level, &take_logarithms(&groups)?)?;
     let is_repeated = level != RepetitionLevel::Iteration;
     let cost = seen.iteration_cost();
-    // A run or a level within one costs its iterations.
-    let boot_cost =
-        if level == RepetitionLevel::Boot { (requested.boot_cost.0 as f64).max(1.0) } else { 0.0 };
+    let boot_cost = match level {
+        RepetitionLevel::Boot => (requested.boot_cost.0 as f64).max(1.0),
+        RepetitionLevel::Run => run_cost,
+        // A level within a run costs its iterations.
+        _ => 0.0,
+    };
     let observed = groups.len();
     let cheapest = match level {
         RepetitionLevel::Boot => {
             noise.best_iterations(boot_cost, cost.unwrap_or(1.0)).map_err(|error| error.to_string())?
         }
-        // What a run costs besides its iterations is not known.
         RepetitionLevel::Run => Some(values.div_ceil(observed.max(1))),
         _ => None,
     };

@@ -60,7 +60,47 @@ pub fn study_warnings(study: &Study) -> Vec<Problem> {
         Problem::new(format!("values.{name}"), "nobody uses this value")
             .with_hint(format!("write `{name}` in an expression, or remove it"))
     });
-    single.chain(unused).chain(study.workload.iter().flat_map(unused_parameters)).collect()
+    let idle =
+        (study.monitors.every.is_some() && study.monitors.preset.is_none() && study.monitors.is_empty())
+            .then(|| {
+                Problem::new("monitors.every", "no monitor is named that would be read so often")
+                    .with_hint("add `preset = \"default\"`, or name a monitor with its own time")
+            });
+    let overwritten =
+        study.workload.iter().filter_map(|(name, workload)| overwritten_setup(study, name, workload));
+    let unused_parameters = study.workload.iter().flat_map(unused_parameters);
+    single.chain(unused).chain(unused_parameters).chain(idle).chain(overwritten).collect()
+}
+
+/// A set-up that makes something else for each case, at a place that all cases share: the last one's is there when iterations begin.
+fn overwritten_setup(study: &Study, name: &str, workload: &WorkloadSpec) -> Option<Problem> {
+    let text = collect_texts(&serde_json::to_value(workload.setup.as_ref()?).ok()?).join(" ");
+    let varied = workload.matrix.keys().map(String::as_str);
+    let factors = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Parameter);
+    let factors = factors.map(|(name, factor)| factor.key.as_deref().unwrap_or(name));
+    let varied: Vec<String> = varied.chain(factors).map(|name| name.replace('-', "_")).collect();
+    // What stands in braces is one word.
+    let mut depth = 0_i32;
+    let joined: String = text
+        .chars()
+        .filter(|letter| {
+            depth += i32::from(*letter == '{') - i32::from(*letter == '}');
+            depth == 0 || !letter.is_whitespace()
+        })
+        .collect();
+    let has_varied = |text: &str| {
+        let text = [text.to_owned()];
+        let used = names_in(&text);
+        varied.iter().find(|name| used.contains(name.as_str())).cloned()
+    };
+    let name_of_case = has_varied(&joined)?;
+    let mut kept = joined.split_whitespace().filter(|word| word.contains("{{kept}}")).peekable();
+    kept.peek()?;
+    kept.all(|word| has_varied(word).is_none()).then(|| {
+        let what = "makes something else for each case, in the one folder `{{ kept }}` of all of them: only the last one's stays";
+        Problem::new(format!("workload.{name}.setup"), what)
+            .with_hint(format!("name it after the case: `{{{{ kept }}}}/NAME-{{{{ {name_of_case} }}}}`"))
+    })
 }
 
 /// Parameters that none of the commands of a workload of the study's own uses.
@@ -320,6 +360,24 @@ mod tests {
         };
         assert_eq!(problems("net"), ["workload.net"]);
         assert_eq!(problems("nets"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_setup_that_each_case_overwrites_and_a_clock_without_monitors_are_warned_of() {
+        let warned = |setup: &str, monitors: &str| -> Vec<String> {
+            let text = format!(
+                "title = \"t\"\n[workload.sort]\ncommand = \"sort {{{{ kept }}}}/x{{{{ lines }}}}\"\nsetup = \"{setup}\"\n\
+                 matrix = {{ lines = [1, 2] }}\n[monitors]\n{monitors}\n"
+            );
+            let study = TomlSource::new("s.toml", text).parse_study().unwrap();
+            study_warnings(&study).into_iter().map(|problem| problem.key).collect()
+        };
+        assert_eq!(warned("seq {{ lines }} > {{ kept }}/x", ""), ["workload.sort.setup"]);
+        assert_eq!(warned("seq {{ lines }} > {{ kept }}/x{{ lines }}", ""), Vec::<String>::new());
+        assert_eq!(warned("seq 9 > {{ kept }}/x", ""), Vec::<String>::new());
+        assert_eq!(warned("seq {{ lines }} > /tmp/x", ""), Vec::<String>::new());
+        assert_eq!(warned("true", "every = \"20ms\""), ["monitors.every"]);
+        assert_eq!(warned("true", "every = \"20ms\"\npreset = \"memory\""), Vec::<String>::new());
     }
 
     #[test]

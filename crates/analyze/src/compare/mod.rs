@@ -43,7 +43,7 @@ mod layout_effect;
 pub(crate) mod missing_values;
 pub mod noise_card;
 pub mod noise_levels;
-mod noise_measurement;
+pub(crate) mod noise_measurement;
 pub(crate) mod options;
 mod part_estimate;
 mod part_verdict;

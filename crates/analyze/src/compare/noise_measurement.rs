@@ -59,8 +59,8 @@ fn duet_pairs(row: &VerdictRow, pair_time: Nanos) -> Option<DuetPairs> {
     (pairs > 0).then(|| DuetPairs { pairs, sd: (squares / pairs as f64).sqrt(), pair_time })
 }
 
-/// What a run took besides its iterations.
-fn run_cost(run: &RunRecord) -> Option<Nanos> {
+/// What a run took besides its iterations; of one that another tool measured it is not known.
+pub(crate) fn run_cost(run: &RunRecord) -> Option<Nanos> {
     let wall = run.manifest.overhead.wall;
     let iterations: u64 = run.iterations.iter().map(|one| one.end.since(one.start).0).sum();
     (wall > Nanos(0)).then(|| wall.since(Nanos(iterations)))

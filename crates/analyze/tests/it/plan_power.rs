@@ -135,7 +135,16 @@ fn what_repeats_is_what_is_planned() {
     let several = plan(&runs);
     assert_eq!((several.level, several.iterations, several.observed), (RepetitionLevel::Run, 20, (5, 100)));
     assert!(several.repetitions.unwrap() >= 2 && several.between.unwrap() > 0.005, "{several:?}");
-    assert_eq!(several.time, Some(Nanos(several.repetitions.unwrap() as u64 * 20 * 500_000_000)));
+    let each = 20 * 500_000_000;
+    assert_eq!(several.time, Some(Nanos(several.repetitions.unwrap() as u64 * each)));
+    // What a run takes besides its iterations is spent with each of them.
+    let mut dear = runs.clone();
+    for run in &mut dear {
+        let iterations: u64 = run.iterations.iter().map(|one| one.end.since(one.start).0).sum();
+        run.manifest.overhead.wall = Nanos(iterations + 3_000_000_000);
+    }
+    let dear = plan(&dear);
+    assert_eq!(dear.time, Some(Nanos(dear.repetitions.unwrap() as u64 * (each + 3_000_000_000))));
 }
 
 /// Imports that do not tell when iterations ran: a duration is what they took, and of anything else nobody knows.
