@@ -85,9 +85,8 @@ pub fn select_side(archive: &Archive, selector: &str) -> Result<ComparisonSide, 
 }
 
 /// Says of each run that goes on with one that is not here that it is a part of what was measured, and of two that go on with the
-/// same one which of them counts.
-pub fn warn_of_parts(runs: &[RunRecord]) {
-    let is_here = |id: &String| runs.iter().any(|run| &run.manifest.id == id);
+/// same one which of them counts. `is_here` tells of an id whether there is such a run.
+pub fn warn_of_parts(runs: &[RunRecord], is_here: impl Fn(&str) -> bool) {
     for run in runs {
         if let Some(before) = run.manifest.continues.as_ref().filter(|before| !is_here(before)) {
             stderr_line!(
@@ -181,7 +180,7 @@ fn find_runs_with_parts(archive: &Archive, selector: &str) -> Result<FoundRuns, 
 }
 
 fn join_side(side: ComparisonSide) -> ComparisonSide {
-    warn_of_parts(&side.runs);
+    warn_of_parts(&side.runs, |id| side.runs.iter().any(|run| run.manifest.id == id));
     ComparisonSide { runs: join_continued_runs(side.runs), ..side }
 }
 

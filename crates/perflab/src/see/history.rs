@@ -203,7 +203,7 @@ fn read_latest_records(
         records.append(&mut read);
         (read, rest) = (records, before);
     }
-    crate::selection::warn_of_parts(&read);
+    selection::warn_of_parts(&read, |id| archive.run_path(id).is_dir());
     // The oldest may go on with one that was not asked for.
     Ok(join_continued_runs(read))
 }
