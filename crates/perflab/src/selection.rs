@@ -18,14 +18,6 @@ use rayon::prelude::*;
 
 use crate::failure::{Failure, UsageError};
 
-/// A count of which 0 would mean nothing.
-pub fn parse_positive_count(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|count| *count > 0)
-        .ok_or_else(|| "a whole number from 1 on is needed".to_owned())
-}
-
 /// The runs of the archive that are meant.
 #[derive(Debug, Args)]
 pub struct RunChoice {
@@ -33,7 +25,7 @@ pub struct RunChoice {
     #[arg(long, value_name = "NAME")]
     pub label: Option<String>,
     /// Only the latest N runs
-    #[arg(long, value_name = "N", value_parser = parse_positive_count)]
+    #[arg(long, value_name = "N")]
     pub last: Option<usize>,
 }
 

@@ -34,6 +34,12 @@ pub enum RemoteError {
         /// where it was
         url: RemoteUrl,
     },
+    /// It is the archive of a machine, without lists.
+    #[error("{url} is an archive that runs are recorded in: name a folder of its own for what several machines share")]
+    Recorded {
+        /// the folder
+        url: RemoteUrl,
+    },
     /// The bucket, or the folder, is not there.
     #[error(
         "{what} is not there ({reason}): perflab makes no buckets; check the name, and the region and endpoint (AWS_REGION, AWS_ENDPOINT_URL)"
@@ -129,6 +135,7 @@ impl Classify for RemoteError {
     fn class(&self) -> ErrorClass {
         match self {
             RemoteError::NotBuilt { .. }
+            | RemoteError::Recorded { .. }
             | RemoteError::NoArchive { .. }
             | RemoteError::NoBucket { .. }
             | RemoteError::NotFound { .. } => ErrorClass::Usage,

@@ -126,10 +126,16 @@ impl RemoteArchive {
     /// The same; where there is none yet, it is made. Buckets are not.
     ///
     /// # Errors
-    /// As [`RemoteArchive::open`].
+    /// As [`RemoteArchive::open`]; [`RemoteError::Recorded`].
     pub fn open_or_create(url: &RemoteUrl) -> Result<Self, RemoteError> {
         let client = ObjectClient::open(url, true)?;
         if !read_marker(&client)? {
+            if let RemoteUrl::Folder { path } = url
+                && path.join(RUNS).is_dir()
+                && !path.join(LISTS).is_dir()
+            {
+                return Err(RemoteError::Recorded { url: url.clone() });
+            }
             let writer = concat!("perflab ", env!("CARGO_PKG_VERSION")).to_owned();
             let marker = serde_json::to_vec(&ArchiveMarker { layout: LAYOUT, writer });
             let marker = marker.map_err(|error| client.damaged(MARKER, error.to_string()))?;

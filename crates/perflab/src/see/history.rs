@@ -134,6 +134,9 @@ fn choose_history_runs(
             (_, Some(label)) => format!("no run has the label `{label}`"),
             _ => "see `perflab list`".into(),
         };
+        if of.last == Some(0) {
+            return Err(UsageError::new("the latest 0 runs are none", "ask for one or more").into());
+        }
         return Err(UsageError::new("the archive has no such run", hint).into());
     };
     let shorts = chosen.iter().map(|run| (run.id.clone(), run.short.clone())).collect();
@@ -542,7 +545,7 @@ pub struct HistorySelection {
     #[arg(long, value_name = "STUDY")]
     pub study: Option<String>,
     /// Only the latest N runs
-    #[arg(long, value_name = "N", value_parser = selection::parse_positive_count)]
+    #[arg(long, value_name = "N")]
     pub last: Option<usize>,
     /// All runs, not only the latest 500 of each study
     #[arg(long, conflicts_with = "last")]

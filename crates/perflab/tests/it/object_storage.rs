@@ -565,6 +565,9 @@ fn a_folder_that_several_machines_see_is_a_remote_too() {
         assert_eq!(here.run(&["--archive", &url, verb, "--remote", &url]).code, Some(2), "{verb}");
     }
     assert_eq!(read_tree(&here.path("archive")), tree);
+    // Nor is that of another: what is pushed there its owner would not see as pushed.
+    let others = format!("file://{}", there.path("archive").display());
+    assert_eq!(here.run(&["push", "--remote", &others]).code, Some(2));
     // A file that vanished there is told.
     let object =
         shared.path().join("lab/runs").join(here.only_run().file_name().unwrap()).join("iterations.parquet");
