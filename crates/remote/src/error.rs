@@ -35,7 +35,9 @@ pub enum RemoteError {
         url: RemoteUrl,
     },
     /// It is the archive of a machine, without lists.
-    #[error("{url} is an archive that runs are recorded in: name a folder of its own for what several machines share")]
+    #[error(
+        "{url} is an archive that runs are recorded in: name a folder of its own for what several machines share"
+    )]
     Recorded {
         /// the folder
         url: RemoteUrl,

@@ -99,6 +99,8 @@ class ComparedRun:
     imported: bool = False
     #: The machines that measured, by their fact `machine.id`; empty where unknown.
     machine: str = ""
+    #: The ids of what it was joined from, the oldest first, where an interrupted run was gone on with.
+    parts: tuple[str, ...] = ()
     #: What ended it, where that was no number of iterations.
     until: Optional[str] = None
 
