@@ -46,6 +46,9 @@ pub(crate) struct ManifestHead {
     /// The id of the run that it goes on with.
     #[serde(default)]
     pub(crate) continues: Option<String>,
+    /// The id of the first of all that it goes on with.
+    #[serde(default)]
+    pub(crate) first_part: Option<String>,
 }
 
 /// Facts that runs are looked up by.

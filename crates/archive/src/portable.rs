@@ -151,11 +151,24 @@ fn unpack_run(file: &Path, directory: &Path) -> Result<String, ArchiveError> {
             write_entry(&mut entry, &directory.join(&path))?;
         }
     }
-    // What follows the last file is the sum over all of them.
-    io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(damaged)?;
+    check_nothing_follows(tar.into_inner()).map_err(damaged)?;
     let id = id.ok_or_else(|| portable_error(file, "it is empty".into()))?;
     verify_unpacked_run(file, &directory.join(&id), &id)?;
     Ok(id)
+}
+
+/// Reads to the end, where the sum over all files is checked: behind the last file there are zeros only.
+fn check_nothing_follows(mut rest: impl io::Read) -> io::Result<()> {
+    let mut piece = [0; 8192];
+    loop {
+        match rest.read(&mut piece)? {
+            0 => return Ok(()),
+            read if piece.iter().take(read).any(|byte| *byte != 0) => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "something follows the run"));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The path of an entry, if nothing about it could reach outside.

@@ -99,7 +99,7 @@ impl RetentionPolicy {
                 continue;
             }
             match self.keep_labelled && parts.iter().any(has_given_label) {
-                true => labelled += parts.len(),
+                true => labelled += 1,
                 false => gone.extend(parts),
             }
         }
@@ -117,13 +117,17 @@ impl RetentionPolicy {
     }
 }
 
-/// How labels begin that perflab gave to the parts of a run without one.
+/// How labels begin that perflab gives to the parts of a run without one; the beginning of the first one's id follows.
 pub const RESUMED_LABEL: &str = "resumed-";
 
 /// Whether somebody gave it a label.
 fn has_given_label(entry: &ArchiveEntry) -> bool {
-    let label = entry.summary.as_ref().ok().and_then(|summary| summary.label.as_deref());
-    label.is_some_and(|label| !label.starts_with(RESUMED_LABEL))
+    let Ok(summary) = &entry.summary else { return false };
+    let first = summary.first_part.as_ref().unwrap_or(&entry.id).to_ascii_lowercase();
+    let is_own = |label: &str| {
+        label.strip_prefix(RESUMED_LABEL).is_some_and(|of| !of.is_empty() && first.starts_with(of))
+    };
+    summary.label.as_deref().is_some_and(|label| !is_own(label))
 }
 
 /// Runs with all that goes on with them, in the order of their latest parts; `entries` are in the order of time.
@@ -131,9 +135,10 @@ fn group_parts(entries: Vec<ArchiveEntry>) -> Vec<Vec<ArchiveEntry>> {
     let mut groups: Vec<Vec<ArchiveEntry>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for entry in entries {
-        let before = entry.summary.as_ref().ok().and_then(|summary| summary.continues.as_ref());
-        let place = before.and_then(|before| places.get(before)).copied().unwrap_or(groups.len());
-        places.insert(entry.id.clone(), place);
+        let summary = entry.summary.as_ref().ok();
+        let first = summary.and_then(|summary| summary.first_part.as_ref()).unwrap_or(&entry.id);
+        let place = places.get(first).copied().unwrap_or(groups.len());
+        places.insert(first.clone(), place);
         match groups.get_mut(place) {
             Some(group) => group.push(entry),
             None => groups.push(vec![entry]),
@@ -161,6 +166,7 @@ mod tests {
             planned: 0,
             content_hash: None,
             continues: None,
+            first_part: None,
         };
         ArchiveEntry { id: id.into(), short: id.into(), bytes: 1, summary: Ok(summary) }
     }
@@ -183,7 +189,9 @@ mod tests {
     fn the_parts_of_a_run_go_together() {
         let part = |id: &str, day: i64, label: Option<&str>, continues: Option<&str>| {
             let mut entry = archive_entry(id, day, label, RunStatus::Interrupted);
-            entry.summary.as_mut().unwrap().continues = continues.map(str::to_owned);
+            let summary = entry.summary.as_mut().unwrap();
+            summary.continues = continues.map(str::to_owned);
+            summary.first_part = continues.map(|_| "b".into());
             entry
         };
         let chosen = |labels: [Option<&str>; 3], keep: usize| {
@@ -193,7 +201,8 @@ mod tests {
                 part("b", 2, first, None),
                 archive_entry("c", 3, None, RunStatus::Finished),
                 part("d", 4, second, Some("b")),
-                part("e", 5, third, Some("d")),
+                // Its middle is missing.
+                part("e", 5, third, Some("gone")),
             ];
             let policy =
                 RetentionPolicy { keep: Some(keep), keep_labelled: true, ..RetentionPolicy::default() };
@@ -203,8 +212,9 @@ mod tests {
         for at in 0..3 {
             let mut labels = [None; 3];
             labels[at] = Some("golden");
-            assert_eq!(chosen(labels, 0), ("ac".into(), 3));
+            assert_eq!(chosen(labels, 0), ("ac".into(), 1));
         }
+        assert_eq!(chosen([None, Some("resumed-c"), None], 0), ("ac".into(), 1), "somebody's own label");
         assert_eq!(chosen([Some("resumed-b"); 3], 0), ("abcde".into(), 0));
         assert_eq!(chosen([None; 3], 1), ("ac".into(), 0));
         assert_eq!(chosen([None; 3], 2), ("a".into(), 0));

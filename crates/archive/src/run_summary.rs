@@ -35,6 +35,8 @@ pub struct RunSummary {
     pub content_hash: Option<SharedStr>,
     /// The id of the interrupted run that it goes on with.
     pub continues: Option<String>,
+    /// The id of the first of all runs that it goes on with.
+    pub first_part: Option<String>,
 }
 
 impl RunSummary {
@@ -73,6 +75,7 @@ pub(crate) fn summarise_run(run: &Path) -> Result<ReadSummary, ArchiveError> {
         planned: head.plan.slots as u64,
         content_hash: head.facts.hash.map(|hash| hash.value.to_string().into()),
         continues: head.continues,
+        first_part: head.first_part,
     };
     Ok(ReadSummary { summary, is_closed })
 }

@@ -477,6 +477,7 @@ mod tests {
             variants: Vec::new(),
             duet: None,
             continues: None,
+            first_part: None,
             anchor: ClockAnchor::default(),
             status: RunStatus::Running,
             overhead: Overhead::default(),

@@ -72,14 +72,18 @@ pub fn study_warnings(study: &Study) -> Vec<Problem> {
     single.chain(unused).chain(unused_parameters).chain(idle).chain(overwritten).collect()
 }
 
-/// A set-up that makes something else for each case, at a place that all cases share: the last one's is there when iterations begin.
+/// A set-up that writes something else for each case into one file of the folder that all cases share: the last one's is there when
+/// iterations begin.
 fn overwritten_setup(study: &Study, name: &str, workload: &WorkloadSpec) -> Option<Problem> {
     let text = collect_texts(&serde_json::to_value(workload.setup.as_ref()?).ok()?).join(" ");
-    let varied = workload.matrix.keys().map(String::as_str);
-    let factors = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Parameter);
+    let matrix = workload.matrix.keys().map(String::as_str);
+    let factors = study
+        .factor
+        .iter()
+        .filter(|(_, factor)| factor.kind == FactorKind::Parameter && factor.levels.len() > 1);
     let factors = factors.map(|(name, factor)| factor.key.as_deref().unwrap_or(name));
-    let varied: Vec<String> = varied.chain(factors).map(|name| name.replace('-', "_")).collect();
-    // What stands in braces is one word.
+    let varied: BTreeSet<String> = matrix.chain(factors).map(|name| name.replace('-', "_")).collect();
+    // What stands in braces is one word, and a file stands at the sign before it.
     let mut depth = 0_i32;
     let joined: String = text
         .chars()
@@ -88,19 +92,21 @@ fn overwritten_setup(study: &Study, name: &str, workload: &WorkloadSpec) -> Opti
             depth == 0 || !letter.is_whitespace()
         })
         .collect();
-    let has_varied = |text: &str| {
-        let text = [text.to_owned()];
-        let used = names_in(&text);
-        varied.iter().find(|name| used.contains(name.as_str())).cloned()
+    let joined = joined.replace("> ", ">").replace("||", ";").replace("&&", ";");
+    let names_of = |text: &str| -> BTreeSet<String> {
+        let in_braces = text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}"));
+        let expressions: Vec<String> = in_braces.map(|(expression, _)| expression.to_owned()).collect();
+        names_in(&expressions).into_iter().filter(|name| varied.contains(*name)).map(str::to_owned).collect()
     };
-    let name_of_case = has_varied(&joined)?;
-    let mut kept = joined.split_whitespace().filter(|word| word.contains("{{kept}}")).peekable();
-    kept.peek()?;
-    kept.all(|word| has_varied(word).is_none()).then(|| {
-        let what = "makes something else for each case, in the one folder `{{ kept }}` of all of them: only the last one's stays";
-        Problem::new(format!("workload.{name}.setup"), what)
-            .with_hint(format!("name it after the case: `{{{{ kept }}}}/NAME-{{{{ {name_of_case} }}}}`"))
-    })
+    let lost = joined.split([';', '\n']).find_map(|command| {
+        let written = command.split_whitespace().filter_map(|word| word.split_once('>'));
+        let mut files = written.map(|(_, file)| file).filter(|file| file.contains("{{kept}}"));
+        let file = files.next()?;
+        names_of(command).difference(&names_of(file)).next().cloned()
+    })?;
+    let what = "writes something else for each case to one file of `{{ kept }}`, which all cases share: only the last one's stays";
+    let hint = format!("name the file after the case: `{{{{ kept }}}}/NAME-{{{{ {lost} }}}}`");
+    Some(Problem::new(format!("workload.{name}.setup"), what).with_hint(hint))
 }
 
 /// Parameters that none of the commands of a workload of the study's own uses.
@@ -375,7 +381,23 @@ mod tests {
         assert_eq!(warned("seq {{ lines }} > {{ kept }}/x", ""), ["workload.sort.setup"]);
         assert_eq!(warned("seq {{ lines }} > {{ kept }}/x{{ lines }}", ""), Vec::<String>::new());
         assert_eq!(warned("seq 9 > {{ kept }}/x", ""), Vec::<String>::new());
-        assert_eq!(warned("seq {{ lines }} > /tmp/x", ""), Vec::<String>::new());
+        for fine in [
+            "seq {{ lines }} > /tmp/x",
+            "cd {{ kept }} && seq {{ lines }} > f-{{ lines }}",
+            "seq 10 > {{ kept }}/f; echo case {{ lines }}",
+            "seq {{ lines }} > /dev/null && seq 5 > {{ kept }}/f",
+            "cat {{ kept }}/common > /tmp/x-{{ lines }}",
+            "make -j{{ lines }} -C {{ kept }}",
+        ] {
+            assert_eq!(warned(fine, ""), Vec::<String>::new(), "{fine}");
+        }
+        for lost in [
+            "seq {{ lines }} | shuf >{{ kept }}/x",
+            "seq {{ lines }} > {{ kept }}/a-{{ lines }}; seq {{ lines }} > {{ kept }}/b",
+            "rm -f {{ kept }}/old-{{ lines }} && seq {{ lines }} > {{ kept }}/lines",
+        ] {
+            assert_eq!(warned(lost, ""), ["workload.sort.setup"], "{lost}");
+        }
         assert_eq!(warned("true", "every = \"20ms\""), ["monitors.every"]);
         assert_eq!(warned("true", "every = \"20ms\"\npreset = \"memory\""), Vec::<String>::new());
     }

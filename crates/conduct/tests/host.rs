@@ -99,6 +99,7 @@ impl LocalRunFixture {
             variants: Vec::new(),
             duet: None,
             continues: None,
+            first_part: None,
             anchor: ClockAnchor::default(),
             status: RunStatus::Running,
             overhead: Overhead::default(),

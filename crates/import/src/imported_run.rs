@@ -323,6 +323,7 @@ pub(crate) fn import_manifest(
         variants: Vec::new(),
         duet: None,
         continues: None,
+        first_part: None,
         anchor: ClockAnchor { monotonic: Nanos(0), realtime: anchor },
         status: RunStatus::Running,
         overhead: Overhead::default(),

@@ -35,10 +35,13 @@ pub fn join_continued_runs(records: Vec<RunRecord>) -> Vec<RunRecord> {
     for place in order {
         let Some(record) = records.get_mut(place).and_then(Option::take) else { continue };
         let id = record.manifest.id.clone();
-        let before =
-            record.manifest.continues.as_ref().and_then(|before| {
-                places.get(before).copied().or_else(|| find_earlier_part(&records, &record))
-            });
+        let manifest = &record.manifest;
+        let known = [&manifest.continues, &manifest.first_part];
+        let before = known.into_iter().flatten().find_map(|id| places.get(id)).copied();
+        // Of parts whose first is not there, the first that is there stands for it.
+        if let Some(first) = &manifest.first_part {
+            places.entry(first.clone()).or_insert(place);
+        }
         let earlier = before.and_then(|before| Some((before, records.get_mut(before)?.take()?)));
         let joined = match earlier {
             Some((_, earlier)) if is_same_measurement(&earlier.manifest, &record.manifest) => {
@@ -63,24 +66,6 @@ pub fn join_continued_runs(records: Vec<RunRecord>) -> Vec<RunRecord> {
         }
     }
     records.into_iter().flatten().collect()
-}
-
-/// Where the part before a missing one is: all parts have the seed, the study and the label of the first. A sequential order has no seed,
-/// so that of several such runs none is guessed.
-fn find_earlier_part(records: &[Option<RunRecord>], later: &RunRecord) -> Option<usize> {
-    let is_earlier_part = |earlier: &RunRecord| {
-        let (earlier, later) = (&earlier.manifest, &later.manifest);
-        earlier.id < later.id
-            && earlier.status.is_cut()
-            && earlier.plan.seed == later.plan.seed
-            && earlier.label == later.label
-            && earlier.study_text == later.study_text
-            && is_same_measurement(earlier, later)
-    };
-    let places = (0..).zip(records).filter(|(_, record)| record.as_ref().is_some_and(is_earlier_part));
-    let mut places: Vec<usize> = places.map(|(place, _)| place).collect();
-    let last = places.pop();
-    last.filter(|_| places.is_empty() || later.manifest.plan.seed != 0)
 }
 
 /// Whether two parts were measured on one machine, under one kernel, with the same workloads.

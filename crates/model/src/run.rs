@@ -164,6 +164,9 @@ pub struct Manifest {
     /// The id of the run that was interrupted, of whose plan this one has what that lacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,
+    /// The id of the first of all runs that it goes on with: parts are known by it, whichever of them are not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_part: Option<String>,
     /// Clock anchor at the beginning.
     pub anchor: ClockAnchor,
     /// Its status.

@@ -114,6 +114,12 @@ impl App {
 
     /// The archive, made where it is not there yet.
     pub fn archive(&self) -> Result<Archive, Failure> {
+        if self.archive.join("archive.json").is_file() && self.archive.join("lists").is_dir() {
+            let path = std::path::absolute(&self.archive).unwrap_or_else(|_| self.archive.clone());
+            let message = format!("{} is an archive that several machines share", path.display());
+            let hint = format!("name it as such: --archive file://{}", path.display());
+            return Err(UsageError::new(message, hint).into());
+        }
         Ok(Archive::open(&self.archive)?.with_unpack_folders(make_journalled_unpack_folder))
     }
 

@@ -117,17 +117,28 @@ enum RemoteState {
     Silent,
 }
 
-/// In the copy, once the archive that it is of was seen.
+/// In the copy: the id of the archive that it is of, once that was seen.
 const KNOWN: &str = "remote.known";
 
-fn is_known(copy: &Archive) -> bool {
-    copy.path().join(KNOWN).exists()
+fn read_known(copy: &Archive) -> Option<String> {
+    std::fs::read_to_string(copy.path().join(KNOWN)).ok()
 }
 
-fn note_known(copy: &Archive) -> Result<(), RemoteError> {
-    let path = copy.path().join(KNOWN);
-    let what = format!("write {}", path.display());
-    File::create(path).map(drop).map_err(|source| RemoteError::Local { what, source })
+fn gone_error(url: &RemoteUrl, copy: &Archive) -> RemoteError {
+    RemoteError::Gone { url: url.clone(), known: copy.path().join(KNOWN) }
+}
+
+/// Refuses another archive than that which the copy is of; notes it, where none is noted yet.
+fn note_known(url: &RemoteUrl, copy: &Archive, remote: &RemoteArchive) -> Result<(), RemoteError> {
+    match read_known(copy) {
+        Some(known) if known == remote.id() => Ok(()),
+        Some(_) => Err(gone_error(url, copy)),
+        None => {
+            let path = copy.path().join(KNOWN);
+            let what = format!("write {}", path.display());
+            std::fs::write(path, remote.id()).map_err(|source| RemoteError::Local { what, source })
+        }
+    }
 }
 
 /// Whether a verb makes runs, and has something to do where there are none.
@@ -144,14 +155,14 @@ fn list_ids(archive: &Archive) -> Result<BTreeSet<String>, Failure> {
 fn open_and_update(app: &App, url: &RemoteUrl, archive: &Archive) -> Result<RemoteState, RemoteError> {
     let remote = match RemoteArchive::open(url) {
         // A folder that is not mounted looks like one that nothing was pushed to yet.
-        Err(RemoteError::NoArchive { .. }) if is_known(archive) => {
-            return Err(RemoteError::Gone { url: url.clone() });
+        Err(RemoteError::NoArchive { .. }) if read_known(archive).is_some() => {
+            return Err(gone_error(url, archive));
         }
         // The first run makes it.
         Err(RemoteError::NoArchive { .. }) => return Ok(RemoteState::Missing),
         opened => opened?,
     };
-    note_known(archive)?;
+    note_known(url, archive, &remote)?;
     let mut held = BTreeSet::new();
     for entry in archive.list_runs()? {
         match remote.entry(&entry.id) {
@@ -218,17 +229,21 @@ fn send_back(
     }
     let mut send = || -> Result<(usize, u64), RemoteError> {
         if !matches!(there, RemoteState::Open(..)) {
-            let opened = match is_known(archive) {
-                true => RemoteArchive::open(url).map_err(|error| match error {
-                    RemoteError::NoArchive { url } => RemoteError::Gone { url },
+            let opened = match read_known(archive) {
+                Some(_) => RemoteArchive::open(url).map_err(|error| match error {
+                    RemoteError::NoArchive { .. } => gone_error(url, archive),
                     other => other,
                 })?,
-                false => RemoteArchive::open_or_create(url)?,
+                None => RemoteArchive::open_or_create(url)?,
             };
-            note_known(archive)?;
+            note_known(url, archive, &opened)?;
             *there = RemoteState::Open(Box::new(opened), BTreeSet::new());
         }
         let RemoteState::Open(remote, _) = there else { return Ok((0, 0)) };
+        // It may have gone while the verb ran.
+        if !remote.is_still_there()? {
+            return Err(gone_error(url, archive));
+        }
         remote.remove_runs(gone)?;
         push_with_bar(app, remote, &runs)
     };

@@ -132,22 +132,20 @@ pub fn find_continuations(archive: &Archive, id: &str) -> Result<Vec<RunDir>, Ar
     Ok(all.iter().map(|entry| archive.open_run(entry)).collect())
 }
 
-/// A run, all that it goes on with, and all that goes on with it, the oldest first.
+/// A run, all that it goes on with, and all that goes on with it, the oldest first, as far as the archive has them.
 fn find_all_parts(archive: &Archive, run: &RunDir) -> Vec<RunDir> {
-    let mut parts = find_parts(archive, run);
-    let is_cut = |part: &RunDir| part.manifest().is_ok_and(|manifest| manifest.status.is_cut());
-    let mut next = 0;
-    while let Some(part) = parts.get(next) {
-        next += 1;
-        if !is_cut(part) {
-            continue;
-        }
-        for later in find_continuations(archive, part.id()).unwrap_or_default() {
-            if parts.iter().all(|known| known.id() != later.id()) {
-                parts.push(later);
-            }
-        }
+    let Ok(manifest) = run.manifest() else { return vec![run.clone()] };
+    if manifest.continues.is_none() && !manifest.status.is_cut() {
+        return vec![run.clone()];
     }
+    let first = manifest.first_part.as_ref().unwrap_or(&manifest.id);
+    let mut all = archive.list_runs().unwrap_or_default();
+    all.retain(|entry| {
+        let of = entry.summary.as_ref().ok().and_then(|summary| summary.first_part.as_ref());
+        entry.id != manifest.id && of.unwrap_or(&entry.id) == first
+    });
+    let mut parts: Vec<RunDir> = all.iter().map(|entry| archive.open_run(entry)).collect();
+    parts.push(run.clone());
     // Ids are in the order of time.
     parts.sort_by(|one, other| one.id().cmp(other.id()));
     parts

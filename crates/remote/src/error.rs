@@ -1,6 +1,7 @@
 //! What went wrong with an archive in object storage. Every message names the archive; none holds a key.
 
 use std::error::Error;
+use std::path::PathBuf;
 
 use perflab_archive::ArchiveError;
 use perflab_model::error_class::{Classify, ErrorClass};
@@ -25,14 +26,17 @@ pub enum RemoteError {
         /// where was looked
         url: RemoteUrl,
     },
-    /// There was one, of which this machine has a copy.
+    /// There was one, of which this machine has a copy; nothing, or another one, is in its place.
     #[error(
-        "the archive that was at {url} is not there any more: is it mounted, is it the same server? To make it anew, push the runs of the copy to it \
-         (`perflab push --remote {url}`)"
+        "the archive at {url} is not the one that this machine has a copy of, or is there no more: is it mounted, is it the same server? If what is there \
+         now is meant, remove {}: the next verb brings both in step",
+        known.display()
     )]
     Gone {
         /// where it was
         url: RemoteUrl,
+        /// what says of which archive the copy is
+        known: PathBuf,
     },
     /// It is the archive of a machine, without lists.
     #[error(

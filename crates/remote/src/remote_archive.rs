@@ -43,6 +43,9 @@ const ATTEMPTS: usize = 5;
 struct ArchiveMarker {
     layout: u32,
     writer: String,
+    /// Tells it from every other archive.
+    #[serde(default)]
+    id: String,
 }
 
 /// What became of a run that was pushed.
@@ -102,6 +105,7 @@ pub struct RemoteArchive {
     list: MergedRunList,
     /// Names of the lists that were merged.
     lists: BTreeSet<String>,
+    id: String,
 }
 
 impl std::fmt::Debug for RemoteArchive {
@@ -118,8 +122,8 @@ impl RemoteArchive {
     pub fn open(url: &RemoteUrl) -> Result<Self, RemoteError> {
         let client = ObjectClient::open(url, false)?;
         match read_marker(&client)? {
-            true => RemoteArchive::with_client(client),
-            false => Err(RemoteError::NoArchive { url: url.clone() }),
+            Some(marker) => RemoteArchive::with_client(client, marker.id),
+            None => Err(RemoteError::NoArchive { url: url.clone() }),
         }
     }
 
@@ -129,24 +133,39 @@ impl RemoteArchive {
     /// As [`RemoteArchive::open`]; [`RemoteError::Recorded`].
     pub fn open_or_create(url: &RemoteUrl) -> Result<Self, RemoteError> {
         let client = ObjectClient::open(url, true)?;
-        if !read_marker(&client)? {
+        if read_marker(&client)?.is_none() {
             if let RemoteUrl::Folder { path } = url
-                && path.join(RUNS).is_dir()
-                && !path.join(LISTS).is_dir()
+                && (path.join(RUNS).is_dir() && !path.join(LISTS).is_dir() || is_in_local_archive(path))
             {
                 return Err(RemoteError::Recorded { url: url.clone() });
             }
             let writer = concat!("perflab ", env!("CARGO_PKG_VERSION")).to_owned();
-            let marker = serde_json::to_vec(&ArchiveMarker { layout: LAYOUT, writer });
+            let id = Ulid::generate().to_string();
+            let marker = serde_json::to_vec(&ArchiveMarker { layout: LAYOUT, writer, id });
             let marker = marker.map_err(|error| client.damaged(MARKER, error.to_string()))?;
-            // Whoever was faster wrote the same.
+            // Somebody else may be faster, and it is theirs then.
             client.write_new_object(MARKER, marker)?;
         }
-        RemoteArchive::with_client(client)
+        let marker = read_marker(&client)?.ok_or_else(|| RemoteError::NoArchive { url: url.clone() })?;
+        RemoteArchive::with_client(client, marker.id)
     }
 
-    fn with_client(client: ObjectClient) -> Result<Self, RemoteError> {
-        let mut archive = RemoteArchive { client, list: MergedRunList::default(), lists: BTreeSet::new() };
+    /// What tells it from every other archive.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether it is still there, and no other in its place.
+    ///
+    /// # Errors
+    /// What the server refuses.
+    pub fn is_still_there(&self) -> Result<bool, RemoteError> {
+        Ok(read_marker(&self.client)?.is_some_and(|marker| marker.id == self.id))
+    }
+
+    fn with_client(client: ObjectClient, id: String) -> Result<Self, RemoteError> {
+        let mut archive =
+            RemoteArchive { client, list: MergedRunList::default(), lists: BTreeSet::new(), id };
         archive.refresh()?;
         Ok(archive)
     }
@@ -540,6 +559,11 @@ impl RemoteArchive {
     }
 }
 
+/// Whether a folder lies within an archive that runs are recorded in.
+fn is_in_local_archive(path: &Path) -> bool {
+    path.ancestors().skip(1).any(|above| above.join("index.sqlite").is_file() && above.join(RUNS).is_dir())
+}
+
 fn to_count(stored: i64) -> usize {
     usize::try_from(stored).unwrap_or(0)
 }
@@ -548,9 +572,9 @@ fn run_folder(id: &str) -> String {
     format!("{RUNS}/{id}")
 }
 
-/// Whether there is an archive that this program can read.
-fn read_marker(client: &ObjectClient) -> Result<bool, RemoteError> {
-    let Some((text, _)) = client.read_object(MARKER)? else { return Ok(false) };
+/// What an archive says of itself, where there is one that this program can read.
+fn read_marker(client: &ObjectClient) -> Result<Option<ArchiveMarker>, RemoteError> {
+    let Some((text, _)) = client.read_object(MARKER)? else { return Ok(None) };
     let marker: ArchiveMarker =
         serde_json::from_slice(&text).map_err(|error| client.damaged(MARKER, error.to_string()))?;
     match marker.layout > LAYOUT {
@@ -560,7 +584,7 @@ fn read_marker(client: &ObjectClient) -> Result<bool, RemoteError> {
             known: LAYOUT,
             writer: marker.writer,
         }),
-        false => Ok(true),
+        false => Ok(Some(marker)),
     }
 }
 

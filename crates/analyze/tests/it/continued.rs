@@ -165,19 +165,20 @@ fn what_failed_in_a_cut_block_and_went_well_later_is_no_failure() {
     assert_eq!(joined[0].iterations.iter().map(|one| one.slot).collect::<Vec<_>>(), [2]);
 }
 
-/// Two parts whose middle is missing are no two runs either.
+/// Two parts whose middle, or whose first, is missing are no two runs either; runs that nothing connects are, however alike.
 #[test]
 fn a_part_that_goes_on_with_a_missing_one_is_of_the_run_before_that() {
     let [first, rest] = cut(&build_run("A", 1.0));
-    let mut orphan = rest;
-    orphan.manifest.continues = Some("A-gone".into());
-    let count = |first: &RunRecord| join_continued_runs(vec![first.clone(), orphan.clone()]).len();
-    assert_eq!(count(&first), 1);
-    let mut others = vec![first.clone(); 3];
-    others[0].manifest.plan.seed += 1;
-    others[1].manifest.label = Some("another".into());
-    others[2].manifest.status = RunStatus::Finished;
-    assert_eq!(others.iter().map(count).collect::<Vec<_>>(), [2; 3]);
+    let part = |id: &str, continues: &str, first: &str| {
+        let mut part = rest.clone();
+        (part.manifest.id, part.manifest.continues) = (id.into(), Some(continues.into()));
+        part.manifest.first_part = Some(first.into());
+        part
+    };
+    let count = |runs: Vec<RunRecord>| join_continued_runs(runs).len();
+    assert_eq!(count(vec![first.clone(), part("C", "B", "A")]), 1);
+    assert_eq!(count(vec![part("B", "A", "A"), part("D", "C", "A")]), 1);
+    assert_eq!(count(vec![first, part("C", "B", "another"), part("E", "D", "a third")]), 3);
 }
 
 #[test]

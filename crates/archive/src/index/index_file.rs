@@ -43,7 +43,8 @@ CREATE TABLE run (
     planned INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
     content_hash TEXT,
-    continues TEXT
+    continues TEXT,
+    first_part TEXT
 ) WITHOUT ROWID;
 CREATE INDEX run_label ON run (label) WHERE label IS NOT NULL;
 CREATE TABLE document (number INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, body TEXT NOT NULL);

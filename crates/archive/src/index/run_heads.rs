@@ -30,7 +30,7 @@ pub(super) struct StoredHead {
 }
 
 const COLUMNS: &str = "id, stamp, read_at, label, title, study_file, status, begun, iterations, planned, bytes, \
-                       content_hash, continues";
+                       content_hash, continues, first_part";
 
 /// All rows, or those from an id on, by id.
 pub(super) fn read_heads(connection: &Connection, from: Option<&str>) -> rusqlite::Result<Vec<StoredHead>> {
@@ -78,6 +78,7 @@ fn parse_row(row: &Row<'_>, repeated: &mut RepeatedTexts) -> rusqlite::Result<St
         planned: row.get(9)?,
         content_hash: row.get_ref(11)?.as_str_or_null()?.map(|hash| repeated.content_hash.share(hash)),
         continues: row.get(12)?,
+        first_part: row.get(13)?,
     };
     let head = RunHead { id: row.get(0)?, summary, bytes: row.get(10)? };
     Ok(StoredHead { head, stamp: row.get(1)?, read_at: row.get(2)? })
@@ -105,6 +106,7 @@ pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) ->
             planned,
             content_hash,
             continues,
+            first_part,
         } = &head.summary;
         let begun = i64::try_from(begun.as_nanosecond()).unwrap_or(i64::MAX);
         statement.execute(params![
@@ -121,6 +123,7 @@ pub(super) fn write_heads(transaction: &Transaction<'_>, rows: &[StoredHead]) ->
             head.bytes,
             content_hash.as_deref(),
             continues,
+            first_part,
         ])?;
     }
     Ok(())

@@ -104,6 +104,7 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
     let (mut planned, catalogue) = run::plan_manifest(context, &source, manifest.study.clone(), &run_args)?;
     check_unchanged(manifest, &planned, args.changed)?;
     planned.label = Some(share_label(context, &archive, &parts, (&held, manifest))?);
+    planned.first_part = Some(manifest.first_part.clone().unwrap_or_else(|| manifest.id.clone()));
     planned.continues = Some(manifest.id.clone());
     let definitions = std::mem::take(&mut planned.plan.definitions);
     planned.plan = RunPlan { slots, definitions, ..manifest.plan.clone() };
@@ -123,23 +124,20 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
 fn check_no_part_is_apart(archive: &Archive, found: &RunDir, manifest: &Manifest) -> Result<(), Failure> {
     let all = archive.list_runs()?;
     let is_here = |id: &str| all.iter().any(|entry| entry.id == id);
-    for entry in all.iter().filter(|entry| entry.id > manifest.id) {
-        let Ok(summary) = &entry.summary else { continue };
-        let Some(missing) = summary.continues.as_deref().filter(|before| !is_here(before)) else { continue };
-        if summary.title != manifest.study.title || summary.label != manifest.label {
-            continue;
-        }
-        if archive.open_run(entry).manifest()?.plan.seed == manifest.plan.seed {
-            let message = format!(
-                "run {} is a part of the same measurement as run {}, and goes on with run {missing}, which is not here: what is \
-                 left cannot be told",
-                entry.short,
-                found.short_id()
-            );
-            return Err(UsageError::new(message, "import that run, or run the study anew").into());
-        }
-    }
-    Ok(())
+    let first = manifest.first_part.as_ref().unwrap_or(&manifest.id);
+    let apart = all.iter().find_map(|entry| {
+        let summary =
+            entry.summary.as_ref().ok().filter(|summary| summary.first_part.as_ref() == Some(first))?;
+        let missing = summary.continues.as_deref().filter(|before| !is_here(before))?;
+        Some((&entry.short, missing))
+    });
+    let Some((part, missing)) = apart else { return Ok(()) };
+    let message = format!(
+        "run {part} is a part of the same measurement as run {}, and goes on with run {missing}, which is not here: what is left \
+         cannot be told",
+        found.short_id()
+    );
+    Err(UsageError::new(message, "import that run, or run the study anew").into())
 }
 
 /// Has nobody else go on with the run meanwhile, or remove it; one that was killed is closed.

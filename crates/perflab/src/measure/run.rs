@@ -495,6 +495,7 @@ pub fn build_manifest(
         variants: Vec::new(),
         duet: None,
         continues: None,
+        first_part: None,
         anchor: perflab_observe::read_clock_anchor(),
         status: RunStatus::Running,
         overhead: Overhead::default(),

@@ -523,6 +523,16 @@ fn an_archive_that_is_gone_is_not_made_anew() {
     assert_eq!(here.run(&bench).code, Some(3), "the run could not be sent");
     assert_eq!(fs::read_dir(place("lab")).unwrap().count(), 0);
     fs::remove_dir(place("lab")).unwrap();
+    // Nor is another archive taken for it, or the shared folder for one of this machine.
+    let other = Sandbox::new();
+    other.run_echo("theirs", 100);
+    other.run_successfully(&["push", "--remote", &url]);
+    here.run_successfully(&["--archive", &url, "list"]);
+    let theirs = here.run_successfully(&["list", "--remote", &url, "--format", "json"]);
+    assert_eq!(serde_json::from_str::<Vec<serde_json::Value>>(&theirs.out).unwrap().len(), 1);
+    let shared_folder = place("lab").display().to_string();
+    assert_eq!(here.run(&["--archive", &shared_folder, "rm", "theirs"]).code, Some(2));
+    fs::remove_dir_all(place("lab")).unwrap();
     fs::rename(place("away"), place("lab")).unwrap();
     here.run_successfully(&["--archive", &url, "list"]);
     let there = here.run_successfully(&["list", "--remote", &url, "--format", "json"]);

@@ -153,6 +153,7 @@ fn recorded_manifest(slots: &[Vec<String>]) -> Manifest {
         variants: Vec::new(),
         duet: None,
         continues: None,
+        first_part: None,
         anchor: ClockAnchor { monotonic: Nanos(0), realtime: Nanos(1_795_275_500_000_000_000) },
         status: RunStatus::Failed,
         overhead: Overhead {
