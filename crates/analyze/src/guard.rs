@@ -8,7 +8,8 @@
 
 use perflab_model::Unit;
 use perflab_stats::{
-    StatsError, StepAlarm, StepMonitor, benjamini_hochberg, median, prediction_interval, prediction_p,
+    StatsError, StepAlarm, StepMonitor, WatchedSeries, benjamini_hochberg, median, prediction_interval,
+    prediction_p,
 };
 use serde::Serialize;
 
@@ -189,9 +190,19 @@ fn guard_row(
     };
     let (value, before) = values.split_last().map_or((0.0, &[][..]), |(value, before)| (*value, before));
     let accepted = series.baselines.last().map_or(0, |baseline| baseline.at);
+    let baselines: Vec<usize> = series.baselines.iter().map(|baseline| baseline.at).collect();
+    let monitor = StepMonitor::new(1.0 - options.confidence, LONGEST_BASELINE).map_err(error)?;
+    let watched =
+        monitor.watch_in_groups(&series.scaled_values(), &baselines, &series.days()).map_err(error)?;
     let steps = history::change_point_indexes(series, before.len()).map_err(error)?;
-    let step = steps.last().map_or(0, |(at, _)| *at);
+    // A step that nobody has been told of, and with too few runs since to judge by, is no level to hold the newest against.
+    let is_told = |at: usize| watched.alarms.iter().any(|alarm| at < alarm.step + history::SHORTEST_SEGMENT);
+    let is_level = |at: &usize| before.len() - at >= FEWEST_HISTORY_RUNS || is_told(*at);
+    let step = steps.iter().map(|(at, _)| *at).rfind(is_level).unwrap_or(0);
     let start = step.max(accepted);
+    let scaled = series.scaled_values();
+    let outside = count_outside_runs(scaled.get(start..before.len()).unwrap_or_default(), options);
+    let before = before.get(..before.len() - outside.map_err(error)?).unwrap_or_default();
     let reference = before.get(start..).unwrap_or_default();
     let mut row = GuardRow {
         subject: series.subject.clone(),
@@ -220,8 +231,24 @@ fn guard_row(
         let reference = if of_days.len() >= FEWEST_HISTORY_RUNS { &of_days } else { reference };
         predict_newest(&mut row, reference, value, options).map_err(error)?;
     }
-    watch_series(&mut row, series, history, options).map_err(error)?;
+    judge_watched(&mut row, &watched, series, history, options).map_err(error)?;
     Ok(row)
+}
+
+/// How many of the latest values lie outside of those before them, one after the other on one side: what may be a step that is not
+/// seen yet is no part of what the newest value is held against, lest each bad run makes the next look usual.
+fn count_outside_runs(values: &[f64], options: &AnalysisOptions) -> Result<usize, StatsError> {
+    let most = RECENT_STEP_RUNS.min(values.len().saturating_sub(FEWEST_HISTORY_RUNS));
+    for count in (1..=most).rev() {
+        let (before, latest) = values.split_at(values.len() - count);
+        let Some(interval) = prediction_interval(before, options.confidence)?.interval else { continue };
+        if latest.iter().all(|value| *value > interval.high)
+            || latest.iter().all(|value| *value < interval.low)
+        {
+            return Ok(count);
+        }
+    }
+    Ok(0)
 }
 
 /// The last run of each day where a day is a level: these scatter as a run of another day does.
@@ -265,18 +292,17 @@ fn predict_newest(
 
 /// The evidence of a step, and the latest step beyond the margin: an alarm or *better* where it was seen lately, else standing where
 /// it is for the worse.
-fn watch_series(
+fn judge_watched(
     row: &mut GuardRow,
+    watched: &WatchedSeries,
     series: &MetricHistory,
     history: &MetricHistories,
     options: &AnalysisOptions,
 ) -> Result<(), StatsError> {
-    let accepted: Vec<usize> = series.baselines.iter().map(|baseline| baseline.at).collect();
-    let monitor = StepMonitor::new(1.0 - options.confidence, LONGEST_BASELINE)?;
-    let watched = monitor.watch_in_groups(&series.scaled_values(), &accepted, &series.days())?;
-    let baseline = accepted.last().copied().unwrap_or_default();
+    let baseline = series.baselines.last().map_or(0, |baseline| baseline.at);
     // What lies before an accepted step was looked at with it.
-    let alarms: Vec<StepAlarm> = watched.alarms.into_iter().filter(|alarm| alarm.step > baseline).collect();
+    let alarms: Vec<StepAlarm> =
+        watched.alarms.iter().copied().filter(|alarm| alarm.step > baseline).collect();
     row.e_value = (row.runs >= FEWEST_HISTORY_RUNS).then_some(watched.evidence.e_value);
     let id = |point: usize| {
         let run = series.points.get(point).and_then(|point| history.runs.get(point.run));

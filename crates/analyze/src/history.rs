@@ -662,6 +662,22 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_run_does_not_make_the_next_look_usual() {
+        // Before a step is seen, each of its runs is as far outside as the first.
+        for bad in 1..=3 {
+            let judged = judge_after_fifteen(&vec![1.06; bad]);
+            let [row] = &judged.rows[..] else { panic!("{judged:?}") };
+            assert!(row.outside || row.alarm.is_some(), "run {bad} of the worse: {row:?}");
+            assert!(row.alarm.is_some() || row.runs == 15, "{row:?}");
+        }
+        // What lies on the other side of the history is no part of it.
+        let row = &judge_after_fifteen(&[1.06, 0.94]).rows[0];
+        assert!(row.outside && row.runs == 15, "{row:?}");
+        let row = &judge_after_fifteen(&[1.06, 1.0]).rows[0];
+        assert!(!row.outside && row.verdict == Verdict::Same, "{row:?}");
+    }
+
+    #[test]
     fn a_level_that_began_lately_is_the_reason_why_nothing_is_judged() {
         let mut values = noisy_values(3, 15, |_| 1.0);
         let judge = |values: &[f64]| {

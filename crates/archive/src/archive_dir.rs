@@ -43,6 +43,14 @@ pub struct ArchiveEntry {
     pub summary: Result<RunSummary, String>,
 }
 
+impl ArchiveEntry {
+    /// The run that it and all its other parts are known by: the first of those that it goes on with, else itself.
+    #[must_use]
+    pub fn first_part_id(&self) -> &str {
+        self.summary.as_ref().ok().and_then(|summary| summary.first_part.as_ref()).unwrap_or(&self.id)
+    }
+}
+
 /// A run that has ended, and that nobody else changes or removes as long as this lives.
 #[derive(Debug)]
 pub struct HeldRun {

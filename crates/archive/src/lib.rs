@@ -93,7 +93,7 @@ pub use recorder::{BulkRecorder, RunRecorder};
 pub use retention::{PrunedRuns, RESUMED_LABEL, RetentionPolicy};
 pub use run_dir::{ListedMonitors, RunDir};
 pub use run_id::new_run_id;
-pub use run_layout::{MANIFEST, NOTES, RUNS};
+pub use run_layout::{LISTED_FILES, MANIFEST, NOTES, RUNS};
 pub use run_notes::LONGEST_NOTE;
 pub use run_peek::PeekedRun;
 pub use run_selector::parse_label;

@@ -123,7 +123,7 @@ pub const RESUMED_LABEL: &str = "resumed-";
 /// Whether somebody gave it a label.
 fn has_given_label(entry: &ArchiveEntry) -> bool {
     let Ok(summary) = &entry.summary else { return false };
-    let first = summary.first_part.as_ref().unwrap_or(&entry.id).to_ascii_lowercase();
+    let first = entry.first_part_id().to_ascii_lowercase();
     let is_own = |label: &str| {
         label.strip_prefix(RESUMED_LABEL).is_some_and(|of| !of.is_empty() && first.starts_with(of))
     };
@@ -135,10 +135,7 @@ fn group_parts(entries: Vec<ArchiveEntry>) -> Vec<Vec<ArchiveEntry>> {
     let mut groups: Vec<Vec<ArchiveEntry>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for entry in entries {
-        let summary = entry.summary.as_ref().ok();
-        let first = summary.and_then(|summary| summary.first_part.as_ref()).unwrap_or(&entry.id);
-        let place = places.get(first).copied().unwrap_or(groups.len());
-        places.insert(first.clone(), place);
+        let place = *places.entry(entry.first_part_id().to_owned()).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(group) => group.push(entry),
             None => groups.push(vec![entry]),

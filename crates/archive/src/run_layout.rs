@@ -31,6 +31,9 @@ pub(crate) const SAMPLES: &str = "samples.parquet";
 
 pub(crate) const ITERATIONS: &str = "iterations.parquet";
 
+/// What [`RunListEntry::of_run`](crate::run_list::RunListEntry::of_run) reads of a run.
+pub const LISTED_FILES: [&str; 4] = [MANIFEST, NOTES, ITERATIONS, JOURNAL];
+
 pub(crate) const SERIES: &str = "series";
 
 /// Tables of what monitors read when iterations began and ended.

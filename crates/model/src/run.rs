@@ -187,6 +187,12 @@ impl Manifest {
         self.facts.value(&fact_table::IMPORT_SHA256).map(ToString::to_string)
     }
 
+    /// The run that it and all its other parts are known by: the first of those that it goes on with, else itself.
+    #[must_use]
+    pub fn first_part_id(&self) -> &str {
+        self.first_part.as_ref().unwrap_or(&self.id)
+    }
+
     /// Which machine measured: that of the targets where these are other machines, else the one that recorded. Empty where unknown.
     #[must_use]
     pub fn machine_id(&self) -> String {

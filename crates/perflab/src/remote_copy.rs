@@ -13,6 +13,7 @@ use perflab_remote::{PullOutcome, PushOutcome, PushScope, RemoteArchive, RemoteE
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
+use crate::keep::remote_choice::warn_of_damage;
 use crate::keep::transfer_bar::TransferBar;
 use crate::verb::{VerbEntry, VerbGroup};
 
@@ -86,6 +87,11 @@ pub fn run_on_copy(
     drop(lock);
     match (ended, sent) {
         (Ok(Exit::Fine), Err(error)) if is_recording(verb) || effect != VerbEffect::Adds => Err(error),
+        (Ok(Exit::Fine), Err(error)) => {
+            // What was asked for was done; what this machine has and the archive lacks stays here.
+            stderr_line!("warning: {error}");
+            Ok(Exit::Fine)
+        }
         (ended, sent) => {
             if let Err(error) = sent {
                 error.print();
@@ -163,6 +169,7 @@ fn open_and_update(app: &App, url: &RemoteUrl, archive: &Archive) -> Result<Remo
         opened => opened?,
     };
     note_known(url, archive, &remote)?;
+    warn_of_damage(&remote);
     let mut held = BTreeSet::new();
     for entry in archive.list_runs()? {
         match remote.entry(&entry.id) {

@@ -133,17 +133,13 @@ pub fn find_continuations(archive: &Archive, id: &str) -> Result<Vec<RunDir>, Ar
 }
 
 /// A run, all that it goes on with, and all that goes on with it, the oldest first, as far as the archive has them.
-fn find_all_parts(archive: &Archive, run: &RunDir) -> Vec<RunDir> {
+pub fn find_all_parts(archive: &Archive, run: &RunDir) -> Vec<RunDir> {
     let Ok(manifest) = run.manifest() else { return vec![run.clone()] };
     if manifest.continues.is_none() && !manifest.status.is_cut() {
         return vec![run.clone()];
     }
-    let first = manifest.first_part.as_ref().unwrap_or(&manifest.id);
     let mut all = archive.list_runs().unwrap_or_default();
-    all.retain(|entry| {
-        let of = entry.summary.as_ref().ok().and_then(|summary| summary.first_part.as_ref());
-        entry.id != manifest.id && of.unwrap_or(&entry.id) == first
-    });
+    all.retain(|entry| entry.id != manifest.id && entry.first_part_id() == manifest.first_part_id());
     let mut parts: Vec<RunDir> = all.iter().map(|entry| archive.open_run(entry)).collect();
     parts.push(run.clone());
     // Ids are in the order of time.
@@ -396,21 +392,53 @@ const MOST_NAMED: usize = 4;
 /// The one run behind a selector, where a verb can only take one.
 pub fn select_run(archive: &Archive, selector: &str) -> Result<RunDir, Failure> {
     let mut runs = archive.find_runs(selector)?;
-    if runs.len() > 1 {
-        let ids: BTreeSet<&str> = runs.iter().map(RunDir::id).collect();
-        let parts = runs.last().map(|run| find_parts(archive, run)).unwrap_or_default();
-        let is_one = ids.iter().all(|id| parts.iter().any(|part| part.id() == *id));
-        let what = if is_one { ", the parts of one that was gone on with," } else { "," };
-        let message = format!("`{selector}` names {} runs{what} but one is needed", runs.len());
-        let short: Vec<&str> = runs.iter().map(RunDir::short_id).collect();
-        let hint = match short.len() <= MOST_NAMED {
-            true => format!("name one by its id: {}", short.join(", ")),
-            false => "name the run by its id: see `perflab list`".to_owned(),
-        };
-        return Err(UsageError::new(message, hint).into());
+    if let [_, .., newest] = &runs[..] {
+        return Err(several_runs_error(selector, &runs, &find_all_parts(archive, newest)).into());
     }
-    runs.pop()
-        .ok_or_else(|| UsageError::new(format!("there is no run `{selector}`"), "see `perflab list`").into())
+    runs.pop().ok_or_else(|| no_run_error(selector).into())
+}
+
+/// The one run behind a selector with all its other parts, the oldest first.
+pub fn select_parts(archive: &Archive, selector: &str) -> Result<Vec<RunDir>, Failure> {
+    let runs = archive.find_runs(selector)?;
+    let newest = runs.last().ok_or_else(|| no_run_error(selector))?;
+    let parts = find_all_parts(archive, newest);
+    if !are_among(&runs, &parts) {
+        return Err(several_runs_error(selector, &runs, &parts).into());
+    }
+    Ok(parts)
+}
+
+/// The one run behind a selector, whole, with the last of its parts.
+pub fn select_whole_run(archive: &Archive, selector: &str) -> Result<(RunDir, RunRecord), Failure> {
+    let parts = select_parts(archive, selector)?;
+    let read = |run: &RunDir| {
+        Ok::<_, ArchiveError>(RunRecord { documents: run.read_documents()?, ..run.read_record()? })
+    };
+    let records = parts.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    warn_of_parts(&records, |id| parts.iter().any(|part| part.id() == id));
+    let whole = join_continued_runs(records).pop();
+    parts.last().cloned().zip(whole).ok_or_else(|| no_run_error(selector).into())
+}
+
+fn are_among(runs: &[RunDir], parts: &[RunDir]) -> bool {
+    runs.iter().all(|run| parts.iter().any(|part| part.id() == run.id()))
+}
+
+fn no_run_error(selector: &str) -> UsageError {
+    UsageError::new(format!("there is no run `{selector}`"), "see `perflab list`")
+}
+
+/// `parts` are those of the newest of them.
+fn several_runs_error(selector: &str, runs: &[RunDir], parts: &[RunDir]) -> UsageError {
+    let what = if are_among(runs, parts) { ", the parts of one that was gone on with," } else { "," };
+    let message = format!("`{selector}` names {} runs{what} but one is needed", runs.len());
+    let short: Vec<&str> = runs.iter().map(RunDir::short_id).collect();
+    let hint = match short.len() <= MOST_NAMED {
+        true => format!("name one by its id: {}", short.join(", ")),
+        false => "name the run by its id: see `perflab list`".to_owned(),
+    };
+    UsageError::new(message, hint)
 }
 
 /// One side, its runs holding one sample a column and iteration of the monitor.

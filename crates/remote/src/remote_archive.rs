@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use perflab_archive::run_id::is_run_id;
 use perflab_archive::run_list::{MergedRunList, RunListEntry, read_run_list, write_run_list};
 use perflab_archive::run_selector::SHORTEST_PREFIX;
-use perflab_archive::{Archive, ArchiveError, IncomingRun, MANIFEST, NOTES, RUNS, RunDir};
+use perflab_archive::{Archive, ArchiveError, IncomingRun, LISTED_FILES, MANIFEST, NOTES, RUNS, RunDir};
 use perflab_files::sha256_hex;
 use perflab_model::suggest_name;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use crate::error::RemoteError;
-use crate::object_client::{ByteCounter, ObjectClient};
+use crate::object_client::{ByteCounter, ListedObject, ObjectClient};
 use crate::remote_url::RemoteUrl;
 
 const MARKER: &str = "archive.json";
@@ -105,6 +105,9 @@ pub struct RemoteArchive {
     list: MergedRunList,
     /// Names of the lists that were merged.
     lists: BTreeSet<String>,
+    /// What is wrong with lists that cannot be read, and with runs that only they can have named. A writer puts a whole one in the
+    /// place of all.
+    damage: Vec<RemoteError>,
     id: String,
 }
 
@@ -164,8 +167,13 @@ impl RemoteArchive {
     }
 
     fn with_client(client: ObjectClient, id: String) -> Result<Self, RemoteError> {
-        let mut archive =
-            RemoteArchive { client, list: MergedRunList::default(), lists: BTreeSet::new(), id };
+        let mut archive = RemoteArchive {
+            client,
+            list: MergedRunList::default(),
+            lists: BTreeSet::new(),
+            damage: Vec::new(),
+            id,
+        };
         archive.refresh()?;
         Ok(archive)
     }
@@ -185,10 +193,15 @@ impl RemoteArchive {
         self.list.get(id)
     }
 
-    /// Reads what other writers have listed since.
+    /// What is wrong with its lists: what they may have said was read from the runs that are there.
+    pub fn damage(&self) -> &[RemoteError] {
+        &self.damage
+    }
+
+    /// Reads what other writers have listed since. What a damaged list may have said is read from the runs themselves.
     ///
     /// # Errors
-    /// What the server refuses; a list that is damaged.
+    /// What the server refuses.
     pub fn refresh(&mut self) -> Result<(), RemoteError> {
         for _ in 0..ATTEMPTS {
             let found = self.client.list_objects(LISTS)?;
@@ -201,20 +214,72 @@ impl RemoteArchive {
             let names: BTreeSet<String> = names.collect();
             let new: Vec<String> = names.difference(&self.lists).cloned().collect();
             let contents = self.client.read_objects(&new)?;
-            let mut is_whole = true;
+            let (mut is_whole, mut damaged) = (true, Vec::new());
             for (name, content) in new.iter().zip(contents) {
                 match content {
-                    Some(content) => self.list.add(parse_list(&self.client, name, &content)?),
+                    Some(content) => match parse_list(&self.client, name, &content) {
+                        Ok(entries) => self.list.add(entries),
+                        Err(error @ RemoteError::Damaged { .. }) => damaged.push(error),
+                        Err(error) => return Err(error),
+                    },
                     // Another writer has merged it into one that was not there when we looked.
                     None => is_whole = false,
                 }
             }
             if is_whole {
                 self.lists = names;
+                if !damaged.is_empty() {
+                    self.damage.append(&mut damaged);
+                    self.list_runs_anew()?;
+                }
                 return Ok(());
             }
         }
         Err(self.client.damaged(LISTS, "its lists vanish faster than they can be read; try again"))
+    }
+
+    /// Says of every run that is there what a list says, where the lists do not say it: from the run itself.
+    fn list_runs_anew(&mut self) -> Result<(), RemoteError> {
+        let local = |source| RemoteError::Local { what: "make a temporary folder".into(), source };
+        let mut folders: BTreeMap<String, Vec<ListedObject>> = BTreeMap::new();
+        for object in self.client.list_objects(RUNS)? {
+            let name = object.name.strip_prefix(RUNS).and_then(|name| name.strip_prefix('/'));
+            if let Some((id, _)) = name.and_then(|name| name.split_once('/')).filter(|(id, _)| is_run_id(id))
+            {
+                folders.entry(id.to_owned()).or_default().push(object);
+            }
+        }
+        let scratch = tempfile::tempdir().map_err(local)?;
+        for (id, objects) in folders {
+            let folder = run_folder(&id);
+            let names: BTreeSet<&str> = objects.iter().map(|object| object.name.as_str()).collect();
+            // It is written last.
+            if !names.contains(format!("{folder}/{MANIFEST}").as_str())
+                || self.list.get(&id).is_some_and(|held| !held.is_present)
+                || self.list.get(&id).map(|held| &held.head_hash) == Some(&self.hash_head(&id)?)
+            {
+                continue;
+            }
+            let place = scratch.path().join(&id);
+            let needed = LISTED_FILES.map(|name| (format!("{folder}/{name}"), place.join(name)));
+            let needed: Vec<_> =
+                needed.into_iter().filter(|(object, _)| names.contains(object.as_str())).collect();
+            std::fs::create_dir_all(&place).map_err(local)?;
+            self.client.download_files(&needed, &|_| ())?;
+            match RunDir::open(&place).and_then(|run| RunListEntry::of_run(&run)) {
+                Ok(entry) => {
+                    let bytes = objects.iter().map(|object| object.bytes).sum();
+                    self.list.add([RunListEntry {
+                        revision: self.list.next_revision(&id),
+                        files: to_stored(objects.len() as u64),
+                        bytes: to_stored(bytes),
+                        ..entry
+                    }]);
+                }
+                Err(error) => self.damage.push(self.client.damaged(&folder, error.to_string())),
+            }
+        }
+        Ok(())
     }
 
     /// Sends runs that are not there yet, and the labels and notes of those that are. What was sent stays, whatever comes after it;
@@ -528,13 +593,12 @@ impl RemoteArchive {
 
     /// Writes a list of these rows, and merges all lists into one where there are many.
     fn write_list(&mut self, rows: Vec<RunListEntry>) -> Result<(), RemoteError> {
-        if rows.is_empty() {
-            return Ok(());
+        if !rows.is_empty() {
+            self.list.add(rows.iter().cloned());
+            let name = self.write_new_list(rows.iter())?;
+            self.lists.insert(name);
         }
-        self.list.add(rows.iter().cloned());
-        let name = self.write_new_list(rows.iter())?;
-        self.lists.insert(name);
-        if self.lists.len() < MOST_LISTS {
+        if self.lists.len() < MOST_LISTS && self.damage.is_empty() {
             return Ok(());
         }
         // What a list says that is removed here stands in the one that is written here.
@@ -542,6 +606,7 @@ impl RemoteArchive {
         let merged = self.write_new_list(self.list.rows())?;
         let old: Vec<String> = std::mem::take(&mut self.lists).into_iter().collect();
         self.lists.insert(merged);
+        self.damage.clear();
         self.client.remove_objects(&old)
     }
 
@@ -562,6 +627,10 @@ impl RemoteArchive {
 /// Whether a folder lies within an archive that runs are recorded in.
 fn is_in_local_archive(path: &Path) -> bool {
     path.ancestors().skip(1).any(|above| above.join("index.sqlite").is_file() && above.join(RUNS).is_dir())
+}
+
+fn to_stored(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn to_count(stored: i64) -> usize {

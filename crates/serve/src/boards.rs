@@ -302,7 +302,7 @@ fn collect_boards(
         if !rows.is_empty() || is_asked {
             documents.push(StudyBoardDocument {
                 study: (*title).clone(),
-                runs: runs.len(),
+                runs: runs.iter().map(ArchiveEntry::first_part_id).collect::<BTreeSet<_>>().len(),
                 rows,
                 problem,
                 unreadable: left_out,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
+use perflab_archive::run_id::is_run_id;
 use perflab_archive::{ArchiveEntry, RunSummary};
 use perflab_model::{Bytes, RunStatus};
 use schemars::JsonSchema;
@@ -201,7 +202,12 @@ fn list_page(entries: &[ArchiveEntry], request: &RouteRequest) -> Result<RunList
     let filter = RunFilter::of_request(request);
     filter.check(entries)?;
     let all: Vec<&ArchiveEntry> = entries.iter().rev().filter(|entry| filter.accepts(entry)).collect();
-    let before = request.text("before");
+    let before = request.text("before").filter(|id| !id.is_empty());
+    if let Some(other) = before.filter(|id| !is_run_id(id)) {
+        return Err(RequestRefusal::bad_request(format!(
+            "`before={other}` is no run's id: take `next` of the page before"
+        )));
+    }
     let mut rest = all.iter().filter(|entry| before.is_none_or(|before| entry.id.as_str() < before));
     let runs: Vec<ListedRunDocument> =
         rest.by_ref().take(limit).map(|entry| ListedRunDocument::new(entry)).collect();

@@ -60,7 +60,8 @@ impl MetricChange {
     }
 
     /// Whether the interval excludes "no change".
-    pub(crate) fn excludes_none(&self) -> bool {
+    #[must_use]
+    pub fn excludes_none(&self) -> bool {
         self.interval.is_some_and(|interval| interval.low > 0.0 || interval.high < 0.0)
     }
 }

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 
 use perflab_stats::{PowerGoal, PowerRules, SamplePairing, benjamini_hochberg, smallest_p};
 
-use crate::compare::change::{ChangeScale, IntervalMeaning, RepetitionLevel};
+use crate::compare::change::{
+    ChangeScale, EstimationMethod, IntervalMeaning, RepetitionLevel, ShiftEstimator,
+};
 use crate::compare::comparison::Verdict;
 use crate::compare::diagnostic::{ComparisonDiagnostic, RowFlag};
 use crate::compare::options::AnalysisOptions;
@@ -101,24 +103,28 @@ fn too_many_rows_diagnostic(
     if members.iter().any(|draft| changed(&draft)) {
         return None;
     }
-    let methods = members
-        .iter()
-        .filter(is_judged)
-        .filter_map(|draft| draft.row.method)
-        .filter(|method| !method.by_means && !method.random_effects);
-    let most = methods.max_by_key(|method| method.baseline.min(method.candidate))?;
-    let repetitions = most.baseline.min(most.candidate);
-    let needed = PowerPlanner::new(size, options).fewest_repetitions(most.paired);
+    let methods: Vec<EstimationMethod> =
+        members.iter().filter(is_judged).filter_map(|draft| draft.row.method).collect();
+    let planner = PowerPlanner::new(size, options);
+    let fewest = [false, true].map(|is_paired| planner.fewest_repetitions(is_paired));
+    let needed_by = |method: &EstimationMethod| fewest[usize::from(method.paired)];
+    let repetitions_of = |method: &EstimationMethod| method.baseline.min(method.candidate);
+    // Means and the ranks of all values have no smallest p.
+    let has_smallest_p = |method: &EstimationMethod| {
+        !method.by_means && !method.random_effects && method.estimator != Some(ShiftEstimator::JointRanks)
+    };
+    let can_decide =
+        |method: &EstimationMethod| !has_smallest_p(method) || repetitions_of(method) >= needed_by(method);
+    if methods.iter().any(can_decide) {
+        return None;
+    }
+    let most = methods.iter().max_by_key(|method| repetitions_of(method))?;
+    let (repetitions, needed) = (repetitions_of(most), needed_by(most));
     let noun = match (most.level, most.paired) {
         (RepetitionLevel::Iteration, true) => "blocks",
         (level, _) => level.noun(),
     };
-    (repetitions < needed).then(|| ComparisonDiagnostic::TooManyRows {
-        rows: size,
-        repetitions,
-        needed,
-        noun: noun.into(),
-    })
+    Some(ComparisonDiagnostic::TooManyRows { rows: size, repetitions, needed, noun: noun.into() })
 }
 
 fn set_family_verdicts(drafts: &mut [RowEstimate], primary: bool, options: &AnalysisOptions) -> usize {

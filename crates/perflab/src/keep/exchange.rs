@@ -269,16 +269,48 @@ pub fn export_stored_run(context: &App, args: &ExportArgs) -> Result<Exit, Failu
         context.print_text(&serde_json::to_string_pretty(&export_schema())?)?;
         return Ok(Exit::Fine);
     }
-    let run = selection::select_run(&context.archive()?, &args.run)?;
+    let archive = context.archive()?;
     let file = args.file.as_ref().or(args.output.as_ref());
     match &args.to {
-        None => export_as_portable(context, &run, file),
+        None => export_as_portable(context, &select_part(context, &archive, &args.run)?, file),
         Some(format) => {
             let format =
                 format.parse().map_err(|error: String| UsageError::new(error, "say one of these"))?;
-            export_for_tool(&run, format, file.unwrap_or(&OutputPath::Stdout))
+            let file = file.unwrap_or(&OutputPath::Stdout);
+            match format {
+                Exporter::Parquet => {
+                    file.refuse_terminal("a table of Parquet")?;
+                    let samples = select_part(context, &archive, &args.run)?.samples_path()?;
+                    file.write_new(|out| Ok(io::copy(&mut File::open(samples)?, out).map(drop)?))?;
+                }
+                Exporter::Perfetto => {
+                    file.refuse_terminal("a trace")?;
+                    let run = select_part(context, &archive, &args.run)?;
+                    file.write_new(|out| write_perfetto_trace(&run, out))?;
+                }
+                _ => {
+                    let (_, record) = selection::select_whole_run(&archive, &args.run)?;
+                    file.write_new(|mut out| Ok(write_export(&record, &median_interval, format, &mut out)?))?;
+                }
+            }
+            Ok(Exit::Fine)
         }
     }
+}
+
+/// One run for a format that holds a run as it was recorded; says so where it is a part of one that was gone on with.
+fn select_part(context: &App, archive: &Archive, selector: &str) -> Result<RunDir, Failure> {
+    let run = selection::select_run(archive, selector)?;
+    let parts = selection::find_all_parts(archive, &run);
+    let others: Vec<&str> = parts.iter().filter(|part| part.id() != run.id()).map(RunDir::short_id).collect();
+    if !others.is_empty() {
+        context.note(format!(
+            "run {} is a part of a run that was gone on with; this format takes one part: export {}, too",
+            run.short_id(),
+            others.join(" and ")
+        ));
+    }
+    Ok(run)
 }
 
 fn export_as_portable(context: &App, run: &RunDir, file: Option<&OutputPath>) -> Result<Exit, Failure> {
@@ -293,25 +325,6 @@ fn export_as_portable(context: &App, run: &RunDir, file: Option<&OutputPath>) ->
     };
     write_portable_file(run, &file)?;
     context.print_value("file", &file.display().to_string())?;
-    Ok(Exit::Fine)
-}
-
-fn export_for_tool(run: &RunDir, format: Exporter, file: &OutputPath) -> Result<Exit, Failure> {
-    match format {
-        Exporter::Parquet => {
-            file.refuse_terminal("a table of Parquet")?;
-            let mut samples = File::open(run.samples_path()?)?;
-            file.write_new(|out| Ok(io::copy(&mut samples, out).map(drop)?))?;
-        }
-        Exporter::Perfetto => {
-            file.refuse_terminal("a trace")?;
-            file.write_new(|out| write_perfetto_trace(run, out))?;
-        }
-        _ => {
-            let record = run.read_record()?;
-            file.write_new(|mut out| Ok(write_export(&record, &median_interval, format, &mut out)?))?;
-        }
-    }
     Ok(Exit::Fine)
 }
 

@@ -21,6 +21,20 @@ pub fn parse_remote(text: &str) -> Result<RemoteUrl, String> {
     RemoteUrl::parse(text).map_err(|error| error.to_string())
 }
 
+/// Says which of an archive's lists cannot be read, and what becomes of that.
+pub fn warn_of_damage(remote: &RemoteArchive) {
+    for error in remote.damage() {
+        stderr_line!("warning: {error}");
+    }
+    if !remote.damage().is_empty() {
+        stderr_line!(
+            "warning: the runs were listed from their files instead, of which those that were removed may be some; \
+             `perflab push --remote {}` writes a whole list",
+            remote.url()
+        );
+    }
+}
+
 /// The runs of such an archive that are meant, the oldest first: by selectors, else by label and number.
 ///
 /// # Errors

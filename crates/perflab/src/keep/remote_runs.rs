@@ -11,7 +11,7 @@ use perflab_remote::{PullOutcome, PushOutcome, PushScope, RemoteArchive, RemoteE
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
-use crate::keep::remote_choice::{RemoteChoice, choose_remote_runs};
+use crate::keep::remote_choice::{RemoteChoice, choose_remote_runs, warn_of_damage};
 use crate::keep::transfer_bar::TransferBar;
 use crate::selection::{ChosenRuns, RunChoice};
 use crate::verb::Verb;
@@ -113,6 +113,7 @@ fn push_runs(app: &App, args: &PushArgs) -> Result<Exit, Failure> {
         }
     };
     let mut remote = RemoteArchive::open_or_create(&args.remote.remote)?;
+    warn_of_damage(&remote);
     let mut table = TransferTable::new();
     let scope = match (args.again, args.runs.is_empty()) {
         (true, _) => PushScope::Everything,
@@ -172,6 +173,7 @@ fn pull_runs(app: &App, args: &PullArgs) -> Result<Exit, Failure> {
         false => app.archive()?,
     };
     let remote = RemoteArchive::open(&args.remote.remote)?;
+    warn_of_damage(&remote);
     let chosen = choose_remote_runs(&remote, &args.runs, &args.choice)?;
     let mut table = TransferTable::new();
     let result = pull_into(app, &remote, &chosen, &archive, args.check, &mut table);
@@ -223,6 +225,7 @@ fn sync_runs(app: &App, args: &SyncArgs) -> Result<Exit, Failure> {
     refuse_same_archive(app, &args.remote.remote)?;
     let archive = app.archive()?;
     let mut remote = RemoteArchive::open_or_create(&args.remote.remote)?;
+    warn_of_damage(&remote);
     let mut table = TransferTable::new();
     let result = sync_both_ways(app, &archive, &mut remote, &mut table);
     table.print(app)?;

@@ -8,7 +8,7 @@ use compact_str::{CompactString, ToCompactString as _};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use perflab_archive::run_id::shortest_prefixes;
-use perflab_archive::{Archive, ArchiveEntry, RetentionPolicy, RunSummary};
+use perflab_archive::{Archive, ArchiveEntry, RUNS, RetentionPolicy, RunDir, RunSummary};
 use perflab_model::{Bytes, Nanos};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
 use perflab_remote::{RemoteArchive, RemoteUrl};
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
-use crate::keep::remote_choice::{choose_remote_runs, parse_remote};
+use crate::keep::remote_choice::{choose_remote_runs, parse_remote, warn_of_damage};
 use crate::selection::{self, ChosenRuns, RunChoice};
 use crate::verb::Verb;
 
@@ -42,10 +42,14 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
     let columns = left.into_iter().chain(["iterations", "size"].map(GridColumn::right));
     let columns = columns.chain(has_parts.then(|| GridColumn::left("continues")));
     context.print_grid(Box::leak(Box::new(Grid::with_rows(columns, rows))))?;
+    let path = context.archive_path().display();
     if !archive.exists() {
-        let path = context.archive_path().display();
         context.note(format!(
             "there is no archive {path}; `perflab run quickstart` creates it, --archive DIR names another"
+        ));
+    } else if !context.archive_path().join(RUNS).is_dir() {
+        context.note(format!(
+            "{path} is a folder without runs; `perflab run quickstart` records one there, --archive DIR names another archive"
         ));
     }
     // As of every verb that takes a label; the list is printed all the same, for whoever counts its rows.
@@ -55,6 +59,7 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
 /// `perflab list --remote URL`: what its lists say, without bringing a run.
 fn list_remote_runs(app: &App, url: &RemoteUrl, choice: &RunChoice) -> Result<Exit, Failure> {
     let remote = RemoteArchive::open(url)?;
+    warn_of_damage(&remote);
     let runs = choose_remote_runs(&remote, &[], choice)?;
     let ids: Vec<String> = runs.iter().map(|entry| entry.id.clone()).collect();
     let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
@@ -160,11 +165,17 @@ fn format_time_in(time: Timestamp, zone: &TimeZone) -> CompactString {
 /// `perflab label RUN NAME`
 pub fn label_run(context: &App, args: &LabelArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
-    let id = find_run_id(&archive, &args.run)?;
-    archive.set_label(&id, args.name.as_deref())?;
-    match &args.name {
-        Some(name) => context.note_line(&format!("run {id} is labelled {name}")),
-        None => context.note(format!("run {id} has no label")),
+    let parts = selection::select_parts(&archive, &args.run)?;
+    parts.iter().try_for_each(|run| check_is_of(&archive, run, &args.run))?;
+    // The newest first: it is the only one that may be being recorded.
+    for run in parts.iter().rev() {
+        archive.set_label(run.id(), args.name.as_deref())?;
+    }
+    for run in &parts {
+        match &args.name {
+            Some(name) => context.note_line(&format!("run {} is labelled {name}", run.id())),
+            None => context.note(format!("run {} has no label", run.id())),
+        }
     }
     Ok(Exit::Fine)
 }
@@ -192,9 +203,14 @@ pub fn remove_runs(context: &App, args: &RmArgs) -> Result<Exit, Failure> {
 /// The full id of a run of this archive, whether or not it can be read.
 fn find_run_id(archive: &Archive, selector: &str) -> Result<String, Failure> {
     let run = selection::select_run(archive, selector)?;
-    // A path may name a run of another archive, or a portable file.
+    check_is_of(archive, &run, selector)?;
+    Ok(run.id().to_owned())
+}
+
+/// Refuses a run of another archive, or of a portable file, which a path may name.
+fn check_is_of(archive: &Archive, run: &RunDir, selector: &str) -> Result<(), Failure> {
     if run.path().parent() == Some(&archive.path().join("runs")) {
-        return Ok(run.id().to_owned());
+        return Ok(());
     }
     let message = format!("`{selector}` is no run of {}", archive.path().display());
     Err(UsageError::new(message, "name the run by its id: see `perflab list`").into())

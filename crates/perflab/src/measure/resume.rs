@@ -104,7 +104,7 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
     let (mut planned, catalogue) = run::plan_manifest(context, &source, manifest.study.clone(), &run_args)?;
     check_unchanged(manifest, &planned, args.changed)?;
     planned.label = Some(share_label(context, &archive, &parts, (&held, manifest))?);
-    planned.first_part = Some(manifest.first_part.clone().unwrap_or_else(|| manifest.id.clone()));
+    planned.first_part = Some(manifest.first_part_id().to_owned());
     planned.continues = Some(manifest.id.clone());
     let definitions = std::mem::take(&mut planned.plan.definitions);
     planned.plan = RunPlan { slots, definitions, ..manifest.plan.clone() };
@@ -124,10 +124,9 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
 fn check_no_part_is_apart(archive: &Archive, found: &RunDir, manifest: &Manifest) -> Result<(), Failure> {
     let all = archive.list_runs()?;
     let is_here = |id: &str| all.iter().any(|entry| entry.id == id);
-    let first = manifest.first_part.as_ref().unwrap_or(&manifest.id);
-    let apart = all.iter().find_map(|entry| {
-        let summary =
-            entry.summary.as_ref().ok().filter(|summary| summary.first_part.as_ref() == Some(first))?;
+    let mut parts = all.iter().filter(|entry| entry.first_part_id() == manifest.first_part_id());
+    let apart = parts.find_map(|entry| {
+        let summary = entry.summary.as_ref().ok()?;
         let missing = summary.continues.as_deref().filter(|before| !is_here(before))?;
         Some((&entry.short, missing))
     });
@@ -187,7 +186,7 @@ fn find_last_part(archive: &Archive, selector: &str) -> Result<RunDir, Failure> 
     let mut last = newest
         .ok_or_else(|| UsageError::new(format!("there is no run `{selector}`"), "see `perflab list`"))?;
     if found.len() > 1 {
-        let parts = selection::find_parts(archive, &last);
+        let parts = selection::find_all_parts(archive, &last);
         if let Some(other) = found.iter().find(|run| parts.iter().all(|part| part.id() != run.id())) {
             let message = format!(
                 "`{selector}` names several runs, {} and {} among them",

@@ -68,7 +68,7 @@ pub fn conclude_runs(context: &App, runs: &[RunDir], no_report: bool) -> Result<
     let Some(run) = runs.last() else { return Ok(()) };
     let comparisons = compare_levels_of_runs(context, runs)?;
     if comparisons.is_empty() {
-        crate::see::show::print_run_overview(context, run)?;
+        crate::see::show::print_run_overview(context, run, &run.read_record()?)?;
     } else {
         context.print_text(&render_comparisons(
             &comparisons,

@@ -27,7 +27,12 @@ use perflab_model::quantity::format_share;
 
 /// Shows one run from the side that was asked for.
 pub fn show_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
-    let run = selection::select_run(&context.archive()?, &args.run)?;
+    let archive = context.archive()?;
+    let shows_one_part = args.output.is_some() || args.kernel_log || args.monitor.is_some() || args.facts;
+    if !shows_one_part && archive.find_runs(&args.run)?.len() > 1 {
+        return show_whole_run(context, args);
+    }
+    let run = selection::select_run(&archive, &args.run)?;
     if let Some(slot) = args.output {
         print_iteration_output(context, &run, slot)?;
     } else if args.iterations {
@@ -41,8 +46,23 @@ pub fn show_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
     } else if args.targets {
         context.print_grid(&fairness::fairness_grid(&run.read_record()?))?;
     } else {
-        print_run_overview(context, &run)?;
+        print_run_overview(context, &run, &run.read_record()?)?;
         note_other_parts(context, &run)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// Shows a run that was gone on with, by the label that its parts share.
+fn show_whole_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
+    let (run, record) = selection::select_whole_run(&context.archive()?, &args.run)?;
+    match () {
+        () if args.iterations => context.print_grid(&iteration_grid(&record))?,
+        () if args.targets => context.print_grid(&fairness::fairness_grid(&record))?,
+        () => {
+            print_run_overview(context, &run, &record)?;
+            let parts: Vec<&str> = record.recorded_ids().collect();
+            context.note(format!("one run of {} parts: {}", parts.len(), parts.join(", ")));
+        }
     }
     Ok(Exit::Fine)
 }
@@ -81,12 +101,11 @@ fn note_other_parts(context: &App, run: &RunDir) -> Result<(), Failure> {
 }
 
 /// What was done and how it went, then the medians.
-pub fn print_run_overview(context: &App, run: &RunDir) -> Result<(), Failure> {
-    let record = run.read_record()?;
-    for line in run_summary_lines(run, &record) {
+pub fn print_run_overview(context: &App, run: &RunDir, record: &RunRecord) -> Result<(), Failure> {
+    for line in run_summary_lines(run, record) {
         context.note_line(&line);
     }
-    context.print_grid(&fairness::median_grid(&record))
+    context.print_grid(&fairness::median_grid(record))
 }
 
 fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
@@ -282,11 +301,9 @@ fn print_kernel_log(context: &App, run: &RunDir) -> Result<(), Failure> {
 /// `perflab diff A B`
 pub fn diff_runs(context: &App, args: &DiffArgs) -> Result<Exit, Failure> {
     let archive = context.archive()?;
-    let first = selection::select_run(&archive, &args.first)?;
-    let second = selection::select_run(&archive, &args.second)?;
-    let record =
-        |run: &RunDir| Ok::<_, Failure>(RunRecord { documents: run.read_documents()?, ..run.read_record()? });
-    let found = run_differences(&record(&first)?, &record(&second)?);
+    let (first, first_record) = selection::select_whole_run(&archive, &args.first)?;
+    let (second, second_record) = selection::select_whole_run(&archive, &args.second)?;
+    let found = run_differences(&first_record, &second_record);
     context.print_grid(&run_difference_grid([first.short_id(), second.short_id()], &found))?;
     Ok(Exit::Fine)
 }

@@ -446,7 +446,7 @@ fn what_a_server_refuses_is_said_with_what_to_do() {
     for url in ["gs://lab/x", "s3://"] {
         assert_eq!(with(&["list", "--archive", url], &[]).code, Some(2), "{url}");
     }
-    // An archive of a perflab to come, and a list that is none.
+    // An archive of a perflab to come.
     server.run_successfully(&here, &push);
     let good = fs::read(server.object_path("x/archive.json")).unwrap();
     server.alter_object("x/archive.json", br#"{"layout": 99, "writer": "perflab 9.0"}"#);
@@ -454,10 +454,7 @@ fn what_a_server_refuses_is_said_with_what_to_do() {
     assert_eq!(newer.code, Some(1), "{}", newer.err);
     assert!(newer.err.contains("perflab 9.0"), "{}", newer.err);
     server.alter_object("x/archive.json", &good);
-    server.alter_object("x/lists/01M86D3BNFDJPTHCANQJZN3H5V.parquet", b"no table");
-    let broken = with(&["pull", "--remote", "s3://lab/x"], &[]);
-    assert_eq!(broken.code, Some(1), "{}", broken.err);
-    assert!(broken.err.contains("01M86D3BNFDJPTHCANQJZN3H5V.parquet"), "{}", broken.err);
+    server.run_successfully(&here, &["pull", "--remote", "s3://lab/x"]);
 }
 
 #[test]
@@ -583,4 +580,51 @@ fn a_folder_that_several_machines_see_is_a_remote_too() {
         shared.path().join("lab/runs").join(here.only_run().file_name().unwrap()).join("iterations.parquet");
     fs::remove_file(object).unwrap();
     assert_eq!(Sandbox::new().run(&["pull", "--remote", &url]).code, Some(1));
+}
+
+/// Of a list that cannot be read the runs themselves say what it said, and who writes puts a whole one in its place.
+#[test]
+fn a_damaged_list_hides_no_run_and_is_replaced_by_who_writes() {
+    let (here, shared) = (Sandbox::new(), tempfile::tempdir().unwrap());
+    let url = format!("file://{}/lab", shared.path().display());
+    let lists = || {
+        let all = fs::read_dir(shared.path().join("lab/lists")).unwrap();
+        all.map(|list| list.unwrap().path()).collect::<BTreeSet<_>>()
+    };
+    let listed = |sandbox: &Sandbox| {
+        let mut rows = sandbox.run_json(&["list", "--remote", &url]);
+        rows.as_array_mut().unwrap().sort_by_key(|row| row["run"].to_string());
+        rows
+    };
+    for label in ["one", "two"] {
+        here.run_echo(label, 100);
+        here.run_successfully(&["push", "--remote", &url]);
+    }
+    here.run_successfully(&["label", "one", "first"]);
+    here.run_successfully(&["push", "--remote", &url]);
+    let before = listed(&here);
+    let good = lists();
+    for list in &good {
+        fs::write(list, b"PAR1 no more").unwrap();
+    }
+    // Who only reads loses nothing, and changes nothing.
+    let there = Sandbox::new();
+    assert_eq!(listed(&there), before);
+    there.run_successfully(&["pull", "--remote", &url]);
+    assert_eq!(read_tree(&there.path("archive/runs")), read_tree(&here.path("archive/runs")));
+    assert_eq!(lists(), good);
+    let warned = there.run(&["list", "--remote", &url]).err;
+    assert!(good.iter().all(|list| warned.contains(list.file_name().unwrap().to_str().unwrap())), "{warned}");
+    // Who writes heals.
+    here.run_successfully(&["push", "--remote", &url]);
+    assert_eq!(lists().len(), 1);
+    let healed = there.run_successfully(&["list", "--remote", &url]);
+    assert_eq!((listed(&there), healed.err.as_str()), (before, ""));
+    // A run whose own record is damaged is named, and the others are there.
+    let damaged = listed(&here)[0]["run"].as_str().unwrap().to_owned();
+    fs::write(lists().first().unwrap(), b"PAR1 no more").unwrap();
+    fs::write(shared.path().join("lab/runs").join(&damaged).join("run.json"), b"{").unwrap();
+    let warned = there.run_successfully(&["list", "--remote", &url]).err;
+    assert!(warned.contains(&damaged), "{warned}");
+    assert_eq!(listed(&there).as_array().map(Vec::len), Some(1));
 }

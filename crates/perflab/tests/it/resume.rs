@@ -98,6 +98,7 @@ fn a_killed_and_a_stopped_run_are_gone_on_with_and_nothing_is_run_twice() {
         let row = laboratory.run_json(&["compare", selector, "--by", "A"])["rows"][0].take();
         assert_eq!((&row["baseline"]["n"], &row["candidate"]["n"]), (&5.into(), &5.into()), "{row}");
     }
+    check_shown_whole(&laboratory, &label, &manifests);
     let kinds = json["warnings"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap());
     assert!(kinds.clone().all(|kind| kind != "not-finished"), "{json}");
     // It is whole now; what it goes on with is told by its name.
@@ -108,10 +109,11 @@ fn a_killed_and_a_stopped_run_are_gone_on_with_and_nothing_is_run_twice() {
         laboratory.run_successfully(&["resume", name, "--no-report"]);
     }
     assert_eq!(read_records(&laboratory).len(), 3);
+    let ids: Vec<&String> = manifests.iter().map(|one| &one.id).collect();
+    check_labelled_together(&laboratory, ids[1], &label);
     // Parts are kept together, and name each other.
     let pruned = laboratory.run_json(&["prune", "--keep", "1", "--labelled"]);
     assert_eq!(pruned.as_array().map(Vec::len), Some(0), "{pruned}");
-    let ids: Vec<&String> = manifests.iter().map(|one| &one.id).collect();
     let names = |text: &str, id: &str| {
         let is_of = |word: &str| ids.iter().filter(|one| one.starts_with(word)).collect::<Vec<_>>() == [&id];
         text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| word.len() > 3).any(is_of)
@@ -135,6 +137,34 @@ fn a_killed_and_a_stopped_run_are_gone_on_with_and_nothing_is_run_twice() {
     );
     let resumed = laboratory.run(&["resume", "@latest"]);
     assert!(resumed.code == Some(2) && resumed.err.contains(ids[1].as_str()), "{}", resumed.err);
+}
+
+/// What is shown and exported of a run is all of it; a part alone is shown alone.
+fn check_shown_whole(laboratory: &Sandbox, label: &str, parts: &[&Manifest]) {
+    let shown = |selector: &str| {
+        let shown = laboratory.run_json(&["show", selector, "--iterations"]);
+        shown.as_array().unwrap().iter().filter(|row| row["outcome"] == "ok").count()
+    };
+    let [whole, first, second, third] = [label, &parts[0].id, &parts[1].id, &parts[2].id].map(shown);
+    assert!(whole >= ITERATIONS && [first, second, third].iter().all(|part| *part < whole), "{whole}");
+    let exported = |selector: &str| {
+        laboratory.run_successfully(&["export", selector, "--to", "csv"]).out.lines().count() - 1
+    };
+    let of_whole = exported(label);
+    assert_eq!([&parts[0].id, &parts[2].id].map(|id| exported(id)), [of_whole; 2]);
+    let portable = laboratory.run(&["export", label]);
+    assert_eq!(portable.code, Some(2), "a file holds one part: {}", portable.err);
+    let differences = laboratory.run_json(&["diff", &parts[0].id, "@latest"]);
+    assert_eq!(differences.as_array().map(Vec::len), Some(0), "{differences}");
+}
+
+/// Parts have one label, whichever of them gets it.
+fn check_labelled_together(laboratory: &Sandbox, part: &str, label: &str) {
+    let labels = || read_records(laboratory).into_iter().map(|one| one.manifest.label).collect::<Vec<_>>();
+    laboratory.run_successfully(&["label", part, "nightly"]);
+    assert_eq!(labels(), vec![Some("nightly".to_owned()); 3]);
+    laboratory.run_successfully(&["label", "nightly", label]);
+    assert_eq!(labels(), vec![Some(label.to_owned()); 3]);
 }
 
 /// All parts together have each iteration once.

@@ -294,7 +294,7 @@ fn filters_by_what_is_not_there_are_refused() {
     let laboratory = prepare_watched_archive();
     let server = LabServer::start(&laboratory, &[]);
     for route in ["/api/v1/runs", "/"] {
-        for query in ["status=finishd", "label=nothing", "study=nothing", "limit=0", "limt=1"] {
+        for query in ["status=finishd", "label=nothing", "study=nothing", "limit=0", "limt=1", "before=zzz"] {
             assert_eq!(server.get(&format!("{route}?{query}")).status, 400, "{route} {query}");
         }
         for query in
@@ -420,11 +420,11 @@ fn the_reference_and_openapi_are_what_the_server_answers() {
                     "from" => "0",
                     "to" => "9000000000000000000",
                     "column" => "pgfault",
-                    "before" => "7",
                     "q" => "watched",
                     "case" => "slow%20part%3Da",
                     "run" => "before",
                     "skip" => "0",
+                    "before" => "01M86D3BNFDJPTHCANQJZN3H5V",
                     "steps" => "any",
                     _ => "",
                 };

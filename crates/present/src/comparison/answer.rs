@@ -87,10 +87,22 @@ fn comparison_answer(comparison: &Comparison) -> String {
     // Without a value on a side, or a verdict, nobody has looked for a change.
     let was_judged =
         |row: &&VerdictRow| row.change.is_some() && !["withheld", "missing"].contains(&row.verdict_word());
-    let found = if rows.iter().any(was_judged) { "no change found" } else { "nothing decided" };
+    // What only so many rows together make uncertain was not looked for in vain.
+    let seen_alone: Vec<&VerdictRow> = unclear
+        .iter()
+        .copied()
+        .filter(|row| row.change.is_some_and(|change| change.excludes_none()))
+        .collect();
+    let (found, alone) = match () {
+        () if !seen_alone.is_empty() => {
+            ("no change is certain", format!("; alone, {} would be", name_changes(&seen_alone, comparison)))
+        }
+        () if rows.iter().any(was_judged) => ("no change found", String::new()),
+        () => ("nothing decided", String::new()),
+    };
     match total {
         1 => format!("{found}{but}: {}", rest.join(", ").trim_start_matches("1 ")),
-        _ => format!("{found} in {total} rows{but}: {}", rest.join(", ")),
+        _ => format!("{found} in {total} rows{but}: {}{alone}", rest.join(", ")),
     }
 }
 
