@@ -14,6 +14,7 @@ mod mutants;
 mod needs;
 mod package;
 mod page_block;
+mod peers;
 mod reliability;
 mod simulate;
 mod steps;
@@ -51,6 +52,9 @@ cargo xtask long layouts [--seeds N]
 cargo xtask long packages [--binary PATH]
                      build the packages twice, install each into a clean root, use and remove it, count what held into
                      docs/reliability.md (as root)
+cargo xtask long peers [--only ROW] [--pairs N] [--binary PATH] [--no-table]
+                     do the same work with perflab and with those who do it too, in turns, write the ratios into docs/peers.md
+                     (peers are fetched from registries; as root those of Debian, too)
 cargo xtask long simulate [--seed N] [--repetitions N] [--table truth|guard|decided|bisect|shift]
                      make the simulated tables of docs/statistics.md and docs/decisions/location-shift.md again";
 
@@ -88,6 +92,9 @@ fn main() -> ExitCode {
         }
         Some("long") if words.get(1) == Some(&"packages") => {
             package::trial::try_packages(arguments.get(2..).unwrap_or_default())
+        }
+        Some("long") if words.get(1) == Some(&"peers") => {
+            peers::measure_peers(arguments.get(2..).unwrap_or_default())
         }
         Some("long") if words.get(1) == Some(&"simulate") => {
             simulate::simulate_tables(arguments.get(2..).unwrap_or_default())

@@ -152,7 +152,8 @@ fn missing_packages() -> Vec<&'static str> {
         .collect()
 }
 
-fn install_packages(packages: &[&str]) -> Result<()> {
+/// Installs packages of Debian's, as root.
+pub fn install_packages(packages: &[&str]) -> Result<()> {
     println!("installing {}", packages.join(" "));
     run_command(Command::new("apt-get").args(["update", "-qq"]))?;
     let mut apt = Command::new("apt-get");

@@ -62,18 +62,19 @@ impl ReliabilityTable {
     }
 }
 
-/// What is tested: the commit, and `-dirty` where files differ from it, this page and the corpus aside, to which tasks add.
+/// What is tested: the commit, and `-dirty` where files differ from it, pages and the corpus aside, to which tasks add.
 pub fn tested_commit() -> Result<String> {
     let commit = capture_trimmed_stdout("git", &["rev-parse", "--short=7", "HEAD"])?;
-    let [page, corpus] = [PAGE, CORPUS].map(|path| format!(":(exclude){path}"));
+    let [page, peers, corpus] = [PAGE, "docs/peers.md", CORPUS].map(|path| format!(":(exclude){path}"));
     let changed = capture_trimmed_stdout(
         "git",
-        &["status", "--porcelain", "--untracked-files=no", "--", ".", &page, &corpus],
+        &["status", "--porcelain", "--untracked-files=no", "--", ".", &page, &peers, &corpus],
     )?;
     Ok(if changed.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
-fn capture_trimmed_stdout(program: &str, arguments: &[&str]) -> Result<String> {
+/// What a program prints, without the blanks around it; it must succeed.
+pub fn capture_trimmed_stdout(program: &str, arguments: &[&str]) -> Result<String> {
     let output =
         Command::new(program).args(arguments).output().with_context(|| format!("cannot run {program}"))?;
     if !output.status.success() {
