@@ -272,14 +272,14 @@ pub const PEER_ROWS: &[PeerRow] = &[
     PeerRow {
         name: "set-indexset",
         peer: "indexset",
-        version: "grep -A 1 'name = \"indexset\"' $REPOSITORY/crates/slablist/peers/Cargo.lock | sed -n 's/version = /indexset /p'",
+        version: "grep -A 1 'name = \"indexset\"' $REPOSITORY/crates/slablist/peers/Cargo.lock | sed -n 's/version = \"\\(.*\\)\"/indexset \\1/p'",
         other: "slablist-peers indexset 1416100 random",
         ..SETS
     },
     PeerRow {
         name: "set-sweep-bptree",
         peer: "sweep-bptree",
-        version: "grep -A 1 'name = \"sweep-bptree\"' $REPOSITORY/crates/slablist/peers/Cargo.lock | sed -n 's/version = /sweep-bptree /p'",
+        version: "grep -A 1 'name = \"sweep-bptree\"' $REPOSITORY/crates/slablist/peers/Cargo.lock | sed -n 's/version = \"\\(.*\\)\"/sweep-bptree \\1/p'",
         other: "slablist-peers sweep-bptree 1416100 random",
         ..SETS
     },

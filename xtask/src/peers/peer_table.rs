@@ -47,6 +47,11 @@ impl PeerTable {
         for line in lines {
             let _ = writeln!(text, "| {} |", line.join(" | "));
         }
+        let is_missing = |row: &&PeerRow| self.lines.iter().all(|line| line[0] != row.name);
+        let missing: Vec<&str> = PEER_ROWS.iter().filter(is_missing).map(|row| row.name).collect();
+        if !missing.is_empty() {
+            let _ = writeln!(text, "\nNot measured yet: {}.", missing.join(", "));
+        }
         text
     }
 }
@@ -108,6 +113,10 @@ mod tests {
         assert_eq!(order, ["row", "watch-1s", "bench", "start", "set-judy"]);
         assert_eq!(text.lines().next(), Some("A peer is ahead in 2 of 4 rows."));
         assert_eq!(PeerTable::parse(&text).to_markdown(), text);
+        let last = text.lines().next_back().unwrap();
+        let missing: Vec<&str> = last.trim_end_matches('.').split([' ', ',']).collect();
+        let named = |name: &str| missing.contains(&name);
+        assert!(PEER_ROWS.iter().all(|row| named(row.name) != order.contains(&row.name)), "{last}");
     }
 
     #[test]
