@@ -202,6 +202,10 @@ impl Seeds {
     fn write_studies(&self) -> std::io::Result<()> {
         self.write_all("study", b"", "studies", ".toml")?;
         self.write_all("workload", b"", "workloads", ".toml")?;
+        for name in ["config-mine", "job-mine.yaml"] {
+            let path = Path::new(ROOT).join("crates/perflab/tests/data").join(name);
+            self.write("foreign_study", name, &fs::read(path)?)?;
+        }
         self.write("metric_rules", "text", b"a 1.5\nb 2e3\0err 3")?;
         self.write("metric_rules", "json", br#"noise {"jobs":[{"read":{"iops":12.5}}]} 7"#)?;
         self.write("metric_rules", "csv", b"test,rps,p99\nSET,100.5,1\nrate=5\nrate 6\n")

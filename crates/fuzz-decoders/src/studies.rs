@@ -15,12 +15,16 @@ pub(crate) fn decode_study(bytes: &[u8]) {
     }
 }
 
-/// A shell configuration of MMTests, from which a study is made: each of its lines is accounted for, and the study is one.
+/// A shell configuration of MMTests or a job file of lkp-tests, from which a study is made: each of its lines is accounted for, and
+/// the study is one.
 pub(crate) fn decode_foreign_study(bytes: &[u8]) {
     let folder = MemoryFolder::new("foreign-study");
     let path = folder.write("config-fuzzed", bytes);
     match convert_study(&path) {
         Ok(study) => {
+            let counts = study.account.count();
+            let fates = [counts.empty, counts.translated, counts.no_meaning, counts.not_understood];
+            assert_eq!(fates.iter().sum::<usize>(), counts.lines);
             let source = TomlSource::new("study.toml", study.text);
             if let Err(problems) = source.parse_study() {
                 panic!("{problems}");

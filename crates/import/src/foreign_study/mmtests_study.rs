@@ -13,6 +13,10 @@ use serde::Deserialize;
 use super::line_account::{ConvertedStudy, LineAccount, LineFate};
 use super::shell_config::{ChangeKind, ShellConfig, read_shell_config};
 use super::shell_value::{Arithmetic, MachineNumber, ShellValue, shorten_foreign_text};
+use super::study_text::{
+    DEFAULT_ITERATIONS, describe_file, factor_name, is_slip, parse_shell_size, shorten_comment, toml_level,
+    toml_multiline_string, toml_string, workload_name, write_table,
+};
 
 /// What stands here for what MMTests has.
 #[derive(Debug, Deserialize)]
@@ -71,7 +75,9 @@ pub(super) fn convert_configuration(text: &str, folder: &Path, name: &str) -> Re
 fn named_benchmarks(config: &ShellConfig) -> Result<Vec<String>, String> {
     let names = config.variables.get("MMTESTS").map(|variable| &variable.value);
     match names {
-        None => Err("it does not set MMTESTS, so it is no configuration of MMTests".into()),
+        None => Err("it neither sets MMTESTS, as configurations of MMTests do, nor names a suite or testcase, as job files of \
+                     lkp-tests do"
+            .into()),
         Some(ShellValue::Text(names)) if !names.trim().is_empty() => {
             let names: indexmap::IndexSet<&str> = names.split_whitespace().collect();
             Ok(names.into_iter().map(str::to_owned).collect())
@@ -96,23 +102,6 @@ fn missing_counterpart(name: &str) -> String {
         None => format!("not known; {}", suggest_name(name, table.benchmark.keys().map(String::as_str))),
     }
 }
-
-/// The comment that the file begins with, as one paragraph.
-fn describe_file(text: &str) -> String {
-    let comment =
-        text.lines().skip_while(|line| line.trim().is_empty()).take_while(|line| line.starts_with('#'));
-    let words: Vec<&str> =
-        comment.flat_map(|line| line.trim_start_matches(['#', '!']).split_whitespace()).collect();
-    let mut description = words.join(" ");
-    if let Some((at, _)) = description.char_indices().nth(LONGEST_DESCRIPTION) {
-        description.truncate(at);
-        description.push_str("...");
-    }
-    description
-}
-
-/// Characters.
-const LONGEST_DESCRIPTION: usize = 600;
 
 /// A workload of the study.
 struct ConvertedWorkload {
@@ -741,9 +730,6 @@ impl<'a> StudyWriter<'a> {
     }
 }
 
-/// Where a configuration does not say how many.
-const DEFAULT_ITERATIONS: i64 = 10;
-
 impl BenchmarkCounterpart {
     /// The variables that it knows.
     fn variables(&self) -> impl Iterator<Item = &str> {
@@ -764,51 +750,6 @@ fn plain_fio() -> &'static BenchmarkCounterpart {
         parameters: IndexMap::new(),
         without_meaning: BTreeMap::new(),
     })
-}
-
-/// Whether two names differ in no more than two letters in a row: those of one benchmark begin alike, and mean other things.
-fn is_slip(name: &str, known: &str) -> bool {
-    let alike = name.chars().zip(known.chars()).take_while(|(a, b)| a == b).count();
-    let rest = name.chars().rev().zip(known.chars().rev()).take_while(|(a, b)| a == b).count();
-    alike + rest + 2 >= name.len().max(known.len())
-}
-
-/// A path or a sysctl as the name of a factor.
-fn factor_name(key: &str) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
-    key.trim_matches('/').chars().map(letter).collect()
-}
-
-/// A name for a table of the study.
-fn workload_name(benchmark: &str) -> String {
-    benchmark.replace('_', "-")
-}
-
-fn write_table(text: &mut String, name: &str, rows: &[(String, String)]) {
-    if rows.is_empty() {
-        return;
-    }
-    let _ = writeln!(text, "\n[{name}]");
-    for (key, value) in rows {
-        let _ = writeln!(text, "{key} = {value}");
-    }
-}
-
-fn toml_string(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}
-
-/// A level of a setting: a number as one, where TOML writes it as the shell did. `09` and `+5` are texts.
-fn toml_level(level: &str) -> String {
-    let is_number = level.parse::<i64>().is_ok_and(|number| number.to_string() == level);
-    if is_number { level.to_owned() } else { toml_string(level) }
-}
-
-/// Text of several lines as a value.
-fn toml_multiline_string(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
-    let plain: String = escaped.chars().filter(|c| !c.is_control() || *c == '\n' || *c == '\t').collect();
-    format!("\"\"\"\n{plain}\n\"\"\"")
 }
 
 /// A number as a value: itself, or an expression.
@@ -862,30 +803,10 @@ fn convert_value(kind: &str, value: &ShellValue, unit: Option<&str>) -> Result<S
     }
 }
 
-/// Bytes as shells and fio write them: `4096`, `4k`, `1G`, `64m`.
-fn parse_shell_size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match text.get(digits.len()..)?.to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kb" | "kib" => 1 << 10,
-        "m" | "mb" | "mib" => 1 << 20,
-        "g" | "gb" | "gib" => 1 << 30,
-        "t" | "tb" | "tib" => 1 << 40,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
-}
-
 /// A line of a job file without what fio takes for a comment.
 fn strip_job_comment(line: &str) -> &str {
     let end = line.find(['#', ';']).unwrap_or(line.len());
     line.get(..end).unwrap_or_default().trim_end()
-}
-
-/// A reason as a comment, on one line.
-fn shorten_comment(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -900,12 +821,6 @@ mod tests {
 
     fn parse(study: &ConvertedStudy) -> toml::Table {
         study.text.parse().unwrap()
-    }
-
-    #[test]
-    fn levels_are_numbers_where_toml_has_them_so() {
-        let levels = ["10", "-1", "09", "+5", "0x10", "always"].map(toml_level);
-        assert_eq!(levels, ["10", "-1", "\"09\"", "\"+5\"", "\"0x10\"", "\"always\""]);
     }
 
     const LATENCY: &str = "\
@@ -1000,7 +915,7 @@ export SCHBENCH_RUNTIEM=5
         }
         convert("export MMTESTS=stream\nA=1111111111111111111111 2>/dev/null\ncd ~- ~+ ~1 {1..3}\n");
         insta::assert_snapshot!(refusals.join("\n"), @"
-        it does not set MMTESTS, so it is no configuration of MMTests
+        it neither sets MMTESTS, as configurations of MMTests do, nor names a suite or testcase, as job files of lkp-tests do
         MMTESTS names no benchmark that can be known without running it
         none of its benchmarks has a counterpart here: ltp (functional tests are not measured)
         syntax error at end of input

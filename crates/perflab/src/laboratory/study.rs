@@ -247,7 +247,8 @@ fn convert_foreign_study(context: &App, file: &Path, output: Option<&OutputPath>
     let study = convert_study(file)?;
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let own: String = name.trim_start_matches("config-").chars().map(plain).collect();
+    let own = name.trim_start_matches("config-").trim_end_matches(".yaml").trim_end_matches(".yml");
+    let own: String = own.chars().map(plain).collect();
     let own = format!("{}.toml", if own.is_empty() { "study" } else { &own });
     let output = output.cloned().unwrap_or_else(|| OutputPath::File(own.into()));
     output.write_new(|out| Ok(out.write_all(study.text.as_bytes())?))?;
@@ -365,12 +366,12 @@ pub enum StudyVerb {
         #[arg(value_parser = OutputPath::parser())]
         file: OutputPath,
     },
-    /// Make a study of a configuration of MMTests, without running it, and account for every line
+    /// Make a study of a configuration of MMTests or a job file of lkp-tests, without running it, and account for every line
     From {
-        /// The configuration; others that it includes lie beside it
+        /// The configuration or job file; others that it includes lie beside it, those of a job also below its folder `jobs`
         file: PathBuf,
-        /// The study to write (never overwritten), by default the configuration's name without `config-`; `-` is standard
-        /// output
+        /// The study to write (never overwritten), by default the file's name without `config-` and `.yaml`; `-` is
+        /// standard output
         #[arg(short, long, value_name = "STUDY", value_parser = OutputPath::parser())]
         output: Option<OutputPath>,
     },

@@ -37,15 +37,17 @@ fn shell_commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// What each page may take for granted: two runs of a study, the study itself, a log of /proc/slabinfo, and a configuration of MMTests.
+/// What each page may take for granted: two runs of a study, the study itself, a log of /proc/slabinfo, a configuration of MMTests, and
+/// a job file of lkp-tests.
 pub fn prepare_sandbox() -> Sandbox {
     let laboratory = Sandbox::new();
     let study = "title = \"pages\"\nrun = { iterations = 6, warmup = 0 }\n[workload.memory-sweep]\nparameters = { size = \"8MiB\", passes = 16 }\n\
                  [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"5ms\"\nstat = \"5ms\"\n";
     fs::write(laboratory.path("study.toml"), study).unwrap();
     fs::write(laboratory.path("slabinfo.log"), crate::slab::slabinfo_log(20, 0)).unwrap();
-    fs::copy(project_root().join("crates/perflab/tests/data/config-mine"), laboratory.path("config-latency"))
-        .unwrap();
+    for (data, name) in [("config-mine", "config-latency"), ("job-mine.yaml", "messages.yaml")] {
+        fs::copy(project_root().join("crates/perflab/tests/data").join(data), laboratory.path(name)).unwrap();
+    }
     write_mmtests_logs(&laboratory);
     for label in ["before", "after"] {
         laboratory.run_successfully(&["run", "study.toml", "--label", label, "--quiet"]);

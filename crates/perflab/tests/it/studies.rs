@@ -44,6 +44,30 @@ fn a_configuration_of_mmtests_becomes_a_study() {
     assert_eq!((refused.code, laboratory.path("other.toml").exists()), (Some(2), false), "{}", refused.err);
 }
 
+/// A job file of lkp-tests likewise.
+#[test]
+fn a_job_file_of_lkp_tests_becomes_a_study() {
+    let laboratory = Sandbox::new();
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/job-mine.yaml");
+    fs::copy(recorded, laboratory.path("job-mine.yaml")).unwrap();
+    let said = laboratory.run_json(&["study", "from", "job-mine.yaml"]);
+    assert_eq!(said["file"], "job-mine.toml");
+    let count = |name: &str| said["counts"][name].as_u64().unwrap();
+    let fates = ["empty", "translated", "no_meaning", "not_understood"].map(count);
+    assert_eq!(fates.iter().sum::<u64>(), count("lines"));
+    assert!(!laboratory.path("ran-this").exists(), "it was run");
+    let checked = laboratory.run_json(&["study", "check", "job-mine.toml"]);
+    assert!(checked["cases"].as_u64().unwrap() >= 5, "{checked}");
+    let study = fs::read_to_string(laboratory.path("job-mine.toml")).unwrap();
+    let table = laboratory.run_successfully(&["study", "from", "job-mine.yaml", "-o", "again.toml"]);
+    insta::assert_snapshot!(format!("{study}\n{}", table.out));
+    let refused = ["kselftests:\n", "hackbench: [\n"].map(|lines| {
+        fs::write(laboratory.path("other.yaml"), format!("suite: x\ncategory: functional\n{lines}")).unwrap();
+        laboratory.run(&["study", "from", "other.yaml"]).code
+    });
+    assert_eq!((refused, laboratory.path("other.toml").exists()), ([Some(2), Some(2)], false));
+}
+
 #[test]
 fn every_shipped_study_checks() {
     let laboratory = Sandbox::new();
@@ -363,4 +387,54 @@ fn a_study_is_found_by_a_configuration_or_by_words() {
     }
     let said = laboratory.run(&["study", "find", "config-functional-ltp-mm"]);
     insta::assert_snapshot!(said.stable_err());
+}
+
+/// The figures in docs/studies.md: `FOREIGN_STUDIES=/path/to/lkp-tests/jobs cargo test -p perflab --test it
+/// all_foreign_files_are_read -- --ignored --nocapture`, or with the `configs` of MMTests.
+#[test]
+#[ignore = "takes a folder of another suite's files: FOREIGN_STUDIES"]
+fn all_foreign_files_are_read() {
+    let laboratory = Sandbox::new();
+    let mut folders = vec![std::path::PathBuf::from(std::env::var_os("FOREIGN_STUDIES").unwrap())];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    let (mut studies, mut good, mut lacking) = (0, 0, 0);
+    for (number, file) in files.iter().enumerate() {
+        let study = format!("{number}.toml");
+        let made =
+            laboratory.run(&["study", "from", file.to_str().unwrap(), "-o", &study, "--format", "json"]);
+        if made.code == Some(2) {
+            continue;
+        }
+        assert_eq!(made.code, Some(0), "{}: {}", file.display(), made.err);
+        let said: serde_json::Value = serde_json::from_str(&made.out).unwrap();
+        let count = |name: &str| said["counts"][name].as_u64().unwrap();
+        let fates = ["empty", "translated", "no_meaning", "not_understood"].map(count);
+        let lines = fs::read_to_string(file).unwrap().lines().count() as u64;
+        assert_eq!((fates.iter().sum::<u64>(), count("lines")), (lines, lines), "{}", file.display());
+        studies += 1;
+        let checked = laboratory.run(&["study", "check", &study, "--format", "json"]);
+        if checked.code != Some(0) {
+            eprintln!("{}: {}", file.display(), checked.err);
+            continue;
+        }
+        let checked: serde_json::Value = serde_json::from_str(&checked.out).unwrap();
+        match checked["refusals"].as_array().unwrap().is_empty() {
+            true => good += 1,
+            false => lacking += 1,
+        }
+    }
+    eprintln!(
+        "{} files, {studies} studies: {good} good here, {lacking} that this machine cannot run",
+        files.len()
+    );
 }
