@@ -8,7 +8,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use indexmap::IndexMap;
 use perflab_model::expression::ExpressionScope;
-use perflab_model::study::{Factor, FactorKind, FactorLevel, Study, StudyList, WorkloadSpec};
+use perflab_model::study::{
+    Factor, FactorKind, FactorLevel, LevelCombinations, Study, StudyList, WorkloadSpec,
+};
 use perflab_model::{Case, Problem, Scalar};
 use perflab_workload::{Catalogue, WorkloadDefinition};
 
@@ -110,7 +112,11 @@ impl<'a> WorkloadExpansion<'a> {
                 .map(|(index, level)| (name.as_str(), factor, index, level))
                 .collect()
         };
-        combinations(&ours.map(list).collect::<Vec<_>>())
+        let lists = ours.map(list).collect::<Vec<_>>();
+        match self.study.run.combinations {
+            LevelCombinations::All => combinations(&lists),
+            LevelCombinations::OneAtATime => one_at_a_time(&lists),
+        }
     }
 
     fn expand_case(
@@ -211,6 +217,19 @@ fn combinations<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
     })
 }
 
+/// The first of all lists, and each other item with the first of all other lists.
+fn one_at_a_time<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
+    let first: Vec<T> = lists.iter().filter_map(|list| list.first().cloned()).collect();
+    let single =
+        lists.iter().enumerate().flat_map(|(at, list)| list.iter().skip(1).map(move |item| (at, item)));
+    let replaced = single.map(|(at, item)| {
+        let mut turned = first.clone();
+        turned.iter_mut().skip(at).take(1).for_each(|place| *place = item.clone());
+        turned
+    });
+    std::iter::once(first.clone()).chain(replaced).collect()
+}
+
 /// Slots of a study at most, each target's counted: with iterations of a second, eleven days.
 const MOST_SLOTS: u128 = 1_000_000;
 
@@ -253,6 +272,8 @@ pub(crate) fn plan_size_problem(study: &Study, catalogue: &Catalogue, targets: u
 /// What multiplies to the cases of one workload.
 struct WorkloadSize {
     name: String,
+    /// how many cases there are where levels are turned one at a time
+    points: Option<u128>,
     /// a key of the study, and how many values it has
     lists: Vec<(String, usize)>,
 }
@@ -267,10 +288,20 @@ impl WorkloadSize {
         let is_ours = |(factor, found): &(&String, &Factor)| factor_concerns(factor, found, name, definition);
         let factors = study.factor.iter().filter(is_ours);
         let levels = factors.map(|(factor, found)| (format!("factor.{factor}.levels"), found.levels.len()));
-        Some(WorkloadSize { name: name.to_owned(), lists: matrix.chain(levels).collect() })
+        let is_single = study.run.combinations == LevelCombinations::OneAtATime;
+        let levels: Vec<(String, usize)> = levels.collect();
+        let alone = levels.iter().map(|(_, length)| *length as u128 - u128::from(*length > 0));
+        let alone = alone.fold(1, u128::saturating_add);
+        let lists: Vec<(String, usize)> = matrix.collect();
+        let points = lists.iter().fold(alone, |product, (_, length)| product.saturating_mul(*length as u128));
+        let lists = lists.into_iter().chain(levels).collect();
+        Some(WorkloadSize { name: name.to_owned(), points: is_single.then_some(points), lists })
     }
 
     fn case_count(&self) -> u128 {
+        if let Some(points) = self.points {
+            return points;
+        }
         self.lists.iter().fold(1, |product, (_, length)| product.saturating_mul(*length as u128))
     }
 
@@ -280,6 +311,7 @@ impl WorkloadSize {
         let product = self.case_count();
         match lengths.len() {
             1 => product.to_string(),
+            _ if self.points.is_some() => product.to_string(),
             _ if product == u128::MAX => format!("{}, more than 10^38", lengths.join(" x ")),
             _ => format!("{} = {product}", lengths.join(" x ")),
         }
@@ -294,7 +326,15 @@ impl WorkloadSize {
 
 #[cfg(test)]
 mod tests {
-    use super::combinations;
+    use super::{combinations, one_at_a_time};
+
+    #[test]
+    fn one_at_a_time_differs_from_the_first_in_one() {
+        let all = one_at_a_time(&[vec!['a', 'b', 'c'], vec!['1', '2']]);
+        let all: Vec<String> = all.into_iter().map(String::from_iter).collect();
+        assert_eq!(all, ["a1", "b1", "c1", "a2"]);
+        assert_eq!(one_at_a_time::<u8>(&[]), [Vec::<u8>::new()]);
+    }
 
     #[test]
     fn the_last_list_turns_fastest() {

@@ -17,7 +17,7 @@ use perflab_model::operation::OPERATION_TRACER;
 use perflab_model::study::{BesideSpec, FactorKind};
 use perflab_model::{
     Case, IterationEdge, Manifest, Metric, Nanos, Outcome, PlannedSetting, Refusal, RunEvent, RunEventKind,
-    RunStatus, Sample, Scalar, SeriesSchema, Setting, Slot, StopRequest, describe_error_chain,
+    RunStatus, Sample, Scalar, SeriesSchema, Setting, Slot, StopRequest, SyscallDelay, describe_error_chain,
 };
 use perflab_observe::{
     CpuTopology, EdgeReader, KernelLog, NewKernelRecords, RealtimeGuard, SamplerOverhead, UncountedEvent,
@@ -1063,7 +1063,9 @@ impl<'a> OpenIteration<'a> {
         };
         let invocation = definition.build_invocation(&case.parameters, &executor.scope, &host)?;
         let invocation = if executor.host.runs_as_typed { invocation.as_typed() } else { invocation };
-        let invocation = Invocation { groups: executor.settings.workload_groups(), ..invocation };
+        let delays = executor.manifest.plan.case_delays(case).cloned().collect();
+        let groups = executor.settings.workload_groups();
+        let invocation = Invocation { groups, delays, ..invocation };
         let mut environment = executor.case_environment(case);
         environment
             .extend(executor.manifest.plan.slot_layout(slot).iter().flat_map(|layout| layout.environment()));
@@ -1245,6 +1247,9 @@ fn determine_outcome(
     definition: &WorkloadDefinition,
     finished: &WorkloadExecution,
 ) -> Result<Outcome, ConductError> {
+    if let Some(reason) = &finished.delay_failure {
+        return Ok(Outcome::Failed { reason: reason.clone() });
+    }
     if let Some(reason) = finished.failure_beyond(&definition.allow_exit) {
         return Ok(match finished.outcome {
             ExecutionEnd::TimedOut => Outcome::TimedOut { limit: executor.manifest.study.run.time_limit.0 },
@@ -1295,5 +1300,10 @@ pub(crate) fn parse_samples(
         let value = (one.value)(&finished.resources)?;
         Some(perflab_workload::MetricValue { metric: one.declare(), value })
     });
-    Ok(values.into_iter().chain(used).map(sample).collect())
+    let delays = finished.delays.iter().flat_map(|record| {
+        let count = (SyscallDelay::count_metric(&record.call), record.count as f64);
+        let added = (SyscallDelay::added_metric(&record.call), record.added.seconds());
+        [count, added].map(|(metric, value)| perflab_workload::MetricValue { metric, value })
+    });
+    Ok(values.into_iter().chain(used).chain(delays).map(sample).collect())
 }

@@ -19,8 +19,9 @@ use perflab_model::study::{
     RunRules, SlotOrder, StudyList, TargetKey, TargetSpec, find_study_problems,
 };
 use perflab_model::{
-    Case, Facts, HostInventory, PlannedBeside, PlannedLayout, PlannedParticipation, PlannedPlacement,
-    PlannedTarget, PlannedTargetVariant, Problem, RunPlan, Scalar, Slot, Study, fact_table,
+    Case, Facts, HostInventory, PlannedBeside, PlannedDelay, PlannedLayout, PlannedParticipation,
+    PlannedPlacement, PlannedTarget, PlannedTargetVariant, Problem, RunPlan, Scalar, Slot, Study,
+    SyscallDelay, fact_table,
 };
 use perflab_settings::resolve_settings;
 use perflab_workload::Catalogue;
@@ -111,6 +112,7 @@ pub fn plan_study(
         participation: plan_participation(&study),
         placements: plan_placements(&study),
         besides: plan_besides(&study),
+        delays: plan_delays(&study),
     })
 }
 
@@ -364,6 +366,19 @@ fn plan_placements(study: &Study) -> Vec<PlannedPlacement> {
     levels.filter_map(planned).collect()
 }
 
+/// How long system calls are delayed at each level of the factors over them, also by nothing.
+fn plan_delays(study: &Study) -> Vec<PlannedDelay> {
+    let delaying = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Syscall);
+    let levels =
+        delaying.flat_map(|(name, factor)| factor.levels.iter().map(move |level| (name, factor, level)));
+    let planned = |(name, factor, level): (&String, &Factor, &FactorLevel)| {
+        let call = factor.key.as_deref().unwrap_or(name);
+        let delay = SyscallDelay::of_level(call, &level.value.to_string())?;
+        Some(PlannedDelay { factor: name.clone(), level: level.name.clone(), delay })
+    };
+    levels.filter_map(planned).collect()
+}
+
 fn level_names(study: &Study) -> IndexMap<String, Vec<String>> {
     let names = |factor: &perflab_model::study::Factor| {
         factor.levels.iter().map(|level| level.name.clone()).collect()
@@ -377,7 +392,13 @@ fn declared_metrics(study: &Study, catalogue: &Catalogue) -> IndexMap<String, Ve
         let uses = crate::case_expansion::catalogue_name(name, workload);
         if let Some(definition) = catalogue.get(uses) {
             let beside = study.beside.keys().map(|name| BesideSpec::rate_metric(name));
-            let all = definition.all_metrics().into_iter().chain(beside).collect();
+            let delaying = study.factor.iter().filter(|(_, factor)| {
+                factor.kind == FactorKind::Syscall && factor.workload.as_ref().is_none_or(|own| own == name)
+            });
+            let calls = delaying.map(|(name, factor)| factor.key.as_deref().unwrap_or(name));
+            let delays =
+                calls.flat_map(|call| [SyscallDelay::count_metric(call), SyscallDelay::added_metric(call)]);
+            let all = definition.all_metrics().into_iter().chain(beside).chain(delays).collect();
             declared.insert(uses.to_owned(), crate::study_check::choose_primary_metrics(study, all));
         }
     }

@@ -8,7 +8,7 @@ use perflab_model::study::{FactorKind, LostTargetPolicy};
 use perflab_model::{Manifest, PlannedPlacement, Refusal, RunEventKind, Setting, describe_error_chain};
 use perflab_observe::{CpuTopology, KernelConfig, Root, collect_facts};
 use perflab_settings::{SettingSite, find_preset_refusal};
-use perflab_workload::{Catalogue, WorkloadDefinition, WorkloadError, install};
+use perflab_workload::{Catalogue, WorkloadDefinition, WorkloadError, find_delay_refusal, install};
 use rustix::fs::{Access, access};
 
 use crate::error::ConductError;
@@ -76,6 +76,7 @@ pub(crate) fn check_environment(
         found.extend(iteration_trace::check_profile(manifest, host));
         found.extend(iteration_trace::check_io_trace(manifest));
         found.extend(check_placements(manifest, host)?);
+        found.extend(check_delays(manifest));
         found.extend(check_disks(manifest, permissions));
         found.extend(check_scratch_room(manifest, &host.catalogue));
     }
@@ -159,6 +160,14 @@ fn check_placements(manifest: &Manifest, host: &LocalMachine) -> Result<Vec<Refu
         Some(Refusal { what: what(format!("the kernel refuses it: {error}")), hint: hint.into() })
     };
     Ok(manifest.plan.placements.iter().filter_map(refusal).collect())
+}
+
+/// Whether system calls can be delayed here, where the plan delays some.
+fn check_delays(manifest: &Manifest) -> Option<Refusal> {
+    let planned = manifest.plan.delays.first()?;
+    let reason = find_delay_refusal()?;
+    let what = format!("factor `{}`: system calls cannot be delayed here: {reason}", planned.factor);
+    Some(Refusal { what, hint: "run outside of the container or sandbox, or leave the factor out".into() })
 }
 
 fn check_disks(manifest: &Manifest, permissions: &RunPermissions) -> Vec<Refusal> {

@@ -130,7 +130,14 @@ impl<'a> RunHooks<'a> {
         let environment = [run].into_iter().chain(subject).collect();
         // Who carries out a promise after a kill may be anywhere.
         let directory = std::env::current_dir().ok();
-        Ok(Invocation { argv, environment, directory, inherits_stdin: false, groups: Vec::new() })
+        Ok(Invocation {
+            argv,
+            environment,
+            directory,
+            inherits_stdin: false,
+            groups: Vec::new(),
+            delays: Vec::new(),
+        })
     }
 }
 

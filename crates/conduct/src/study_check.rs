@@ -10,7 +10,7 @@ use perflab_model::study::{
 };
 use perflab_model::{Metric, Problem};
 use perflab_observe::CounterEvent;
-use perflab_workload::Catalogue;
+use perflab_workload::{Catalogue, refuse_syscall_name};
 
 use crate::case_expansion::{catalogue_name, factor_concerns};
 use crate::run_hooks::render_hook;
@@ -179,6 +179,11 @@ fn factor_problem(name: &str, factor: &Factor, study: &Study, catalogue: &Catalo
             format!("perflab cannot change `{name}` itself, and does not know which level is in force");
         let hint = format!("say which one it is: --set {name}={}", names.join("|"));
         return Some(Problem::new(format!("factor.{name}"), message).with_hint(hint));
+    }
+    if factor.kind == FactorKind::Syscall {
+        let (message, hint) = refuse_syscall_name(factor.key.as_deref().unwrap_or(name))?;
+        let key = if factor.key.is_some() { format!("factor.{name}.key") } else { format!("factor.{name}") };
+        return Some(Problem::new(key, message).with_hint(hint));
     }
     let unused = factor.kind == FactorKind::Parameter
         && !study.workload.iter().any(|(workload, use_)| {

@@ -26,6 +26,7 @@
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
 //! | `continued_run` | an interrupted run, and those that go on with it, as one |
 //! | `run_data` | a run as sections and analyses read it, wherever it lies ([`RunData`]) |
+//! | `syscall_delay` | a delay in a system call of a workload ([`SyscallDelay`]) |
 //! | `host_inventory` | `hosts.toml`: machines that ssh reaches, by names and in groups ([`HostInventory`]) |
 //! | `run_note` | what somebody wrote about a run ([`RunNote`]) |
 //! | `trigger` | what a flight recorder was waiting for, once it has happened ([`Trigger`]) |
@@ -72,6 +73,7 @@ mod shared_str;
 mod stack;
 mod stop_request;
 pub mod study;
+mod syscall_delay;
 pub mod table;
 mod toml_source;
 mod trigger;
@@ -91,8 +93,8 @@ pub use layout::PlannedLayout;
 pub use metric::{Direction, Metric, Sample, Unit};
 pub use page_set::PageSet;
 pub use plan::{
-    BlockLayouts, Case, PlannedBeside, PlannedDisk, PlannedParticipation, PlannedPlacement, PlannedTarget,
-    PlannedTargetVariant, RunPlan, Slot, UNKNOWN_PARAMETER, count_slots,
+    BlockLayouts, Case, PlannedBeside, PlannedDelay, PlannedDisk, PlannedParticipation, PlannedPlacement,
+    PlannedTarget, PlannedTargetVariant, RunPlan, Slot, UNKNOWN_PARAMETER, count_slots,
 };
 pub use problem::{Problem, Problems, TextPosition, nearest_name, nearest_names, suggest_name};
 pub use profile::{Profile, ProfileSummary, StackBatch};
@@ -118,6 +120,7 @@ pub use stack::{
 };
 pub use stop_request::{EndReason, StopRequest};
 pub use study::Study;
+pub use syscall_delay::SyscallDelay;
 pub use table::{SchemaMismatch, Table, TableBuilder, TypedTable, TypedTableBuilder};
 pub use trigger::{Trigger, TriggerFinding, TriggerRecord};
 pub use untrusted_text::remove_control_characters;

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::layout::PlannedLayout;
 use crate::placement::Placement;
 use crate::study::{FactorSide, KernelLayoutRule, RunRules, ScratchDisk, TargetSpec};
+use crate::syscall_delay::SyscallDelay;
 use crate::{Metric, PlannedSetting, Scalar};
 
 /// The value of a parameter that a case of another tool does not tell, since no execution of it came to its end.
@@ -148,6 +149,9 @@ pub struct RunPlan {
     /// What runs beside iterations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub besides: Vec<PlannedBeside>,
+    /// How long system calls of workloads are delayed, by the level of a factor over them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delays: Vec<PlannedDelay>,
     /// The layouts that every case runs under, those of each boot together, the program as it was built first; none where the
     /// study leaves them alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -238,6 +242,17 @@ pub struct PlannedPlacement {
     pub placement: Placement,
 }
 
+/// A delay in a system call of the workload of a case that has this level of a factor over system calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedDelay {
+    /// The factor.
+    pub factor: String,
+    /// Its level.
+    pub level: String,
+    /// The system call, and how long it is delayed.
+    pub delay: SyscallDelay,
+}
+
 /// Whether an order, by its stored name, is one of complete blocks.
 pub fn is_blocked_order(order: &str) -> bool {
     matches!(order, "randomised" | RunPlan::DUET)
@@ -293,6 +308,12 @@ impl RunPlan {
             Some((factor, level)) => case.levels.get(factor) == Some(level),
         };
         self.besides.iter().filter(is_there).map(|beside| beside.name.as_str())
+    }
+
+    /// The system calls that are delayed in a case; those by nothing are watched as well, so that each level bears what that costs.
+    pub fn case_delays<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a SyscallDelay> {
+        let is_own = |one: &&PlannedDelay| case.levels.get(&one.factor) == Some(&one.level);
+        self.delays.iter().filter(is_own).map(|one| &one.delay)
     }
 
     /// Where the workload of a case runs, if its level of the factor over placements says so.

@@ -18,8 +18,9 @@ use perflab_model::Nanos;
 use perflab_model::resource_use::ResourceUse;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
-use rustix::time::{ClockId, clock_gettime};
 
+use crate::clock::read_monotonic_clock;
+use crate::delayed_calls::{DelayRecord, DelayedCalls, WaitingDelays};
 use crate::descendants::{ExecutionProcesses, new_execution_mark};
 use crate::error::WorkloadError;
 use crate::invocation::Invocation;
@@ -81,6 +82,10 @@ pub struct WorkloadExecution {
     pub resources: ResourceUse,
     /// How many processes it had left behind; they were ended.
     pub left_behind: usize,
+    /// What became of the delays in its system calls.
+    pub delays: Vec<DelayRecord>,
+    /// Why system calls of it may have failed that were to be delayed, if they may: then it counts as failed.
+    pub delay_failure: Option<String>,
     /// When we did not run ourselves for more than a second during it, if that happened: the longest time.
     pub absence: Option<WatcherAbsence>,
 }
@@ -168,6 +173,7 @@ struct RunningExecution {
     program: String,
     family: ExecutionProcesses,
     pid: Pid,
+    delays: Option<DelayedCalls>,
     exit: Option<OwnedFd>,
     stdout: OutputPipe<ChildStdout>,
     stderr: OutputPipe<ChildStderr>,
@@ -226,23 +232,36 @@ impl RunningExecution {
         if invocation.inherits_stdin && !std::io::stdin().is_terminal() {
             command.stdin(Stdio::inherit());
         }
+        let waiting = (!invocation.delays.is_empty()).then(|| WaitingDelays::prepare(&invocation.delays));
+        let waiting = waiting.transpose().map_err(|cause| {
+            let action = "delay its system calls";
+            WorkloadError::Running { program: program.clone(), action, cause }
+        })?;
         let guard = moment();
         let begun = Instant::now();
-        let start = read_monotonic_clock();
-        let spawned = command.spawn();
+        let spawned = match waiting {
+            None => {
+                let start = read_monotonic_clock();
+                command.spawn().map(|child| (child, start, None))
+            }
+            Some(waiting) => {
+                waiting.start(&mut command).map(|(child, start, delays)| (child, start, Some(delays)))
+            }
+        };
         drop(guard);
         // Of a process that joins groups first, either may be what failed.
         let explain = |cause: std::io::Error| match invocation.groups.is_empty() {
             true => cause,
             false => std::io::Error::new(cause.kind(), format!("{cause}: the program, or its control group")),
         };
-        let mut child = spawned
+        let (mut child, start, delays) = spawned
             .map_err(|cause| WorkloadError::Start { program: program.clone(), cause: explain(cause) })?;
         let pid = Pid::from_child(&child);
         Ok(RunningExecution {
             program,
             pid,
             family: ExecutionProcesses::new(pid, mark, Some(begun)),
+            delays,
             exit: pidfd_open(pid, PidfdFlags::empty()).ok(),
             stdout: OutputPipe::new(child.stdout.take()),
             stderr: OutputPipe::new(child.stderr.take()),
@@ -296,7 +315,17 @@ impl RunningExecution {
     fn finish(self, stopped: Option<ExecutionEnd>, ended: EndedProcesses) -> WorkloadExecution {
         let EndedProcesses { status, resources, left_behind } = ended;
         let natural = ExecutionEnd::natural(status.code(), status.signal());
+        let (delays, delay_failure) = match self.delays.map(DelayedCalls::finish) {
+            None => (Vec::new(), None),
+            Some(Ok(delays)) => (delays, None),
+            Some(Err(error)) => {
+                let what = "nobody answered any more for system calls that are delayed, and they failed";
+                (Vec::new(), Some(format!("{what}: {error}")))
+            }
+        };
         WorkloadExecution {
+            delays,
+            delay_failure,
             outcome: stopped.unwrap_or(natural),
             stdout: self.stdout.captured,
             stderr: self.stderr.captured,
@@ -441,13 +470,6 @@ pub(crate) fn append_last_lines(what: &str, stdout: &CapturedOutput, stderr: &Ca
     let output = if stderr.is_empty() { stdout } else { stderr };
     let last = output.last_lines(3).join(" | ");
     if last.is_empty() { format!("{what}, without output") } else { format!("{what}: {last}") }
-}
-
-/// CLOCK_MONOTONIC of this host.
-pub fn read_monotonic_clock() -> Nanos {
-    let time = clock_gettime(ClockId::Monotonic);
-    // Neither is ever negative on this clock.
-    Nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
 #[cfg(test)]

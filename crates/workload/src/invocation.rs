@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use indexmap::IndexMap;
-use perflab_model::Scalar;
 use perflab_model::expression::{ExpressionError, ExpressionScope};
+use perflab_model::{Scalar, SyscallDelay};
 
 use crate::argv_element::ArgvElement;
 use crate::definition::UntimedPhase;
@@ -45,6 +45,9 @@ pub struct Invocation {
     /// Control groups that it joins before it is executed: their `cgroup.procs`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<PathBuf>,
+    /// System calls that are delayed, of it and of all that it starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delays: Vec<SyscallDelay>,
 }
 
 impl Invocation {
@@ -152,6 +155,7 @@ impl WorkloadDefinition {
             directory: host.scratch.clone().filter(|_| self.needs.scratch),
             inherits_stdin: false,
             groups: Vec::new(),
+            delays: Vec::new(),
         })
     }
 
@@ -206,7 +210,14 @@ impl WorkloadDefinition {
 #[cfg(test)]
 pub(crate) fn invoke_script(script: &str) -> Invocation {
     let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-    Invocation { argv, environment: Vec::new(), directory: None, inherits_stdin: false, groups: Vec::new() }
+    Invocation {
+        argv,
+        environment: Vec::new(),
+        directory: None,
+        inherits_stdin: false,
+        groups: Vec::new(),
+        delays: Vec::new(),
+    }
 }
 
 /// Everything but the data that were made for it.

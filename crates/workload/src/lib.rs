@@ -23,6 +23,8 @@
 //! | `reap` | the end of a process, with what it used |
 //! | `system_calls` | what the kernel does for us and no library offers as safe: the one file with `unsafe` |
 //! | `descendants`, `execution_guard` | every process of an execution; a process that ends them when perflab is killed |
+//! | `delayed_calls` | programs whose system calls are delayed |
+//! | `clock` | the clock of executions |
 //! | `fixed_addresses` | programs that are started without randomised addresses |
 //! | `placed_start`, `memory_policy` | programs that are started on given CPUs, with memory of given nodes |
 //! | [`load`] | the built-in loads behind `perflab load NAME` |
@@ -32,9 +34,11 @@ pub mod argv_element;
 mod background_execution;
 mod beside_loop;
 pub mod catalogue;
+mod clock;
 mod data_set;
 mod data_spec;
 pub mod definition;
+mod delayed_calls;
 mod descendants;
 pub mod error;
 pub mod execution;
@@ -59,6 +63,7 @@ pub use beside_loop::{BesideLoop, BesideRecord};
 pub use catalogue::{Catalogue, CatalogueError};
 pub use data_set::{DataSet, DataSetError, DataSetState, KnownDataSets};
 pub use definition::{Requirements, UntimedPhase, WorkloadDefinition};
+pub use delayed_calls::{DelayRecord, find_delay_refusal, refuse_syscall_name};
 pub use descendants::{ExecutionOwner, end_process_tree, end_with_perflab, find_unknown_executions};
 pub use error::WorkloadError;
 pub use execution::{ExecutionEnd, WorkloadExecution, execute_invocation, execute_invocation_at};

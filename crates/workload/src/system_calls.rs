@@ -1,7 +1,7 @@
 //! System calls that rustix, nix and memmap2 do not offer as safe ones, each behind a function or type that is safe to use.
 //!
 //! This is the one file of the crate with `unsafe` in it: the end of a process with what it used, where a
-//! thread's memory comes from, and what the built-in loads need.
+//! thread's memory comes from, questions about system calls, and what the built-in loads need.
 
 #![allow(unsafe_code, reason = "the kernel reads and writes memory that is given to it, and gives memory")]
 
@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::io::{self, Write as _};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitStatus};
@@ -26,6 +26,99 @@ pub(crate) fn join_before_exec(command: &mut Command, groups: Vec<fs::File>) {
     let join = move || groups.iter().try_for_each(|mut file| file.write_all(b"0"));
     // SAFETY: between fork and exec it only writes a constant to open files, which allocates nothing and takes no lock.
     unsafe { command.pre_exec(join) };
+}
+
+/// The machine whose numbers of system calls this program knows, as filters are told it: AUDIT_ARCH_* of linux/audit.h.
+const MACHINE: u32 = if cfg!(target_arch = "aarch64") { 0xC000_00B7 } else { 0xC000_003E };
+
+/// Has the kernel ask about these system calls of this thread, and of all that it starts from now on, before it begins with one: a filter of
+/// seccomp(2) with `SECCOMP_RET_USER_NOTIF`. Who answers has the file that it gives; when that is closed, they fail with ENOSYS.
+///
+/// # Errors
+/// EACCES without CAP_SYS_ADMIN and no_new_privs; EBUSY where this thread is asked about already; EINVAL of kernels before 5.0, or without
+/// seccomp.
+pub(crate) fn ask_about_calls(numbers: &[u32]) -> io::Result<OwnedFd> {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let load = |field: usize| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, field as u32);
+    let jump = |k: u32, jt: u8, jf: u8| libc::sock_filter {
+        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        jt,
+        jf,
+        k,
+    };
+    let end = |action: u32| statement(libc::BPF_RET | libc::BPF_K, action);
+    // Calls of another machine's programs, whose numbers mean something else, are let through.
+    let mut program = vec![
+        load(std::mem::offset_of!(libc::seccomp_data, arch)),
+        jump(MACHINE, 1, 0),
+        end(libc::SECCOMP_RET_ALLOW),
+        load(std::mem::offset_of!(libc::seccomp_data, nr)),
+    ];
+    for number in numbers {
+        program.extend([jump(*number, 0, 1), end(libc::SECCOMP_RET_USER_NOTIF)]);
+    }
+    program.push(end(libc::SECCOMP_RET_ALLOW));
+    let length = u16::try_from(program.len()).map_err(io::Error::other)?;
+    let filter = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
+    let install = |flags: libc::c_ulong| {
+        // SAFETY: the kernel copies the filter, whose length it is given, and keeps no pointer.
+        unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, ptr::from_ref(&filter))
+        }
+    };
+    let ask = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // A signal would have a call that is answered for begin again, and be asked about twice; kernels before 5.19 cannot help it.
+    let mut found = install(ask | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+    if found < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
+        found = install(ask);
+    }
+    match i32::try_from(found) {
+        // SAFETY: the kernel has just opened it for this call.
+        Ok(file) if file >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(file) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A system call about which the kernel asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AskedCall {
+    /// what to answer with
+    pub(crate) id: u64,
+    /// the thread that calls, in our own numbering; 0 where it has no number there
+    pub(crate) thread: u32,
+    /// the number of the system call
+    pub(crate) number: i32,
+}
+
+/// Takes the next call about which the kernel asks; waits until there is one.
+///
+/// # Errors
+/// ENOENT where the caller was killed meanwhile.
+pub(crate) fn receive_call(listener: &OwnedFd) -> io::Result<AskedCall> {
+    // SAFETY: it holds integers only, of which zero is a valid value; the kernel wants zeros.
+    let mut asked = unsafe { MaybeUninit::<libc::seccomp_notif>::zeroed().assume_init() };
+    // SAFETY: the kernel writes one structure of this type, whose size is part of the request, to memory that lives until it returns.
+    let status = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, ptr::from_mut(&mut asked))
+    };
+    match status {
+        0 => Ok(AskedCall { id: asked.id, thread: asked.pid, number: asked.data.nr }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Lets a call go on as if nobody had asked.
+///
+/// # Errors
+/// ENOENT where the caller was killed, or does not wait any more.
+pub(crate) fn let_call_go_on(listener: &OwnedFd, id: u64) -> io::Result<()> {
+    let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    let mut answer = libc::seccomp_notif_resp { id, val: 0, error: 0, flags };
+    // SAFETY: the kernel reads one structure of this type, whose size is part of the request.
+    let status = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, ptr::from_mut(&mut answer))
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Puts an operation into a ring that does nothing; `false` where the ring is full.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use perflab_model::Nanos;
+use perflab_model::{Nanos, SyscallDelay};
 use perflab_workload::{ExecutionEnd, Invocation, WorkloadError, WorkloadExecution, execute_invocation};
 
 const LONG: Nanos = Nanos(60_000_000_000);
@@ -24,6 +24,7 @@ fn script_invocation(directory: &Path, text: &str) -> Invocation {
         directory: Some(directory.into()),
         inherits_stdin: false,
         groups: Vec::new(),
+        delays: Vec::new(),
     }
 }
 
@@ -50,6 +51,66 @@ fn run_and_find_survivors(text: &str, limit: Nanos) -> (WorkloadExecution, Vec<S
     let stdout = finished.stdout.text();
     let mark = format!("PERFLAB_EXECUTION={}", stdout.lines().next().unwrap());
     (finished, find_living_by_mark(&mark))
+}
+
+/// Runs a script whose system calls are delayed.
+fn run_delayed(text: &str, delays: &[(&str, u64)]) -> WorkloadExecution {
+    let directory = tempfile::tempdir().unwrap();
+    let delay =
+        |(call, micros): &(&str, u64)| SyscallDelay { call: (*call).to_owned(), delay: Nanos(micros * 1000) };
+    let delays = delays.iter().map(delay).collect();
+    let invocation = Invocation { delays, ..script_invocation(directory.path(), text) };
+    execute_invocation(&invocation, &[], LONG, &AtomicBool::new(false)).unwrap()
+}
+
+/// A system call that nothing else makes: the signal 0 does nothing.
+const FIFTY_SIGNALS: &str = "i=0; while [ $i -lt 50 ]; do kill -0 $$; i=$((i+1)); done";
+
+#[test]
+fn a_delay_is_added_to_each_call_of_each_process() {
+    let ended =
+        run_delayed(&format!("({FIFTY_SIGNALS}) & {FIFTY_SIGNALS}; wait"), &[("kill", 300), ("link", 300)]);
+    assert_eq!(ended.outcome, ExecutionEnd::Exit { code: 0 });
+    assert_eq!(ended.delay_failure, None);
+    let [kill, link] = &ended.delays[..] else { panic!("{:?}", ended.delays) };
+    assert_eq!((kill.call.as_str(), kill.count), ("kill", 100));
+    assert!(kill.added >= Nanos(100 * 300_000), "{kill:?}");
+    assert!(ended.wall_time() >= Nanos(50 * 300_000), "each process waits for its own");
+    assert_eq!((link.count, link.added), (0, Nanos(0)));
+}
+
+#[test]
+fn what_starts_an_execution_can_be_delayed_too() {
+    // Each of these is called by the thread that starts it, by the answering one, or between fork and exec.
+    let calls =
+        ["futex", "clone", "clone3", "vfork", "execve", "mmap", "munmap", "read", "close", "poll", "ppoll"];
+    let known: Vec<(&str, u64)> = calls
+        .iter()
+        .filter(|call| perflab_workload::refuse_syscall_name(call).is_none())
+        .map(|call| (*call, 100))
+        .collect();
+    let ended = run_delayed("echo started; /bin/true", &known);
+    assert_eq!((ended.outcome, ended.stdout.text().as_str()), (ExecutionEnd::Exit { code: 0 }, "started\n"));
+    assert!(ended.delays.iter().any(|record| record.call == "execve" && record.count >= 2));
+}
+
+#[test]
+fn a_call_that_waits_for_its_delay_can_be_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let delays = vec![SyscallDelay { call: "kill".into(), delay: Nanos(9_000_000_000) }];
+    let invocation = Invocation { delays, ..script_invocation(directory.path(), "kill -0 $$; echo late") };
+    let ended = execute_invocation(&invocation, &[], SHORT, &AtomicBool::new(false)).unwrap();
+    assert_eq!((ended.outcome, ended.stdout.is_empty()), (ExecutionEnd::TimedOut, true));
+    assert_eq!(ended.delays[0].count, 0);
+}
+
+#[test]
+fn a_name_of_no_system_call_is_told() {
+    let (message, hint) = perflab_workload::refuse_syscall_name("fsnyc").unwrap();
+    insta::assert_snapshot!(
+        format!("{message}; {hint}"),
+        @"`fsnyc` is no system call of this machine; did you mean `fsync`?"
+    );
 }
 
 #[test]
@@ -87,6 +148,7 @@ fn a_missing_program_is_a_clear_error() {
         directory: None,
         inherits_stdin: false,
         groups: Vec::new(),
+        delays: Vec::new(),
     };
     let error = execute_invocation(&invocation, &[], LONG, &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(error, WorkloadError::Start { .. }));

@@ -74,5 +74,6 @@ fn is_told(kind: FactorKind) -> bool {
                 | FactorKind::Beside
                 | FactorKind::Placement
                 | FactorKind::Monitors
+                | FactorKind::Syscall
         )
 }

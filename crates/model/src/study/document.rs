@@ -132,6 +132,9 @@ pub struct RunRules {
     pub warmup: u32,
     /// The order of the iterations.
     pub order: SlotOrder,
+    /// Which combinations of the factors' levels are run.
+    #[serde(skip_serializing_if = "LevelCombinations::is_default")]
+    pub combinations: LevelCombinations,
     /// Seed of the random order (default: drawn and stored).
     pub seed: Option<u64>,
     /// The longest that one iteration may take before it is stopped with all its children.
@@ -228,6 +231,7 @@ impl Default for RunRules {
             until: None,
             warmup: 1,
             order: SlotOrder::Randomised,
+            combinations: LevelCombinations::default(),
             seed: None,
             time_limit: DurationText(crate::Nanos(600_000_000_000)),
             total_time_limit: None,
@@ -239,6 +243,23 @@ impl Default for RunRules {
             on_lost_target: LostTargetPolicy::default(),
             lost_after: PATIENCE,
         }
+    }
+}
+
+/// Which combinations of the levels of several factors are run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LevelCombinations {
+    /// every one
+    #[default]
+    All,
+    /// the first level of every factor, and each other level with the first of all other factors: how factors act together is not seen
+    OneAtATime,
+}
+
+impl LevelCombinations {
+    fn is_default(&self) -> bool {
+        *self == LevelCombinations::default()
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::placement::{Placement, PlacementError};
 use crate::scalar::Scalar;
 use crate::setting::{Setting, normalize_path};
+use crate::syscall_delay::SyscallDelay;
 
 /// What turning a factor means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +43,8 @@ pub enum FactorKind {
     Placement,
     /// whether the study's monitors are read in an iteration: `on`, `off`; what they cost is the difference
     Monitors,
+    /// a delay in a system call of the workload and all that it starts, which the key names: `0us`, `20us`
+    Syscall,
 }
 
 impl fmt::Display for FactorKind {
@@ -158,6 +161,14 @@ impl FactorKind {
                 },
                 ..PLANNED
             },
+            FactorKind::Syscall => FactorKindSpec {
+                refuse_value: |value| {
+                    let what = || format!("`{value}` is no delay of a system call");
+                    let hint = "write a time from 0us to 10s, such as 20us";
+                    SyscallDelay::parse_delay(&value.to_string()).is_none().then(|| (what(), hint))
+                },
+                ..PLANNED
+            },
             FactorKind::Monitors => FactorKindSpec {
                 refuse_value: |value| {
                     let is_known = ["on", "off"].contains(&value.to_string().as_str());
@@ -264,6 +275,15 @@ mod tests {
             Path::new("/proc/sys/vm/swappiness"),
         );
         assert_eq!(near, "vm.swappiness");
+    }
+
+    #[test]
+    fn a_delay_is_a_time_that_somebody_waits_for() {
+        let refuse = FactorKind::Syscall.spec().refuse_value;
+        for text in ["20", "-1us", "11s", "much"] {
+            assert!(refuse(&Scalar::Text(text.into())).is_some(), "{text}");
+        }
+        assert_eq!(refuse(&Scalar::Int(0)), None);
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub use crate::toml_source::TomlSource;
 pub use answer::StudyAnswer;
 pub use counters_spec::{CounterGroups, CountersSpec};
 pub use document::{
-    DiskKind, DiskModel, IoTraceSpec, KernelLayoutRule, LostTargetPolicy, MetricChoice, ProfileScope,
-    ProfileSpec, RunRules, SamplingSide, ScratchDisk, SlotOrder, Study, study_json_schema,
+    DiskKind, DiskModel, IoTraceSpec, KernelLayoutRule, LevelCombinations, LostTargetPolicy, MetricChoice,
+    ProfileScope, ProfileSpec, RunRules, SamplingSide, ScratchDisk, SlotOrder, Study, study_json_schema,
 };
 pub use event_recipe::{EVENT_RECIPES, EventChoice, EventRecipe, find_event_recipe};
 pub use events_spec::{

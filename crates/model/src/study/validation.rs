@@ -50,6 +50,7 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
         factor_key_problems(name, factor, study, &mut found);
         disk_factor_problems(name, factor, study, &mut found);
         beside_factor_problems(name, factor, study, &mut found);
+        syscall_factor_problems(name, factor, study, &mut found);
     }
     found.extend(placement_problem(study));
     found.extend(monitors_factor_problem(study));
@@ -286,6 +287,26 @@ fn monitors_factor_problem(study: &Study) -> Option<Problem> {
     let (name, _) = of_monitors.nth(1)?;
     let problem = Problem::new(format!("factor.{name}"), "is a second factor of kind `monitors`");
     Some(problem.with_hint("one says whether they are read: leave one out"))
+}
+
+/// A system call is delayed by one factor, whoever calls it.
+fn syscall_factor_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
+    if factor.kind != FactorKind::Syscall {
+        return;
+    }
+    let call = |name: &str, factor: &Factor| factor.key.as_deref().unwrap_or(name).to_owned();
+    let own = call(name, factor);
+    let mut before = study.factor.iter().take_while(|(other, _)| *other != name);
+    let same = before.find(|(other, one)| one.kind == FactorKind::Syscall && call(other, one) == own);
+    if let Some((other, _)) = same {
+        let message = format!("delays the system call `{own}`, which the factor `{other}` delays already");
+        found.push(Problem::new(format!("factor.{name}"), message).with_hint("make them one factor"));
+    }
+    if study.run.order == SlotOrder::Duet {
+        let message = "delays system calls, and `duet` runs two levels at once";
+        let hint = "leave `order` out: levels take turns in blocks";
+        found.push(Problem::new(format!("factor.{name}"), message).with_hint(hint));
+    }
 }
 
 fn placement_problem(study: &Study) -> Option<Problem> {

@@ -43,6 +43,7 @@ const KINDS: &[(FactorKind, bool)] = &[
     (FactorKind::Placement, false),
     (FactorKind::Beside, false),
     (FactorKind::Monitors, false),
+    (FactorKind::Syscall, true),
 ];
 
 /// How an argument of each kind begins: `sysctl:`.

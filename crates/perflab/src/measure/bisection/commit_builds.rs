@@ -167,6 +167,7 @@ impl CommitBuilds<'_> {
             directory: Some(tree),
             inherits_stdin: false,
             groups: Vec::new(),
+            delays: Vec::new(),
         };
         let execution =
             execute_invocation(&invocation, &[], self.limit, stop).map_err(CommitBuildError::Start)?;
