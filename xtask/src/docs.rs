@@ -15,6 +15,7 @@ const PAGES: &[(&str, &str, &[&str])] = &[
     ("export.schema.json", "", &["export", "--schema"]),
     ("compare.schema.json", "", &["compare", "--schema"]),
     ("why.schema.json", "", &["why", "--schema"]),
+    ("price.schema.json", "", &["price", "--schema"]),
     ("api.md", "", &["reference", "--api"]),
     ("commands.md", "", &["reference"]),
 ];

@@ -138,6 +138,17 @@ pub enum AnalyzeError {
         /// Its unit.
         unit: String,
     },
+    /// No factor whose levels are numbers, of which iterations took turns.
+    #[error(
+        "`{side}` has no dose: a factor whose levels are numbers, such as 0us, 20us and 50us, in turns{}",
+        list_left_out(left_out)
+    )]
+    NoDose {
+        /// Where.
+        side: String,
+        /// Why factors and metrics that there are have no price.
+        left_out: Vec<String>,
+    },
     /// Two values for one place.
     #[error("{one} and {other} are in one cell: choose with --metric, --workload and --where")]
     SeveralInCell {
@@ -208,6 +219,7 @@ impl Classify for AnalyzeError {
             | AnalyzeError::NothingRead { .. }
             | AnalyzeError::NoNumber { .. }
             | AnalyzeError::NoRate { .. }
+            | AnalyzeError::NoDose { .. }
             | AnalyzeError::SeveralInCell { .. }
             | AnalyzeError::UnknownConditionValue { .. }
             | AnalyzeError::OneLevel { .. }
@@ -229,6 +241,10 @@ fn no_samples_message(filter: &str, known: &[String]) -> String {
 /// Metrics of a side. Of a run every iteration of which failed there are none.
 fn list_side_metrics(metrics: &[String]) -> String {
     if metrics.is_empty() { "none, since no iteration gave a value".into() } else { metrics.join(", ") }
+}
+
+fn list_left_out(reasons: &[String]) -> String {
+    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
 }
 
 /// What cases have, in the order of how much it says.

@@ -10,6 +10,7 @@
 //! | [`compare`] | what changed between runs, or between the levels of a factor? |
 //! | `factorial_effect` | one effect of two factors, and what it is estimated from |
 //! | [`interaction`] | what do two factors do together? |
+//! | [`price`] | what does a unit of a dose cost? |
 //! | [`why`] | what goes with a change, and how much of it can that carry? |
 //! | [`bisection`] | which commit changed a metric, and what is measured next? |
 //! | [`benchstat`], [`lkp`], [`mmtests`] | what would those tools print for the same data? |
@@ -95,6 +96,7 @@ pub mod mmtests_notes;
 pub mod monitor_lines;
 pub mod monitor_metric;
 pub mod operations;
+pub mod price;
 mod sample_histogram;
 pub mod sample_lines;
 pub mod sample_size;

@@ -50,6 +50,7 @@ use crate::measure::watch::WatchArgs;
 use crate::see::compare::CompareArgs;
 use crate::see::history::{GuardArgs, HistoryArgs};
 use crate::see::plot::PlotArgs;
+use crate::see::price::PriceArgs;
 use crate::see::query::QueryArgs;
 use crate::see::report::ReportArgs;
 use crate::see::serve::ServeArgs;
@@ -72,6 +73,7 @@ const VERBS: &[VerbEntry] = &[
     VerbEntry::new::<BisectArgs>("bisect", Measure),
     VerbEntry::new::<CompareArgs>("compare", See),
     VerbEntry::new::<WhyArgs>("why", See),
+    VerbEntry::new::<PriceArgs>("price", See),
     VerbEntry::new::<ReportArgs>("report", See),
     VerbEntry::new::<PlotArgs>("plot", See),
     VerbEntry::new::<HistoryArgs>("history", See),

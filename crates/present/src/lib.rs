@@ -16,6 +16,7 @@
 //! | `kernels` | which kernels runs had, and what differs between them |
 //! | [`perfetto`] | a run as a trace for Perfetto |
 //! | [`monitor_table`] | what a monitor recorded in a run, by column |
+//! | [`price`] | what a unit of each dose costs |
 //! | [`why`] | why a row changed: ten lines, a table, JSON |
 //! | [`noise`] | the noise of a machine, and what a precision costs |
 //! | [`run_viewer`], `packed_column` | what the viewers of a report read |
@@ -45,6 +46,7 @@ pub mod operations;
 mod packed_column;
 pub mod perfetto;
 pub mod plot;
+pub mod price;
 pub mod report;
 pub mod run_matter;
 pub mod run_overview;

@@ -11,6 +11,7 @@
 //! | `location_shift` | the shift of two samples or of pairs, by whichever test suits the values |
 //! | `joint_permutation` | which of many quantities differ, with one bound on any false one |
 //! | `least_squares` | what one quantity goes with while others are held |
+//! | `dose_slope` | what a dose does, by the slope of a line in each block |
 //! | `fisher` | how often something happens on two sides |
 //! | `mean_shift`, `quantile_shift` | how far the mean and a tail quantile moved |
 //! | `shift_band` | how far each decile moved, with a band for all at once |
@@ -52,6 +53,7 @@
 mod bootstrap;
 mod change_points;
 mod descriptive;
+mod dose_slope;
 mod duet_noise;
 mod ecdf;
 mod error;
@@ -90,6 +92,7 @@ pub use descriptive::{
     harmonic_mean, harmonic_sd, inter_quartile_range, mad, mean, median, quantile, robust_sd, sd,
     trimmed_mean,
 };
+pub use dose_slope::{DoseCurvature, DoseSlope, dose_slope};
 pub use duet_noise::{DuetNoise, DuetRound};
 pub use ecdf::{DistributionStep, EmpiricalDistribution, empirical_distribution};
 pub use error::StatsError;

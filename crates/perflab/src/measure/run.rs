@@ -280,7 +280,7 @@ pub fn plan_manifest(
 }
 
 /// The study that runs a command.
-fn command_run_study(args: &RunArgs) -> Result<TomlSource, Failure> {
+pub fn command_run_study(args: &RunArgs) -> Result<TomlSource, Failure> {
     let words = command_words(&args.command)?;
     let parameters: Vec<&str> = args.vary.iter().filter_map(VariedFactor::parameter).collect();
     let command = match words.as_slice() {

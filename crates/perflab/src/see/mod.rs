@@ -9,6 +9,7 @@ mod picture_request;
 pub mod plot;
 mod plot_look;
 mod plot_monitor;
+pub mod price;
 pub mod query;
 mod recorded_sides;
 pub mod report;

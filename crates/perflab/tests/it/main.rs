@@ -58,6 +58,7 @@ mod perfetto;
 mod placement;
 mod plot;
 mod prefetch;
+mod price;
 mod put_back;
 mod python;
 mod query;

@@ -10,4 +10,5 @@ mod oracle;
 mod other_tools;
 mod published;
 mod simulation;
+mod simulation_dose;
 mod simulation_history;

@@ -1,0 +1,175 @@
+//! What a dose does to a response, by the slope of a line in each block: each holds a value at every dose, measured close together.
+//!
+//! Drift and the luck of a block shift all of its values, and leave its slope alone. Slopes of blocks are pooled by ranks, so that one
+//! block that was disturbed counts as one.
+
+use crate::error::{StatsError, check_sample, finite_or_overflow};
+use crate::interval::IntervalEstimate;
+use crate::signed_rank::{WalshAverages, signed_rank};
+
+/// Fewest doses of which a line can be told from a curve.
+const FEWEST_FOR_CURVE: usize = 3;
+
+/// The line through a response over doses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DoseSlope {
+    /// Units of the response for one of the dose; without an interval where there are too few blocks for it.
+    pub slope: IntervalEstimate,
+    /// Two-sided p-value of none.
+    pub p: f64,
+    /// Of three doses or more: what a parabola has that a line has not.
+    pub curvature: Option<DoseCurvature>,
+    /// Blocks.
+    pub blocks: usize,
+}
+
+/// How a response departs from a line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DoseCurvature {
+    /// Two-sided p-value of a line.
+    pub p: f64,
+    /// The slope from each dose to the next.
+    pub steps: Vec<IntervalEstimate>,
+}
+
+/// Fits a line over `doses`, ascending, to `blocks`, each with a value at every one of them, in their order.
+///
+/// The slope of a block is that of least squares; the estimate is the pseudo-median of the slopes with the interval that inverts the signed-rank test
+/// (Hodges and Lehmann 1963). It holds its level where a block's slope is as likely to be too high as too low by an amount; which is so
+/// where doses of a block are in random order and none changes the spread. The curvature of a block is its contrast
+/// with the second orthogonal polynomial over the doses (Fisher, Statistical Methods for Research Workers, section 27).
+///
+/// # Errors
+/// Fewer than two doses, doses that do not ascend; no block, or one with another number of values; a value that is not finite.
+pub fn dose_slope(doses: &[f64], blocks: &[Vec<f64>], confidence: f64) -> Result<DoseSlope, StatsError> {
+    let doses = check_sample(doses)?;
+    if doses.len() < 2 {
+        return Err(StatsError::TooFew { needed: 2, got: doses.len() });
+    }
+    if doses.windows(2).any(|pair| pair.first() >= pair.last()) {
+        return Err(StatsError::NoSpread);
+    }
+    for block in blocks {
+        if check_sample(block)?.len() != doses.len() {
+            return Err(StatsError::Unpaired { left: doses.len(), right: block.len() });
+        }
+    }
+    let line = line_contrast(doses);
+    let (slope, p) = pool_contrasts(&contrasts(blocks, &line)?, confidence)?;
+    let curvature = match doses.len() {
+        FEWEST_FOR_CURVE.. => {
+            let (_, p) = pool_contrasts(&contrasts(blocks, &curve_contrast(doses))?, confidence)?;
+            let step = |at: usize| {
+                let (from, to) = (doses.get(at).copied()?, doses.get(at + 1).copied()?);
+                let weight = |index: usize| match index {
+                    index if index == at => -1.0 / (to - from),
+                    index if index == at + 1 => 1.0 / (to - from),
+                    _ => 0.0,
+                };
+                Some((0..doses.len()).map(weight).collect::<Vec<f64>>())
+            };
+            let steps = (0..doses.len() - 1)
+                .filter_map(step)
+                .map(|weights| Ok(pool_contrasts(&contrasts(blocks, &weights)?, confidence)?.0));
+            Some(DoseCurvature { p, steps: steps.collect::<Result<_, StatsError>>()? })
+        }
+        _ => None,
+    };
+    Ok(DoseSlope { slope, p, curvature, blocks: blocks.len() })
+}
+
+/// The weights whose sum with the values of a block is its slope by least squares.
+fn line_contrast(doses: &[f64]) -> Vec<f64> {
+    let mean = doses.iter().sum::<f64>() / doses.len() as f64;
+    let centred: Vec<f64> = doses.iter().map(|dose| dose - mean).collect();
+    scale_contrast(centred)
+}
+
+/// The same for the coefficient of the square, beside a line.
+fn curve_contrast(doses: &[f64]) -> Vec<f64> {
+    let line = line_contrast(doses);
+    let mean = doses.iter().sum::<f64>() / doses.len() as f64;
+    let squares: Vec<f64> = doses.iter().map(|dose| (dose - mean).powi(2)).collect();
+    let middle = squares.iter().sum::<f64>() / squares.len() as f64;
+    let along = squares.iter().zip(&line).map(|(square, weight)| square * weight).sum::<f64>();
+    let rest = squares.iter().zip(doses).map(|(square, dose)| square - middle - along * (dose - mean));
+    scale_contrast(rest.collect())
+}
+
+/// Makes weights orthogonal to what they leave out those of a coefficient.
+fn scale_contrast(weights: Vec<f64>) -> Vec<f64> {
+    let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
+    weights.into_iter().map(|weight| weight / squares).collect()
+}
+
+fn contrasts(blocks: &[Vec<f64>], weights: &[f64]) -> Result<Vec<f64>, StatsError> {
+    let sum = |block: &Vec<f64>| {
+        finite_or_overflow(block.iter().zip(weights).map(|(value, weight)| value * weight).sum())
+    };
+    blocks.iter().map(sum).collect()
+}
+
+fn pool_contrasts(values: &[f64], confidence: f64) -> Result<(IntervalEstimate, f64), StatsError> {
+    let nothing = vec![0.0; values.len()];
+    let estimate = WalshAverages::absolute(&nothing, values)?.estimate(confidence)?;
+    Ok((estimate, signed_rank(&nothing, values)?.p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::least_squares::fit_line;
+
+    /// NIST Statistical Reference Datasets, Norris, of lower difficulty: certified slope 1.00211681802045.
+    #[test]
+    fn a_single_block_has_the_slope_of_norris() {
+        #[rustfmt::skip]
+        let mut pairs: Vec<(f64, f64)> = vec![
+            (0.2, 0.1), (337.4, 338.8), (118.2, 118.1), (884.6, 888.0), (10.1, 9.2), (226.5, 228.1), (666.3, 668.5), (996.3, 998.5),
+            (448.6, 449.1), (777.0, 778.9), (558.2, 559.2), (0.4, 0.3), (0.6, 0.1), (775.5, 778.1), (666.9, 668.8), (338.0, 339.3),
+            (447.5, 448.9), (11.6, 10.8), (556.0, 557.7), (228.1, 228.3), (995.8, 998.0), (887.6, 888.8), (120.2, 119.6), (0.3, 0.3),
+            (0.3, 0.6), (556.8, 557.6), (339.1, 339.3), (887.2, 888.0), (999.0, 998.5), (779.0, 778.9), (11.1, 10.2), (118.3, 117.6),
+            (229.2, 228.9), (669.1, 668.4), (448.9, 449.2), (0.5, 0.2),
+        ];
+        pairs.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let doses: Vec<f64> = pairs.iter().map(|(dose, _)| *dose).collect();
+        let values: Vec<f64> = pairs.iter().map(|(_, value)| *value).collect();
+        let weights = line_contrast(&doses);
+        let slope = contrasts(&[values], &weights).unwrap()[0];
+        assert!((slope - 1.002_116_818_020_45).abs() < 1e-12, "{slope}");
+    }
+
+    #[test]
+    fn the_curve_is_that_of_a_regression_with_a_square() {
+        let doses = [0.0, 20.0, 50.0, 120.0];
+        let values = [3.0, 9.5, 11.0, 80.0];
+        let squares: Vec<f64> = doses.iter().map(|dose| dose * dose).collect();
+        let found = contrasts(&[values.to_vec()], &curve_contrast(&doses)).unwrap()[0];
+        // Four values leave a freedom of one.
+        let fitted = fit_line(&[&[1.0; 4], &doses, &squares], &values).unwrap()[2].value;
+        assert!((found / fitted - 1.0).abs() < 1e-9, "{found} {fitted}");
+    }
+
+    #[test]
+    fn a_line_through_noise_free_blocks_is_found_whatever_the_blocks_have_in_common() {
+        let blocks: Vec<Vec<f64>> = (0..8)
+            .map(|block| [0.0, 20.0, 50.0].map(|dose| 100.0 + f64::from(block) * 7.0 + 2.0 * dose).to_vec())
+            .collect();
+        let found = dose_slope(&[0.0, 20.0, 50.0], &blocks, 0.95).unwrap();
+        assert!((found.slope.value - 2.0).abs() < 1e-9);
+        let curvature = found.curvature.unwrap();
+        assert!(curvature.steps.iter().all(|step| (step.value - 2.0).abs() < 1e-9));
+        assert!(found.p < 0.01, "{}", found.p);
+    }
+
+    #[test]
+    fn what_is_no_dose_is_refused() {
+        let block = vec![vec![1.0, 2.0]];
+        assert!(matches!(dose_slope(&[1.0], &[vec![1.0]], 0.95), Err(StatsError::TooFew { .. })));
+        assert!(matches!(dose_slope(&[1.0, 1.0], &block, 0.95), Err(StatsError::NoSpread)));
+        assert!(matches!(dose_slope(&[0.0, 1.0, 2.0], &block, 0.95), Err(StatsError::Unpaired { .. })));
+        assert!(dose_slope(&[0.0, 1.0], &[], 0.95).is_err());
+        let few = dose_slope(&[0.0, 1.0], &block, 0.95).unwrap();
+        assert_eq!((few.slope.interval, few.curvature), (None, None));
+    }
+}
