@@ -36,9 +36,9 @@ pub fn print_prices(context: &App, args: &PriceArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     }
     if args.command.is_empty() && args.study.is_none() {
-        if !args.dose.is_empty() {
-            let hint = "write a command behind `--`, or --study STUDY";
-            return Err(UsageError::new("`--dose` needs something to measure", hint).into());
+        if let Some(option) = args.measuring_option() {
+            let hint = "write a command behind `--`, or --study STUDY; without, a finished run is priced";
+            return Err(UsageError::new(format!("`{option}` needs something to measure"), hint).into());
         }
         let archive = context.archive()?;
         let runs = selection::find_named_runs(&archive, &selection::named_runs_or_latest(&args.runs))?;
@@ -175,7 +175,7 @@ pub struct PriceArgs {
     #[arg(long)]
     pub seed: Option<u64>,
     /// Allow what destroys data: formatting the study's partition
-    #[arg(long, requires = "study")]
+    #[arg(long, conflicts_with = "command")]
     pub apply: bool,
     /// Only the prices of this factor (repeatable)
     #[arg(long, value_name = "FACTOR")]
@@ -198,6 +198,21 @@ pub struct PriceArgs {
     /// Print the JSON Schema of `--format json`
     #[arg(long, conflicts_with_all = ["runs", "command", "study", "dose", "list"])]
     pub schema: bool,
+}
+
+impl PriceArgs {
+    /// An option that says how to measure, if one was given.
+    fn measuring_option(&self) -> Option<&'static str> {
+        let given = [
+            ("--dose", !self.dose.is_empty()),
+            ("--iterations", self.iterations.is_some()),
+            ("--until", self.until.is_some()),
+            ("--label", self.label.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--apply", self.apply),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
 }
 
 impl Verb for PriceArgs {

@@ -253,6 +253,9 @@ fn the_reference_is_what_the_code_says() {
     let schema = fs::read_to_string(project_root().join("docs/reference/why.schema.json")).unwrap();
     let printed = laboratory.run_successfully(&["why", "--schema"]).out;
     assert_eq!(schema.trim(), printed.trim(), "run `cargo xtask docs`");
+    let schema = fs::read_to_string(project_root().join("docs/reference/price.schema.json")).unwrap();
+    let printed = laboratory.run_successfully(&["price", "--schema"]).out;
+    assert_eq!(schema.trim(), printed.trim(), "run `cargo xtask docs`");
     let facts = fs::read_to_string(project_root().join("docs/reference/facts.md")).unwrap();
     let kinds = laboratory.run_successfully(&["reference", "--facts", "--format", "markdown"]).out;
     assert_eq!(facts.trim_start_matches("# Facts").trim(), kinds.trim(), "run `cargo xtask docs`");

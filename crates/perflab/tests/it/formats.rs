@@ -70,6 +70,8 @@ const VERBS: &[&str] = &[
     "why first second",
     "why first --by factor",
     "why --schema",
+    "price --list",
+    "price --schema",
     "report first second",
     "history",
     "guard",

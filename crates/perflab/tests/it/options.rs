@@ -417,6 +417,26 @@ const TRIALS: &[OptionTrial] = &[
             ("--test 1min", Refused),
         ],
     ),
+    (
+        "price",
+        "sized",
+        &[
+            ("--by x", Refused),
+            ("--metric nothing", Refused),
+            ("--workload nothing", Refused),
+            ("--where kind=a", Tells),
+            // A finished run is not measured.
+            ("--dose syscall:kill=0us,1us", Refused),
+            ("--iterations 7", Refused),
+            ("--until decided", Refused),
+            ("--label other", Refused),
+            ("--seed 1", Refused),
+            ("--study fast.toml", Refused),
+            ("--apply", Refused),
+            ("--list", Refused),
+            ("--schema", Refused),
+        ],
+    ),
 ];
 
 /// Options that are tried where what they need is there, or that are no option of the verb's showing.
@@ -433,6 +453,7 @@ const TRIED_ELSEWHERE: &[(&str, &str)] = &[
     ("why", "--confidence"),
     ("why", "--across"),
     ("why", "--schema"),
+    ("price", "--confidence"),
     ("history", "--all"),
     // With one metric and one case, any order is the same.
     ("compare", "--sort"),
