@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use perflab_model::quantity::UnitScale;
-use perflab_model::study::{Factor, FactorKind};
+use perflab_model::study::{Factor, FactorKind, Study};
 use perflab_model::{Bytes, Case, Direction, Metric, Nanos, Ratio, RunRecord, SyscallDelay, Unit};
 use perflab_stats::{ConfidenceInterval, DoseSlope, dose_slope, holm, median};
 use schemars::JsonSchema;
@@ -62,6 +62,8 @@ pub struct PriceRow {
     pub taken: Vec<f64>,
     /// median of the metric at the level that the study gives first
     pub base: f64,
+    /// the dose at that level
+    pub base_dose: f64,
     /// complete blocks
     pub blocks: usize,
     /// what one unit of the dose adds to the metric, in its unit
@@ -195,6 +197,34 @@ fn is_dose_kind(kind: FactorKind) -> bool {
     )
 }
 
+/// Refuses factors of a study, by their names, whose levels are not all numbers of one thing, each another.
+///
+/// # Errors
+/// [`AnalyzeError::NoDose`], naming the levels.
+pub fn check_doses(study: &Study, names: &[&str]) -> Result<(), AnalyzeError> {
+    for name in names {
+        let Some(factor) = study.factor.get(*name) else { continue };
+        let levels: Vec<(String, String)> =
+            factor.levels.iter().map(|level| (level.name.clone(), level.value.to_string())).collect();
+        let scale = DoseScale::of_levels(&levels).filter(|_| is_dose_kind(factor.kind));
+        if scale.is_none_or(|scale| scale.doses.len() < levels.len()) {
+            let names: Vec<&str> = levels.iter().map(|(level, _)| level.as_str()).collect();
+            let why =
+                format!("{name}: its levels are no amounts of one thing, each another: {}", names.join(", "));
+            return Err(AnalyzeError::NoDose { side: study.title.clone(), left_out: vec![why] });
+        }
+    }
+    Ok(())
+}
+
+/// The fewest blocks with which one of so many prices can be told from chance, however large it is: all blocks of one sign have a
+/// p-value of 2^(1 - blocks), which Holm's rule holds against the share of one price.
+#[must_use]
+pub fn fewest_blocks(prices: usize, confidence: f64) -> usize {
+    let share = (1.0 - confidence) / prices.max(1) as f64;
+    (1 - share.log2().floor() as i64).unsigned_abs() as usize
+}
+
 /// Values of one metric of a case without the factor: level -> block (run, boot, iteration) -> value.
 struct DosedSamples {
     metric: Metric,
@@ -243,6 +273,17 @@ pub fn list_prices(
         }
         let priced = DosedFactor { name, factor, scale: &scale, side, options };
         priced.add_rows(&mut rows, &mut left_out);
+    }
+    if rows.is_empty() && left_out.is_empty() {
+        let chosen = [&options.metrics[..], &options.workloads[..]].concat();
+        let mut known: Vec<String> = side
+            .runs
+            .iter()
+            .flat_map(|run| run.samples.iter().map(|sample| String::from(&sample.metric)))
+            .collect();
+        known.sort_unstable();
+        known.dedup();
+        return Err(AnalyzeError::NoSamples { side: side.name.clone(), filter: chosen.join(", "), known });
     }
     if rows.is_empty() {
         return Err(AnalyzeError::NoDose { side: side.name.clone(), left_out });
@@ -314,7 +355,20 @@ impl DosedFactor<'_> {
         for (subject, metrics) in &subjects {
             for one in metrics.values().filter(|one| self.is_priced(&one.metric)) {
                 match self.price(subject, one, metrics) {
-                    Ok(row) => rows.push(row),
+                    Ok(row) => {
+                        rows.push(row);
+                        let lost =
+                            self.scale.doses.iter().filter(|(level, _)| !one.cells.contains_key(level));
+                        let lost: Vec<&str> = lost.map(|(level, _)| level.as_str()).collect();
+                        if !lost.is_empty() {
+                            left_out.push(format!(
+                                "{}, {subject}, {}: no iteration has a value at {}",
+                                self.name,
+                                one.metric.name,
+                                lost.join(", ")
+                            ));
+                        }
+                    }
                     // A level of another factor alone has no doses of this one.
                     Err(_) if one.cells.len() < 2 => {}
                     Err(why) => {
@@ -398,6 +452,7 @@ impl DosedFactor<'_> {
         let without = levels.iter().position(|level| Some(*level) == self.first_level()).unwrap_or(0);
         let first: Vec<f64> = blocks.iter().filter_map(|block| block.get(without).copied()).collect();
         let base = median(&first).map_err(|error| error.to_string())?;
+        let base_dose = asked.get(without).copied().unwrap_or_default();
         let slope = PriceEstimate::new(fitted.slope.value, fitted.slope.interval);
         let per_base = if base == 0.0 { 0.0 } else { base.abs().recip() };
         let shape = fitted.curvature.as_ref().map(|curvature| DoseShape {
@@ -431,6 +486,7 @@ impl DosedFactor<'_> {
             asked,
             taken,
             base,
+            base_dose,
             blocks: fitted.blocks,
             slope,
             share: slope.scaled(per_base),
@@ -535,5 +591,16 @@ mod tests {
         assert_eq!(found(&["4", "1", "2"]), Some((String::new(), vec![1.0, 2.0, 4.0], vec![])));
         assert_eq!(found(&["64MiB", "128MiB"]), Some(("MiB".into(), vec![64.0, 128.0], vec![])));
         assert_eq!((scale(&["a", "b"]), scale(&["a", "2"])), (None, None));
+    }
+
+    /// n blocks of one sign: p = 2 · 2⁻ⁿ (Wilcoxon, "Individual comparisons by ranking methods", 1945).
+    #[test]
+    fn so_many_blocks_are_needed_for_so_many_prices() {
+        for prices in 1..100 {
+            let blocks = fewest_blocks(prices, 0.95);
+            let p = |blocks: usize| 2.0 * 0.5_f64.powf(blocks as f64) * prices as f64;
+            assert!(p(blocks) <= 0.05 && p(blocks - 1) > 0.05, "{prices} {blocks}");
+        }
+        assert_eq!([1, 5].map(|prices| fewest_blocks(prices, 0.95)), [6, 8]);
     }
 }

@@ -1,6 +1,6 @@
 //! What a unit of each dose costs: as a table with its sentences, as rows for programs, as JSON with its schema.
 
-use perflab_analyze::price::{PRICE_FORMAT, PriceEstimate, PriceList, PriceRow, PriceVerdict};
+use perflab_analyze::price::{PRICE_FORMAT, PriceEstimate, PriceList, PriceRow, PriceVerdict, fewest_blocks};
 use perflab_model::quantity::{UnitScale, format_digits, format_quantity, format_signed};
 use perflab_model::study::FactorKind;
 use schemars::JsonSchema;
@@ -78,13 +78,29 @@ pub fn price_sentences(list: &PriceList) -> (String, Vec<String>) {
     let mut bases: Vec<String> = Vec::new();
     for row in &list.rows {
         let base = format_quantity(row.base, &row.unit);
-        let text = format!("{} {}: {base} without, {} blocks", row.subject, row.metric, row.blocks);
+        let dose = match row.base_dose == 0.0 {
+            true => "without".to_owned(),
+            false => {
+                let amount = format!("{} {}", format_digits(row.base_dose), row.dose_unit);
+                format!("at {} of {}", amount.trim_end(), name_of_dose(row))
+            }
+        };
+        let text = format!("{} {}: {base} {dose}, {} blocks", row.subject, row.metric, row.blocks);
         if !bases.contains(&text) {
             bases.push(text);
         }
     }
     let mut after: Vec<String> = list.rows.iter().filter_map(shape_text).collect();
     after.extend(list.left_out.iter().map(|reason| format!("no price: {reason}")));
+    let judged = |row: &&PriceRow| !matches!(row.verdict, PriceVerdict::NeverCalled | PriceVerdict::TooFew);
+    let prices = list.rows.iter().filter(judged).count();
+    let fewest = fewest_blocks(prices, list.confidence);
+    let unclear = list.rows.iter().filter(|row| row.verdict == PriceVerdict::Unclear);
+    if let Some(blocks) = unclear.map(|row| row.blocks).max().filter(|blocks| *blocks < fewest) {
+        after.push(format!(
+            "With {blocks} blocks, no price of {prices} can be told from chance: it takes {fewest} blocks."
+        ));
+    }
     if list.rows.iter().any(|row| row.verdict == PriceVerdict::Priced) {
         after.push(
             "What is added tells what less would be worth as long as the line goes on below what is there: not \

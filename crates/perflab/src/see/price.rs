@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use perflab_analyze::price::{PriceList, list_prices};
+use perflab_analyze::price::{PriceList, check_doses, fewest_blocks, list_prices};
 use perflab_analyze::{AnalysisOptions, CaseCondition, ComparisonSide};
 use perflab_archive::RunDir;
 use perflab_conduct::RunPermissions;
-use perflab_model::study::{LevelCombinations, SlotOrder, StoppingRule, Study};
+use perflab_model::study::{LevelCombinations, SlotOrder, Study};
 use perflab_model::{Ratio, RunStatus, join_continued_runs};
 use perflab_present::comparison::{Grid, GridColumn, OutputFormat};
 use perflab_present::price::{PriceDocument, price_grid, price_rows_grid, price_schema, price_sentences};
@@ -68,8 +68,7 @@ fn measure_doses(context: &App, args: &PriceArgs) -> Result<(RunStatus, RunDir),
         vary: args.dose.clone(),
         label: args.label.clone(),
         seed: args.seed,
-        iterations: args.iterations.or((args.until.is_none() && args.study.is_none()).then_some(BLOCKS)),
-        until: args.until,
+        iterations: args.iterations.or(args.study.is_none().then_some(BLOCKS)),
         apply: args.apply,
         no_report: true,
         ..RunArgs::default()
@@ -86,6 +85,16 @@ fn measure_doses(context: &App, args: &PriceArgs) -> Result<(RunStatus, RunDir),
             run::prepare_written_study(context, source, &run_args, take_turns)?
         }
     };
+    let given: Vec<&str> = args.dose.iter().map(VariedFactor::name).collect();
+    check_doses(&manifest.study, &given)?;
+    // Each dose has a price in each metric that decides: one, of a command.
+    let fewest = fewest_blocks(given.len(), args.confidence.0);
+    if let Some(blocks) = args.iterations.filter(|blocks| (*blocks as usize) < fewest) {
+        stderr_line!(
+            "warning: with {blocks} blocks, no price of {} can be told from chance: it takes --iterations {fewest}",
+            given.len()
+        );
+    }
     let permissions = RunPermissions { apply: args.apply, ..RunPermissions::default() };
     run::execute_manifest(context, &manifest, catalogue, &permissions)
 }
@@ -139,13 +148,13 @@ fn dose_grid() -> Grid {
             "see `perflab setting show cpu-max`",
         ],
         ["sysctl:NAME=1,2,3", "a number of the kernel", "root", "see `perflab setting list` for presets"],
-        ["parameter:NAME=1,2,3", "a number in the command: {{ NAME }}", "nothing", "yes"],
+        ["parameter:NAME=1,2,3", "a number in the command, or in a part of it: {NAME}", "nothing", "yes"],
         ["environment:NAME=1,2,3", "a variable that the command reads", "nothing", "yes"],
     ];
     Grid::with_rows(columns, rows.map(|row| row.map(Into::into).to_vec()).to_vec())
 }
 
-/// Price list: what one more of a delay, a quota or any number costs, by doses in turns
+/// Measure what one more of a delay, or of any number, costs
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = PRICE)]
 pub struct PriceArgs {
@@ -163,11 +172,8 @@ pub struct PriceArgs {
     #[arg(long, value_name = "KIND:KEY=LEVELS")]
     pub dose: Vec<VariedFactor>,
     /// Blocks, each with every dose once (default: 12; of a study, as it says)
-    #[arg(long, value_name = "N", conflicts_with = "until")]
+    #[arg(long, value_name = "N")]
     pub iterations: Option<u32>,
-    /// End the run once this is reached: `decided`, `decided, at most 100`, `precision 1%, at most 60`
-    #[arg(long, value_name = "RULE")]
-    pub until: Option<StoppingRule>,
     /// A name for the run
     #[arg(long, value_parser = parse_label)]
     pub label: Option<String>,
@@ -206,7 +212,6 @@ impl PriceArgs {
         let given = [
             ("--dose", !self.dose.is_empty()),
             ("--iterations", self.iterations.is_some()),
-            ("--until", self.until.is_some()),
             ("--label", self.label.is_some()),
             ("--seed", self.seed.is_some()),
             ("--apply", self.apply),
@@ -228,7 +233,7 @@ Examples:
   perflab price @latest                the list of a finished run again, whatever number it varied
   perflab price --list                 doses, what each needs, and whether it can be given here
 
-A price is the slope of the metric over the doses, within blocks that hold every dose once, in random
-order: `+0.8 % [0.6, 1.0]` for one more microsecond says what a microsecond less would be worth.
-`none found: at most 0.05 %` says that nobody waits for it. One price too many is found in at most 5 %
-of lists. Where threads queue, or caches are kept warm meanwhile, a line predicts nothing.";
+A price is the slope of the metric over the doses, within blocks that hold every dose once, in
+random order: `+0.8 % [0.6, 1.0]` for one more microsecond says what a microsecond less would be
+worth. `none found: at most 0.05 %` says that nobody waits for it. One price too many is found in at
+most 5 % of lists. Where threads queue, or caches are kept warm meanwhile, a line predicts nothing.";

@@ -112,6 +112,9 @@ fn what_is_no_dose_is_refused_before_anything_runs() {
         ("syscall:fsync=0us,20", "true"),
         ("syscall:fsync=0us,20min", "true"),
         ("syscall:fsync=0us", "true"),
+        ("environment:N=one,two", "true"),
+        ("environment:N=4k,8k,1M", "true"),
+        ("environment:N=10,10.0", "true"),
         ("syscal:fsync=0us,20us", "true"),
         ("syscall:fsync=0us,20us", "no-such-program"),
     ] {
