@@ -305,6 +305,9 @@ pub fn diff_runs(context: &App, args: &DiffArgs) -> Result<Exit, Failure> {
     let (second, second_record) = selection::select_whole_run(&archive, &args.second)?;
     let found = run_differences(&first_record, &second_record);
     context.print_grid(&run_difference_grid([first.short_id(), second.short_id()], &found))?;
+    if found.is_empty() {
+        context.note("nothing that could explain a change differs: study, plan, facts");
+    }
     Ok(Exit::Fine)
 }
 
