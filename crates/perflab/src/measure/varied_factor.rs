@@ -16,13 +16,6 @@ pub struct VariedFactor {
     factor: Factor,
 }
 
-impl VariedFactor {
-    /// Its name in the study.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
 /// A text that is no factor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}; write KIND:KEY=LEVEL,LEVEL, such as sysctl:vm.swappiness=60,0")]
