@@ -192,15 +192,14 @@ fn guard_row(
     let accepted = series.baselines.last().map_or(0, |baseline| baseline.at);
     let baselines: Vec<usize> = series.baselines.iter().map(|baseline| baseline.at).collect();
     let monitor = StepMonitor::new(1.0 - options.confidence, LONGEST_BASELINE).map_err(error)?;
-    let watched =
-        monitor.watch_in_groups(&series.scaled_values(), &baselines, &series.days()).map_err(error)?;
+    let scaled = series.scaled_values();
+    let watched = monitor.watch_in_groups(&scaled, &baselines, &series.days()).map_err(error)?;
     let steps = history::change_point_indexes(series, before.len()).map_err(error)?;
     // A step that nobody has been told of, and with too few runs since to judge by, is no level to hold the newest against.
     let is_told = |at: usize| watched.alarms.iter().any(|alarm| at < alarm.step + history::SHORTEST_SEGMENT);
     let is_level = |at: &usize| before.len() - at >= FEWEST_HISTORY_RUNS || is_told(*at);
     let step = steps.iter().map(|(at, _)| *at).rfind(is_level).unwrap_or(0);
     let start = step.max(accepted);
-    let scaled = series.scaled_values();
     let outside = count_outside_runs(scaled.get(start..before.len()).unwrap_or_default(), options);
     let before = before.get(..before.len() - outside.map_err(error)?).unwrap_or_default();
     let reference = before.get(start..).unwrap_or_default();

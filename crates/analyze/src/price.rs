@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compare::case_condition::check_conditions;
+use crate::compare::verdict::fewest_repetitions;
 use crate::{AnalysisOptions, AnalyzeError, ComparisonSide};
 
 /// Version of the shape of the JSON.
@@ -217,12 +218,10 @@ pub fn check_doses(study: &Study, names: &[&str]) -> Result<(), AnalyzeError> {
     Ok(())
 }
 
-/// The fewest blocks with which one of so many prices can be told from chance, however large it is: all blocks of one sign have a
-/// p-value of 2^(1 - blocks), which Holm's rule holds against the share of one price.
+/// The fewest blocks with which one of so many prices can be told from chance, however large it is.
 #[must_use]
 pub fn fewest_blocks(prices: usize, confidence: f64) -> usize {
-    let share = (1.0 - confidence) / prices.max(1) as f64;
-    (1 - share.log2().floor() as i64).unsigned_abs() as usize
+    fewest_repetitions(prices, confidence, true)
 }
 
 /// Values of one metric of a case without the factor: level -> block (run, boot, iteration) -> value.
@@ -402,15 +401,14 @@ impl DosedFactor<'_> {
             let Some(level) = case.levels.get(self.name) else { continue };
             let subject = self.subject_of(case, run);
             let name = String::from(&sample.metric);
-            let one = subjects.entry(subject.clone()).or_default().entry(name.clone()).or_insert_with(|| {
-                let Metric { name, unit, direction, primary } = Metric {
-                    name: name.clone(),
-                    unit: sample.unit.clone(),
-                    direction: sample.direction,
-                    primary: sample.primary,
-                };
-                DosedSamples { metric: Metric { name, unit, direction, primary }, cells: BTreeMap::new() }
-            });
+            let metric = || Metric {
+                name: name.clone(),
+                unit: sample.unit.clone(),
+                direction: sample.direction,
+                primary: sample.primary,
+            };
+            let one = subjects.entry(subject.clone()).or_default().entry(name.clone());
+            let one = one.or_insert_with(|| DosedSamples { metric: metric(), cells: BTreeMap::new() });
             let block = (number, sample.boot, sample.iteration);
             let count = counts.entry((subject, name, level.clone(), block)).or_default();
             *count += 1;

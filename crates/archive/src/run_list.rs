@@ -75,6 +75,12 @@ impl RunListEntry {
 }
 
 impl RunListEntry {
+    /// The same of a run of which only some files are here: how many there are, and what they take together.
+    #[must_use]
+    pub fn with_size(self, files: usize, bytes: u64) -> Self {
+        RunListEntry { files: to_stored(files as u64), bytes: to_stored(bytes), ..self }
+    }
+
     /// Whether a perflab may have written it: an id that is one, counts that are none below zero, and a revision that others can follow.
     fn is_possible(&self) -> bool {
         let counts = [self.iterations, self.bytes, self.files];

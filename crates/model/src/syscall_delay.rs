@@ -35,17 +35,17 @@ impl SyscallDelay {
     /// The metric that says how often an iteration called it: it explains, and decides nothing.
     #[must_use]
     pub fn count_metric(call: &str) -> Metric {
-        explaining(format!("{call}-calls"), Unit::new("calls"))
+        explanatory_metric(format!("{call}-calls"), Unit::new("calls"))
     }
 
     /// The metric that says by how much all of these calls of an iteration were delayed, as measured.
     #[must_use]
     pub fn added_metric(call: &str) -> Metric {
-        explaining(format!("{call}-delay"), Unit::new("s"))
+        explanatory_metric(format!("{call}-delay"), Unit::new("s"))
     }
 }
 
-fn explaining(name: String, unit: Unit) -> Metric {
+fn explanatory_metric(name: String, unit: Unit) -> Metric {
     Metric { name, unit, direction: Direction::Lower, primary: false }
 }
 

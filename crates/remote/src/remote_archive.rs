@@ -269,12 +269,8 @@ impl RemoteArchive {
             match RunDir::open(&place).and_then(|run| RunListEntry::of_run(&run)) {
                 Ok(entry) => {
                     let bytes = objects.iter().map(|object| object.bytes).sum();
-                    self.list.add([RunListEntry {
-                        revision: self.list.next_revision(&id),
-                        files: to_stored(objects.len() as u64),
-                        bytes: to_stored(bytes),
-                        ..entry
-                    }]);
+                    let entry = entry.with_size(objects.len(), bytes);
+                    self.list.add([RunListEntry { revision: self.list.next_revision(&id), ..entry }]);
                 }
                 Err(error) => self.damage.push(self.client.damaged(&folder, error.to_string())),
             }
@@ -627,10 +623,6 @@ impl RemoteArchive {
 /// Whether a folder lies within an archive that runs are recorded in.
 fn is_in_local_archive(path: &Path) -> bool {
     path.ancestors().skip(1).any(|above| above.join("index.sqlite").is_file() && above.join(RUNS).is_dir())
-}
-
-fn to_stored(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn to_count(stored: i64) -> usize {

@@ -58,7 +58,7 @@ pub fn dose_slope(doses: &[f64], blocks: &[Vec<f64>], confidence: f64) -> Result
         }
     }
     let line = line_contrast(doses);
-    let (slope, p) = pool_contrasts(&contrasts(blocks, &line)?, confidence)?;
+    let (slope, p) = pool_contrasts(&apply_contrast(blocks, &line)?, confidence)?;
     let curvature = match doses.len() {
         FEWEST_FOR_CURVE.. => {
             let p = curve_p(blocks, &curve_contrast(doses))?;
@@ -73,7 +73,7 @@ pub fn dose_slope(doses: &[f64], blocks: &[Vec<f64>], confidence: f64) -> Result
             };
             let steps = (0..doses.len() - 1)
                 .filter_map(step)
-                .map(|weights| Ok(pool_contrasts(&contrasts(blocks, &weights)?, confidence)?.0));
+                .map(|weights| Ok(pool_contrasts(&apply_contrast(blocks, &weights)?, confidence)?.0));
             Some(DoseCurvature { p, steps: steps.collect::<Result<_, StatsError>>()? })
         }
         _ => None,
@@ -105,7 +105,7 @@ fn scale_contrast(weights: Vec<f64>) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / squares).collect()
 }
 
-fn contrasts(blocks: &[Vec<f64>], weights: &[f64]) -> Result<Vec<f64>, StatsError> {
+fn apply_contrast(blocks: &[Vec<f64>], weights: &[f64]) -> Result<Vec<f64>, StatsError> {
     let sum = |block: &Vec<f64>| {
         finite_or_overflow(block.iter().zip(weights).map(|(value, weight)| value * weight).sum())
     };
@@ -123,7 +123,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// Two-sided p-value of a contrast whose mean is zero, by Student's t.
 fn curve_p(blocks: &[Vec<f64>], weights: &[f64]) -> Result<f64, StatsError> {
-    let values = contrasts(blocks, weights)?;
+    let values = apply_contrast(blocks, weights)?;
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let spread = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
@@ -172,7 +172,7 @@ mod tests {
         let doses = [0.0, 20.0, 50.0, 120.0];
         let values = [3.0, 9.5, 11.0, 80.0];
         let squares: Vec<f64> = doses.iter().map(|dose| dose * dose).collect();
-        let found = contrasts(&[values.to_vec()], &curve_contrast(&doses)).unwrap()[0];
+        let found = apply_contrast(&[values.to_vec()], &curve_contrast(&doses)).unwrap()[0];
         // Four values leave a freedom of one.
         let fitted = fit_line(&[&[1.0; 4], &doses, &squares], &values).unwrap()[2].value;
         assert!((found / fitted - 1.0).abs() < 1e-9, "{found} {fitted}");

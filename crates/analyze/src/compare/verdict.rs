@@ -233,10 +233,16 @@ impl PowerPlanner {
 
     /// The fewest repetitions with which a lone change of the family can be significant at all.
     fn fewest_repetitions(&self, paired: bool) -> usize {
-        let alpha = (1.0 - self.confidence) / self.family.max(1) as f64;
-        let least = |n: usize| if paired { 2.0 * 0.5_f64.powf(n as f64) } else { smallest_p(n, n) };
-        (2..MOST_FOR_FAMILY).find(|n| least(*n) < alpha).unwrap_or(MOST_FOR_FAMILY)
+        fewest_repetitions(self.family, self.confidence, paired)
     }
+}
+
+/// The fewest repetitions with which a lone change among so many rows can be significant at all, by Holm's rule or Benjamini and
+/// Hochberg's: the smallest p-value of the signed-rank test of pairs, or of the rank-sum test.
+pub(crate) fn fewest_repetitions(family: usize, confidence: f64, paired: bool) -> usize {
+    let alpha = (1.0 - confidence) / family.max(1) as f64;
+    let least = |n: usize| if paired { 2.0 * 0.5_f64.powf(n as f64) } else { smallest_p(n, n) };
+    (2..MOST_FOR_FAMILY).find(|n| least(*n) < alpha).unwrap_or(MOST_FOR_FAMILY)
 }
 
 fn sample_pairing(paired: bool) -> SamplePairing {

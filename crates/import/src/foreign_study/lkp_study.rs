@@ -10,6 +10,7 @@ use indexmap::{IndexMap, IndexSet};
 use perflab_model::problem::{nearest_name, suggest_name};
 use serde::Deserialize;
 
+use super::counterpart_table::parse_shipped_table;
 use super::job_file::{JobEntry, JobFates, JobFile, read_job_file};
 use super::line_account::{ConvertedStudy, LineAccount, LineFate};
 use super::shell_value::shorten_foreign_text;
@@ -52,10 +53,7 @@ struct ProgramCounterpart {
 
 fn program_table() -> &'static ProgramTable {
     static TABLE: OnceLock<ProgramTable> = OnceLock::new();
-    TABLE.get_or_init(|| match toml::from_str(include_str!("lkp.toml")) {
-        Ok(table) => table,
-        Err(error) => unreachable!("lkp.toml is part of perflab: {error}"),
-    })
+    TABLE.get_or_init(|| parse_shipped_table("lkp.toml", include_str!("lkp.toml")))
 }
 
 /// A study of the text of a job file; those that it includes lie in `folder`, or near it.
@@ -297,7 +295,8 @@ impl<'a> JobStudyWriter<'a> {
                 }
             }
             if others == 0 && self.workloads.len() > before {
-                return self.end_program(name, counterpart, section, before);
+                self.end_program(name, counterpart, section, before);
+                return Ok(());
             }
         }
         if counterpart.workload.is_some() {
@@ -312,7 +311,8 @@ impl<'a> JobStudyWriter<'a> {
                 failure.unwrap_or_else(|| format!("`{select}` says what is measured, and is not there"))
             );
         }
-        self.end_program(name, counterpart, section, before)
+        self.end_program(name, counterpart, section, before);
+        Ok(())
     }
 
     fn end_program(
@@ -321,15 +321,21 @@ impl<'a> JobStudyWriter<'a> {
         counterpart: &'static ProgramCounterpart,
         section: JobKey<'a>,
         before: usize,
-    ) -> Result<(), String> {
+    ) {
         let first = self.workloads.get(before).map_or(name, |workload| workload.name.as_str()).to_owned();
-        if let Some(say) = &counterpart.say {
-            self.says.push((first.clone(), say));
-        }
+        self.add_remark(&first, counterpart);
         self.settled.insert((section.source, section.entry.id));
         let line = *section.entry.lines.start();
         self.fates.set(section.source, &(line..=line), LineFate::Translated(format!("workload.{first}")));
-        Ok(())
+    }
+
+    /// What differs from the program of lkp-tests, once however many workloads are made of it.
+    fn add_remark(&mut self, workload: &str, counterpart: &'static ProgramCounterpart) {
+        if let Some(say) = &counterpart.say
+            && !self.says.iter().any(|(_, known)| known == say)
+        {
+            self.says.push((workload.to_owned(), say));
+        }
     }
 
     /// One workload; its name.
@@ -387,11 +393,7 @@ impl<'a> JobStudyWriter<'a> {
                 _ => self.refuse(key, "a study has one number of iterations"),
             }
         }
-        if let Some(say) = &counterpart.say
-            && !self.says.iter().any(|(_, known)| *known == say)
-        {
-            self.says.push((name.clone(), say));
-        }
+        self.add_remark(&name, counterpart);
         self.workloads.push(workload);
         Ok(name)
     }

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use perflab_model::problem::{nearest_name, suggest_name};
 use serde::Deserialize;
 
+use super::counterpart_table::parse_shipped_table;
 use super::line_account::{ConvertedStudy, LineAccount, LineFate};
 use super::shell_config::{ChangeKind, ShellConfig, read_shell_config};
 use super::shell_value::{Arithmetic, MachineNumber, ShellValue, shorten_foreign_text};
@@ -43,10 +44,7 @@ struct BenchmarkCounterpart {
 
 fn counterpart_table() -> &'static CounterpartTable {
     static TABLE: OnceLock<CounterpartTable> = OnceLock::new();
-    TABLE.get_or_init(|| match toml::from_str(include_str!("mmtests.toml")) {
-        Ok(table) => table,
-        Err(error) => unreachable!("mmtests.toml is part of perflab: {error}"),
-    })
+    TABLE.get_or_init(|| parse_shipped_table("mmtests.toml", include_str!("mmtests.toml")))
 }
 
 /// A study of the text of a configuration; those that it includes lie in `folder`.

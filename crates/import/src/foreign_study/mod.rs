@@ -9,9 +9,11 @@
 //! | `yaml_tree` | YAML as a tree that knows its lines |
 //! | `job_file` | a job file of lkp-tests as documents of keys |
 //! | `lkp_study` | a job file of lkp-tests as a study, by the table `lkp.toml` |
+//! | `counterpart_table` | tables of what stands here for what another suite has |
 //! | `line_account` | the study, and what became of each line |
 //! | `study_text` | the text of a study, made of what others write |
 
+mod counterpart_table;
 mod job_file;
 mod line_account;
 mod lkp_study;

@@ -276,24 +276,33 @@ pub fn export_stored_run(context: &App, args: &ExportArgs) -> Result<Exit, Failu
         Some(format) => {
             let format =
                 format.parse().map_err(|error: String| UsageError::new(error, "say one of these"))?;
-            let file = file.unwrap_or(&OutputPath::Stdout);
-            match format {
-                Exporter::Parquet => {
-                    file.refuse_terminal("a table of Parquet")?;
-                    let samples = select_part(context, &archive, &args.run)?.samples_path()?;
-                    file.write_new(|out| Ok(io::copy(&mut File::open(samples)?, out).map(drop)?))?;
-                }
-                Exporter::Perfetto => {
-                    file.refuse_terminal("a trace")?;
-                    let run = select_part(context, &archive, &args.run)?;
-                    file.write_new(|out| write_perfetto_trace(&run, out))?;
-                }
-                _ => {
-                    let (_, record) = selection::select_whole_run(&archive, &args.run)?;
-                    file.write_new(|mut out| Ok(write_export(&record, &median_interval, format, &mut out)?))?;
-                }
-            }
+            export_for_tool(context, &archive, args, (format, file.unwrap_or(&OutputPath::Stdout)))?;
             Ok(Exit::Fine)
+        }
+    }
+}
+
+/// The samples of a whole run, or what was recorded of a part of it, as the format has it.
+fn export_for_tool(
+    context: &App,
+    archive: &Archive,
+    args: &ExportArgs,
+    (format, file): (Exporter, &OutputPath),
+) -> Result<(), Failure> {
+    match format {
+        Exporter::Parquet => {
+            file.refuse_terminal("a table of Parquet")?;
+            let samples = select_part(context, archive, &args.run)?.samples_path()?;
+            file.write_new(|out| Ok(io::copy(&mut File::open(samples)?, out).map(drop)?))
+        }
+        Exporter::Perfetto => {
+            file.refuse_terminal("a trace")?;
+            let run = select_part(context, archive, &args.run)?;
+            file.write_new(|out| write_perfetto_trace(&run, out))
+        }
+        _ => {
+            let (_, record) = selection::select_whole_run(archive, &args.run)?;
+            file.write_new(|mut out| Ok(write_export(&record, &median_interval, format, &mut out)?))
         }
     }
 }
