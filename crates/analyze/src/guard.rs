@@ -420,6 +420,20 @@ impl GuardReport {
         self.rows.iter().filter(outside).collect()
     }
 
+    /// The rows that decide and are worth a second look: those that alarm, and those whose newest value falls out of its history for the
+    /// worse, which alone is no alarm.
+    #[must_use]
+    pub fn suspects(&self, history: &MetricHistories) -> Vec<&GuardRow> {
+        let is_worse = |row: &&GuardRow| {
+            let found = row.find_series(history).zip(row.change.zip(row.level));
+            row.outside
+                && found.is_some_and(|(series, (change, level))| {
+                    history::step_verdict(change, level, series) == Verdict::Worse
+                })
+        };
+        self.deciding_rows().filter(|row| row.alarm.is_some() || is_worse(row)).collect()
+    }
+
     /// The rows that alarm, but for those that a second look did not confirm. Where there are primary metrics, only they decide.
     #[must_use]
     pub fn alarms(&self) -> Vec<&GuardRow> {

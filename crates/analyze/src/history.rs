@@ -113,7 +113,7 @@ pub struct HistoryChangePoint {
     pub together: usize,
     /// Facts that differ between the two runs, the likely causes first, as `key: before -> after`.
     pub facts: Vec<String>,
-    /// The commit of the kernel that the first run after it ran on, where that is known.
+    /// The commit of the tree that the first run after it was of, else of the kernel that it ran on, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
@@ -533,7 +533,10 @@ fn describe_change_point(
         facts: facts
             .map(|fact| format!("{}: {} -> {}", fact.key, value(&fact.baseline), value(&fact.candidate)))
             .collect(),
-        commit: Some(bad.manifest.facts.text(&fact_table::KERNEL_COMMIT)).filter(|commit| !commit.is_empty()),
+        commit: [fact_table::TREE_COMMIT, fact_table::KERNEL_COMMIT]
+            .iter()
+            .map(|key| bad.manifest.facts.text(key))
+            .find(|commit| !commit.is_empty()),
     })
 }
 

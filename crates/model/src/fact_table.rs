@@ -284,6 +284,10 @@ macro_rules! declare_facts {
 }
 
 declare_facts! {
+    "what is measured is built from another commit": [
+        /// The commit of the tree from which what was measured was built, where a watch of that tree did.
+        one TREE_COMMIT = "tree.commit";
+    ]
     "another kernel is another program below every workload": [
         /// Release: `6.18.44`.
         one KERNEL_RELEASE = "kernel.release";

@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often who waits looks whether a stop was requested.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Set once, by ^C or a failing consumer; read between and inside iterations. Beside it the request to end well, by whatever
 /// watches the run; read between slots.
@@ -28,6 +32,14 @@ impl StopRequest {
     /// Asks for a clean stop: data kept, settings undone.
     pub fn request_stop(&self) {
         self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits so long, or until a stop is requested.
+    pub fn wait_for(&self, time: Duration) {
+        let begun = Instant::now();
+        while let Some(left) = time.checked_sub(begun.elapsed()).filter(|_| !self.is_requested()) {
+            std::thread::sleep(left.min(LOOK));
+        }
     }
 
     /// Whether a stop was requested.

@@ -254,6 +254,7 @@ const WITH_VERDICTS: &[&str] = &["compare", "guard"];
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[
     "queue add",
+    "queue watch",
     ALONE,
     "bisect",
     "report",

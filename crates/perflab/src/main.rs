@@ -10,6 +10,7 @@ mod stderr;
 pub mod app;
 mod archive_place;
 mod cli;
+mod durable_file;
 mod failure;
 mod file_runs;
 mod gate_args;

@@ -5,14 +5,17 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use perflab_model::StopRequest;
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::named::Named;
 use perflab_observe::own_directories::{self, OwnFileAccess, create_own_directory, open_own_file};
 use serde::{Deserialize, Serialize};
+
+use crate::durable_file::replace_own_file;
 
 /// The folder in that of the user's state.
 const FOLDER: &str = "queue";
@@ -23,10 +26,16 @@ const EDIT_LOCK: &str = "edit.lock";
 /// and while they are carried out.
 const RUNNER_LOCK: &str = "runner.lock";
 
+/// Held by whoever measures: a job of the queue, or a watch of a tree.
+const TURN_LOCK: &str = "turn.lock";
+
 /// How often the second is tried, and the time in between.
 const TRIES: u32 = 5;
 
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How often it is looked whether nobody measures any more.
+const TURN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Ended jobs that are kept; older ones make room for new ones.
 const KEPT: usize = 200;
@@ -202,6 +211,10 @@ pub struct JobQueue {
 #[derive(Debug)]
 pub struct QueueRunnerLock(#[expect(dead_code, reason = "it is held")] File);
 
+/// Who has this measures, and nobody else of the queue.
+#[derive(Debug)]
+pub struct QueueTurn(#[expect(dead_code, reason = "it is held")] File);
+
 impl JobQueue {
     /// Opens it, made where there is none.
     pub fn open() -> Result<Self, JobQueueError> {
@@ -252,6 +265,34 @@ impl JobQueue {
             Ok(()) => Ok(QueueRunnerLock(file)),
             Err(TryLockError::WouldBlock) => Err(JobQueueError::InUse(self.path.clone())),
             Err(TryLockError::Error(error)) => Err(self.io_error("lock", RUNNER_LOCK)(error)),
+        }
+    }
+
+    /// Has this process measure, once nobody else does; none where it is to stop before. `tell` hears whom it waits for.
+    pub fn take_turn(
+        &self,
+        stop: &StopRequest,
+        tell: impl FnOnce(&str),
+    ) -> Result<Option<QueueTurn>, JobQueueError> {
+        let mut tell = Some(tell);
+        while !stop.is_requested() {
+            if let Some(turn) = self.try_take_turn()? {
+                return Ok(Some(turn));
+            }
+            if let Some(tell) = tell.take() {
+                tell("waiting: a job of the queue, or a watch of a tree, is measured");
+            }
+            stop.wait_for(TURN_PAUSE);
+        }
+        Ok(None)
+    }
+
+    fn try_take_turn(&self) -> Result<Option<QueueTurn>, JobQueueError> {
+        let file = self.open_lock(TURN_LOCK)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(QueueTurn(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(self.io_error("lock", TURN_LOCK)(error)),
         }
     }
 
@@ -359,16 +400,9 @@ impl JobQueue {
     }
 
     fn write_job(&self, job: &QueuedJob) -> Result<(), JobQueueError> {
-        let (name, half) = (format!("{}.json", job.id), "half");
-        // Of one that was killed while it wrote.
-        let _ = std::fs::remove_file(self.path.join(half));
-        let write = || -> io::Result<()> {
-            let mut file = open_own_file(&self.folder, OsStr::new(half), OwnFileAccess::New)?;
-            file.write_all(&serde_json::to_vec_pretty(job).map_err(io::Error::other)?)?;
-            file.sync_all()?;
-            rustix::fs::renameat(&self.folder, half, &self.folder, &name)?;
-            Ok(rustix::fs::fsync(&self.folder)?)
-        };
-        write().map_err(self.io_error("write", &name))
+        let name = format!("{}.json", job.id);
+        let text = serde_json::to_vec_pretty(job).map_err(io::Error::other);
+        let written = text.and_then(|text| replace_own_file(&self.folder, &name, &text));
+        written.map_err(self.io_error("write", &name))
     }
 }

@@ -23,6 +23,7 @@ use serde::Serialize;
 use crate::app::{App, GlobalArgs, named_parser, print_result};
 use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::laboratory::job_queue::{InterruptedJob, JobQueue, JobQueueError, JobState, QueuedJob};
+use crate::laboratory::queue_watch::{QueueWatchArgs, watch_tree};
 use crate::measure::resume::{ResumeArgs, resume_run};
 use crate::measure::run::{RunArgs, prepare_manifest, run_study, stop_on_interrupt};
 use crate::verb::Verb;
@@ -49,7 +50,8 @@ Examples:
   perflab queue add nightly.toml --label monday      a study, with options of `perflab run`
   perflab queue run --once                           all that wait, one after the other
   perflab queue list                                 which wait, run, have ended, and how
-  perflab queue cancel 3                             the one that is job 3";
+  perflab queue cancel 3                             the one that is job 3
+  perflab queue watch ~/linux --study nightly.toml   what is new in a tree, whenever something is";
 
 /// What there is to do with the queue.
 #[derive(Debug, Subcommand)]
@@ -64,6 +66,8 @@ enum QueueVerb {
         #[arg(required = true, value_name = "JOB")]
         jobs: Vec<u64>,
     },
+    /// Test what is new in a tree: build, run a study, guard, bisect what stepped, report
+    Watch(Box<QueueWatchArgs>),
     /// Carry jobs out, one after the other, as they come
     Run {
         /// End when none waits any more; exit with code 4 if one of them failed or was stopped
@@ -88,6 +92,7 @@ impl Verb for QueueArgs {
             QueueVerb::Add(args) => add_job(app, args),
             QueueVerb::List => list_jobs(app),
             QueueVerb::Cancel { jobs } => cancel_jobs(app, jobs),
+            QueueVerb::Watch(args) => watch_tree(app, args),
             QueueVerb::Run { once } => run_jobs(app, *once),
         }
     }
@@ -349,6 +354,14 @@ fn run_jobs(context: &App, once: bool) -> Result<Exit, Failure> {
     }
     let mut has_failed = false;
     while !stop.is_requested() {
+        if !queue.jobs()?.iter().any(|job| job.state == JobState::Waiting) {
+            if once {
+                break;
+            }
+            stop.wait_for(IDLE);
+            continue;
+        }
+        let Some(_turn) = queue.take_turn(&stop, |text| context.note(text))? else { break };
         let begun = queue.edit(|jobs| {
             let job = jobs.iter_mut().find(|job| job.state == JobState::Waiting)?;
             job.state = JobState::Running;
@@ -358,24 +371,13 @@ fn run_jobs(context: &App, once: bool) -> Result<Exit, Failure> {
             (job.attempts, job.run) = (job.attempts + 1, Some(new_run_id()));
             Some(job.clone())
         })?;
-        match begun {
-            Some(job) => {
-                let state = carry_out(context, &queue, &job, &stop)?;
-                // One that was stopped waits again, or is left as it is.
-                has_failed |= !matches!(state, JobState::Finished | JobState::Cancelled);
-            }
-            None if once => break,
-            None => sleep_unless_stopped(IDLE, &stop),
-        }
+        // Somebody may have cancelled it.
+        let Some(job) = begun else { continue };
+        let state = carry_out(context, &queue, &job, &stop)?;
+        // One that was stopped waits again, or is left as it is.
+        has_failed |= !matches!(state, JobState::Finished | JobState::Cancelled);
     }
     Ok(if has_failed && once { Exit::WORKLOAD_FAILED } else { Exit::Fine })
-}
-
-fn sleep_unless_stopped(time: Duration, stop: &StopRequest) {
-    let begun = std::time::Instant::now();
-    while begun.elapsed() < time && !stop.is_requested() {
-        std::thread::sleep(LOOK);
-    }
 }
 
 /// Runs a job to its end; what became of it.

@@ -141,8 +141,29 @@ impl Verb for BisectArgs {
     }
 }
 
-/// Walks until one commit is left.
+/// Walks until one commit is left, and says what was found.
 pub fn bisect_commits(context: &App, args: &BisectArgs) -> Result<Exit, Failure> {
+    let stop = run::stop_on_interrupt()?;
+    let Some(result) = walk_commits(context, args, &stop)? else { return Ok(Exit::WORKLOAD_FAILED) };
+    if context.format == OutputFormat::Json {
+        context.print_json(&result)?;
+    } else {
+        context.print_text(&result.text())?;
+    }
+    let label = run_label(&result.good.short, &result.bad.short);
+    context.note(format!("runs: label {label} in {}", context.archive_path().display()));
+    Ok(result.exit())
+}
+
+/// Walks until one commit is left; none where it was stopped.
+///
+/// # Errors
+/// There is no such line of commits, its ends cannot be built, nothing can be measured here.
+pub fn walk_commits(
+    context: &App,
+    args: &BisectArgs,
+    stop: &StopRequest,
+) -> Result<Option<BisectionResult>, Failure> {
     run::undo_leftovers(context);
     let line = CommitLine::read(&args.tree, &args.good, &args.bad)?;
     note_line(context, &line);
@@ -160,7 +181,7 @@ pub fn bisect_commits(context: &App, args: &BisectArgs) -> Result<Exit, Failure>
         Some(recipe) => CommitBuilder::Kernel(recipe),
         None => CommitBuilder::Command(args.build.as_deref()),
     };
-    let builds = CommitBuilds { folder: &folder, line: &line, builder, limit: args.build_limit };
+    let builds = CommitBuilds { folder: &folder, tree: &line.tree, builder, limit: args.build_limit };
     let options = BisectionOptions {
         error: args.error.0,
         // Known with the first values.
@@ -174,24 +195,17 @@ pub fn bisect_commits(context: &App, args: &BisectArgs) -> Result<Exit, Failure>
         CommitWalker { context, args, line: &line, study, builds, journal, walk, metric: None, step: 0 };
     walker.replay()?;
     walker.study.plan(context, &walker.levels(&[0, line.bad()]), 1)?;
-    let stop = run::stop_on_interrupt()?;
     let boot = perflab_observe::read_boot_id(&context.root);
     let _executions = ExecutionRecord::write(&own_directories::state_directory(), &boot).ok();
     let guard = run::start_execution_guard();
-    let walked = walker.walk(&stop);
+    let walked = walker.walk(stop);
     drop(guard);
     let Some(result) = walked? else {
         context.note(format!("stopped; the same command goes on from there (state: {})", folder.display()));
-        return Ok(Exit::WORKLOAD_FAILED);
+        return Ok(None);
     };
     walker.builds.remove_trees()?;
-    if context.format == OutputFormat::Json {
-        context.print_json(&result)?;
-    } else {
-        context.print_text(&result.text())?;
-    }
-    context.note(format!("runs: label {} in {}", walker.label(), context.archive_path().display()));
-    Ok(result.exit())
+    Ok(Some(result))
 }
 
 fn note_line(context: &App, line: &CommitLine) {
@@ -220,14 +234,15 @@ fn commit_study(args: &BisectArgs, line: &CommitLine) -> Result<CommitStudy, Fai
         set: args.set.clone(),
         only: args.only.clone(),
         no_report: true,
-        label: Some(run_label(line)),
+        label: Some(run_label(&line.name(0), &line.name(line.bad()))),
         ..RunArgs::default()
     };
     CommitStudy::new(source, run_args, args.metric.clone(), args.kernel.is_some())
 }
 
-fn run_label(line: &CommitLine) -> String {
-    format!("{LABEL}{}..{}", line.name(0), line.name(line.bad()))
+/// The label of runs between these two commits.
+fn run_label(good: &str, bad: &str) -> String {
+    format!("{LABEL}{good}..{bad}")
 }
 
 /// A command in the commit's folder, where it has one.
@@ -282,10 +297,6 @@ struct CommitWalker<'a> {
 }
 
 impl CommitWalker<'_> {
-    fn label(&self) -> String {
-        run_label(self.line)
-    }
-
     /// Takes over what was done before.
     fn replay(&mut self) -> Result<(), Failure> {
         let entries = self.journal.entries().to_vec();

@@ -136,8 +136,11 @@ fn find_kernels(args: &PatchArgs) -> Result<PatchedKernels, Failure> {
     Ok(PatchedKernels { names: [base_name, patched_name], sources: [base, patched] })
 }
 
-/// What is put on top of the study: the two kernels, and a guest where it has none.
-fn overlay_text(study: &Study, kernels: &PatchedKernels, args: &PatchArgs) -> Result<String, UsageError> {
+/// What is put on top of a study for its guests to boot this kernel, and one where it has none.
+///
+/// # Errors
+/// It has targets that are no guests.
+pub fn guest_kernel_text(study: &Study, kernel: &str) -> Result<String, UsageError> {
     if let Some(name) =
         study.target.iter().find(|(_, target)| target.kind != TargetKind::Vm).map(|(name, _)| name)
     {
@@ -146,6 +149,19 @@ fn overlay_text(study: &Study, kernels: &PatchedKernels, args: &PatchArgs) -> Re
             "name a study whose targets are of kind \"vm\", or one without targets",
         ));
     }
+    let kernel = quote_toml(kernel);
+    if study.target.is_empty() {
+        return Ok(format!(
+            "\n[target.guest]\nkind = \"vm\"\nkernel = {kernel}\ncpus = 2\nmemory = \"1GiB\"\n"
+        ));
+    }
+    let table = |name: &String| format!("\n[target.{}]\nkernel = {kernel}\n", quote_toml(name));
+    Ok(study.target.keys().map(table).collect())
+}
+
+/// What is put on top of the study: the two kernels, and a guest where it has none.
+fn overlay_text(study: &Study, kernels: &PatchedKernels, args: &PatchArgs) -> Result<String, UsageError> {
+    let targets = guest_kernel_text(study, &kernels.names[0])?;
     if study.factor.contains_key(FACTOR) {
         return Err(UsageError::new(
             format!("the study has a factor `{FACTOR}` already"),
@@ -154,21 +170,9 @@ fn overlay_text(study: &Study, kernels: &PatchedKernels, args: &PatchArgs) -> Re
     }
     let [base, patched] = kernels.names.each_ref().map(|name| quote_toml(name));
     let boots = args.boots.unwrap_or_else(|| study.run.boots.max(BOOTS));
-    let mut text = format!(
-        "[run]\nboots = {boots}\n\n[factor.{FACTOR}]\nkind = \"target\"\nkey = \"kernel\"\nlevels = [\n  {{ name = \"base\", value = {base} }},\n  {{ name = \"patched\", value = {patched} }},\n]\n"
-    );
-    match study.target.is_empty() {
-        true => {
-            text +=
-                &format!("\n[target.guest]\nkind = \"vm\"\nkernel = {base}\ncpus = 2\nmemory = \"1GiB\"\n")
-        }
-        false => {
-            for name in study.target.keys() {
-                text += &format!("\n[target.{}]\nkernel = {base}\n", quote_toml(name));
-            }
-        }
-    }
-    Ok(text)
+    Ok(format!(
+        "[run]\nboots = {boots}\n\n[factor.{FACTOR}]\nkind = \"target\"\nkey = \"kernel\"\nlevels = [\n  {{ name = \"base\", value = {base} }},\n  {{ name = \"patched\", value = {patched} }},\n]\n{targets}"
+    ))
 }
 
 const FACTOR: &str = "kernel";

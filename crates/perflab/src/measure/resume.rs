@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use clap::Args;
 use perflab_archive::{Archive, ArchiveError, HeldRun, RESUMED_LABEL, RunDir};
 use perflab_conduct::{RunPermissions, find_remaining_slots};
+use perflab_model::fact_table;
 use perflab_model::facts::FactChange;
 use perflab_model::study::TomlSource;
 use perflab_model::{MEASUREMENT_FACTS, Manifest, Nanos, RunPlan, RunStatus, Slot};
@@ -64,8 +65,40 @@ impl Verb for ResumeArgs {
     }
 }
 
-/// Carries out what a run lacks.
+/// Carries out what a run lacks, and says what came out.
 pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
+    let (status, parts) = match measure_rest(context, args)? {
+        RestOfRun::Nothing(exit) => return Ok(exit),
+        RestOfRun::Measured { status, parts } => (status, parts),
+    };
+    let ended = parts.last().map_or(Exit::Fine, |again| run::exit_of_run(context, status, again));
+    let concluded = crate::see::report::conclude_runs(context, &parts, args.no_report);
+    // A run that was stopped may lack a side.
+    if status != RunStatus::Stopped {
+        concluded?;
+    }
+    Ok(ended)
+}
+
+/// What became of the rest of a run.
+#[derive(Debug)]
+pub enum RestOfRun {
+    /// Nothing was left to measure.
+    Nothing(Exit),
+    /// It was measured.
+    Measured {
+        /// How that ended.
+        status: RunStatus,
+        /// All parts of the run, the new one last.
+        parts: Vec<RunDir>,
+    },
+}
+
+/// Measures what a run lacks.
+///
+/// # Errors
+/// It cannot be gone on with, here or at all.
+pub fn measure_rest(context: &App, args: &ResumeArgs) -> Result<RestOfRun, Failure> {
     let archive = context.archive()?;
     run::undo_leftovers(context);
     let found = find_last_part(&archive, args.run.as_deref().unwrap_or("@latest"))?;
@@ -90,7 +123,7 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
     let slots = find_remaining_slots(&manifest.plan, &record.iterations);
     let count = |slots: &[Slot]| slots.iter().filter(|slot| !slot.warmup).count();
     if slots.is_empty() {
-        return Ok(conclude_whole_run(context, &parts));
+        return Ok(RestOfRun::Nothing(conclude_whole_run(context, &parts)));
     }
     context.note(format!(
         "run {} lacks {} of {} iterations",
@@ -104,20 +137,17 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
     let (mut planned, catalogue) = run::plan_manifest(context, &source, manifest.study.clone(), &run_args)?;
     check_unchanged(manifest, &planned, args.changed)?;
     planned.label = Some(share_label(context, &archive, &parts, (&held, manifest))?);
+    // Nobody but whoever began it knows what commit was built.
+    if let Some(commit) = manifest.facts.stored(fact_table::TREE_COMMIT.as_str()) {
+        planned.facts.add(fact_table::TREE_COMMIT, commit.value.clone(), &commit.source);
+    }
     planned.first_part = Some(manifest.first_part_id().to_owned());
     planned.continues = Some(manifest.id.clone());
     let definitions = std::mem::take(&mut planned.plan.definitions);
     planned.plan = RunPlan { slots, definitions, ..manifest.plan.clone() };
     let permissions = RunPermissions { apply: args.apply, wait: args.wait, ..RunPermissions::default() };
     let (status, again) = run::execute_manifest(context, &planned, catalogue, &permissions)?;
-    let ended = run::exit_of_run(context, status, &again);
-    let parts: Vec<RunDir> = parts.into_iter().chain([again]).collect();
-    let concluded = crate::see::report::conclude_runs(context, &parts, args.no_report);
-    // A run that was stopped may lack a side.
-    if status != RunStatus::Stopped {
-        concluded?;
-    }
-    Ok(ended)
+    Ok(RestOfRun::Measured { status, parts: parts.into_iter().chain([again]).collect() })
 }
 
 /// Refuses to measure again what a part of the run has that goes on with one that is not here.
@@ -261,8 +291,6 @@ fn share_label(
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::fact_table;
-
     use super::*;
 
     #[test]

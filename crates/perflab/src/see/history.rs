@@ -314,12 +314,7 @@ pub fn judge_newest_metric(
     of: &HistorySelection,
     case: Option<&str>,
 ) -> Result<(MetricHistories, GuardRow), Failure> {
-    let runs = read_history_runs(context, of, true)?;
-    let options = history_options(of);
-    let mut found = runs.histories(&options)?;
-    found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
-    let judged = check_newest_run(&found, &options)?;
-    let judged = judged.with_failures(newest_failures(context, &runs, &options)?);
+    let JudgedHistory { found, judged, .. } = judge_newest_run(context, of)?;
     let is_asked = |row: &&GuardRow| case.is_none_or(|case| row.subject == case);
     let asked: Vec<&GuardRow> = judged.rows.iter().filter(is_asked).collect();
     match (asked.as_slice(), case) {
@@ -345,14 +340,43 @@ pub fn judge_newest_metric(
     }
 }
 
+/// The newest run held against those before it.
+pub struct JudgedHistory {
+    /// The runs.
+    pub runs: HistoryRuns,
+    /// Their histories.
+    pub found: MetricHistories,
+    /// What the newest one is, held against them.
+    pub judged: GuardReport,
+    options: AnalysisOptions,
+}
+
+impl JudgedHistory {
+    fn read(context: &App, of: &HistorySelection) -> Result<Self, Failure> {
+        let runs = read_history_runs(context, of, true)?;
+        let options = history_options(of);
+        let mut found = runs.histories(&options)?;
+        found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
+        let judged = check_newest_run(&found, &options)?;
+        Ok(JudgedHistory { runs, found, judged, options })
+    }
+}
+
+/// The newest run against its history, with how often its iterations failed.
+///
+/// # Errors
+/// No such run; no value of what is chosen; runs that cannot be read.
+pub fn judge_newest_run(context: &App, of: &HistorySelection) -> Result<JudgedHistory, Failure> {
+    let mut history = JudgedHistory::read(context, of)?;
+    let failures = newest_failures(context, &history.runs, &history.options)?;
+    history.judged = history.judged.with_failures(failures);
+    Ok(history)
+}
+
 /// The newest run against its history.
 pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure> {
-    let runs = read_history_runs(context, &args.of, true)?;
-    let options = history_options(&args.of);
-    let mut found = runs.histories(&options)?;
+    let JudgedHistory { runs, mut found, mut judged, options } = JudgedHistory::read(context, &args.of)?;
     let archive = context.archive()?;
-    found.begin_accepted_baselines(&archive.read_accepted_steps()?);
-    let mut judged = check_newest_run(&found, &options)?;
     if let Some(note) = &args.accept {
         let accepted = accept_alarms(&found, &judged, note)?;
         archive.accept_steps(&accepted)?;

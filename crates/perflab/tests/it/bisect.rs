@@ -1,33 +1,20 @@
 //! `perflab bisect` in real git repositories, with real builds and real kills.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::laboratory::{Sandbox, skip_test};
+use crate::repository::Repository;
 
 /// A repository of thirteen commits. The fifth does not build, and from this one on the program works twice as long.
 const CULPRIT: usize = 8;
 const UNBUILDABLE: usize = 5;
 
-struct Repository {
-    sandbox: Sandbox,
-    commits: Vec<String>,
-}
-
 impl Repository {
     /// Nothing where git is not there.
     fn new(test: &str) -> Option<Self> {
-        if Command::new("git").arg("--version").output().is_err() {
-            skip_test(test, "git is not installed");
-            return None;
-        }
-        let mut repository = Repository { sandbox: Sandbox::new(), commits: Vec::new() };
-        std::fs::create_dir(repository.sandbox.path("tree")).unwrap();
-        repository.git(&["init", "-q", "-b", "main"]);
-        repository.git(&["config", "user.name", "Jane Doe"]);
-        repository.git(&["config", "user.email", "jane@example.org"]);
+        let mut repository = Repository::empty(test)?;
         // It sleeps: the machine may be as busy as it likes.
         repository.write("work.sh", "sleep $(cat built)\n");
         for number in 0..13 {
@@ -40,23 +27,9 @@ impl Repository {
             };
             repository.write("build.sh", build);
             repository.write("notes", &format!("change number {number}\n"));
-            repository.git(&["add", "-A"]);
-            repository.git(&["commit", "-q", "-m", &format!("change number {number}")]);
-            let head = repository.git(&["rev-parse", "HEAD"]);
-            repository.commits.push(head);
+            repository.commit(&format!("change number {number}"));
         }
         Some(repository)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.sandbox.path("tree").join(name), text).unwrap();
-    }
-
-    fn git(&self, arguments: &[&str]) -> String {
-        let output =
-            Command::new("git").arg("-C").arg(self.sandbox.path("tree")).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
     fn bisect<'a>(&'a self, good: &'a str, bad: &'a str) -> Vec<&'a str> {

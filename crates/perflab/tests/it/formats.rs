@@ -49,6 +49,7 @@ const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("resume", "needs a run that was interrupted"),
     ("queue cancel", "prints nothing"),
     ("queue run", "prints nothing"),
+    ("queue watch", "its own tests ask for its JSON"),
     ("completions", "prints a script"),
     ("man", "prints a page"),
 ];

@@ -34,6 +34,13 @@ $(O)/%.o: %.c
 const MERGE: &str =
     "#!/bin/sh\ncat \"$4\" \"$5\" > \"$3/.config.merged\"; mv \"$3/.config.merged\" \"$3/.config\"\n";
 
+/// What a recipe needs besides for a guest with a distribution's kernel.
+const BOOTABLE: &str = "options = [\"CONFIG_VIRTIO_CONSOLE=m\"]";
+
+/// A study with a guest that boots soon.
+const GUEST_STUDY: &str = "run = { iterations = 1, warmup = 0 }\n[workload.memory-bandwidth]\nparameters = { size = \"1MiB\" }\n\
+     [target.guest]\nkind = \"vm\"\nkernel = \"debian-cloud\"\nroot = \"bare\"\nmemory = \"512MiB\"\n";
+
 /// A folder with a tree, a recipe for it and a cache.
 struct Trees {
     laboratory: Sandbox,
@@ -64,6 +71,24 @@ impl Trees {
 
     fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
+    }
+
+    /// A makefile that puts a distribution's kernel where it would link one.
+    fn write_bootable_makefile(&self) {
+        let makefile = MAKEFILE.split("\t@mkdir -p $(O)/arch").next().unwrap().to_owned()
+            + "\t@mkdir -p $(O)/arch/x86/boot; cp $(CLOUD_IMAGE) $(O)/arch/x86/boot/bzImage; cat $^ > $(O)/vmlinux; echo > $(O)/System.map\n"
+            + "modules:\nmodules_install:\n\t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules; cp -r $(CLOUD_MODULES) $(INSTALL_MOD_PATH)/lib/modules\n"
+            + &MAKEFILE[MAKEFILE.find("$(O)/%.o:").unwrap()..];
+        self.write("tree/Makefile", &makefile);
+    }
+
+    /// perflab, which finds that kernel, with guests of this sandbox.
+    fn command_with_guests(&self, guests: &GuestSandbox, words: &[&str]) -> Command {
+        let cloud = perflab_guest::find_kernel("debian-cloud", None).unwrap();
+        let mut command = self.command(words);
+        command.env("XDG_RUNTIME_DIR", guests.home()).env("CLOUD_IMAGE", &cloud.image);
+        command.env("CLOUD_MODULES", cloud.modules.as_ref().unwrap());
+        command
     }
 
     /// A recipe of that name for these sources, with `more` in its `[build]`.
@@ -315,27 +340,15 @@ fn a_patch_is_measured_from_its_tree_to_a_text_for_the_list() {
     let test = "a_patch_is_measured_from_its_tree_to_a_text_for_the_list";
     let Some(guests) = GuestSandbox::new(test) else { return };
     let trees = Trees::new();
-    let cloud = perflab_guest::find_kernel("debian-cloud", None).unwrap();
-    let makefile = MAKEFILE.split("\t@mkdir -p $(O)/arch").next().unwrap().to_owned()
-        + "\t@mkdir -p $(O)/arch/x86/boot; cp $(CLOUD_IMAGE) $(O)/arch/x86/boot/bzImage; cat $^ > $(O)/vmlinux; echo > $(O)/System.map\n"
-        + "modules:\nmodules_install:\n\t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules; cp -r $(CLOUD_MODULES) $(INSTALL_MOD_PATH)/lib/modules\n"
-        + &MAKEFILE[MAKEFILE.find("$(O)/%.o:").unwrap()..];
-    trees.write("tree/Makefile", &makefile);
+    trees.write_bootable_makefile();
     trees.git(&["init", "-q"]);
     trees.commit("v1");
-    let recipe = trees.write_recipe("mine", "options = [\"CONFIG_VIRTIO_CONSOLE=m\"]");
+    let recipe = trees.write_recipe("mine", BOOTABLE);
     let tree = trees.path("tree").display().to_string();
-    let study = trees.laboratory.write_study(
-        "s.toml",
-        "run = { iterations = 1, warmup = 0 }\n[workload.memory-bandwidth]\nparameters = { size = \"1MiB\" }\n\
-         [target.guest]\nkind = \"vm\"\nkernel = \"debian-cloud\"\nroot = \"bare\"\nmemory = \"512MiB\"\n",
-    );
+    let study = trees.laboratory.write_study("s.toml", GUEST_STUDY);
     let patch_command = |more: &[&str]| {
         let words = ["patch", &tree, "--study", &study, "--recipe", &recipe, "--no-report"];
-        let mut command = trees.command(&[&words[..], more].concat());
-        command.env("XDG_RUNTIME_DIR", guests.home()).env("CLOUD_IMAGE", &cloud.image);
-        command.env("CLOUD_MODULES", cloud.modules.as_ref().unwrap());
-        command
+        trees.command_with_guests(&guests, &[&words[..], more].concat())
     };
     let patch = |more: &[&str]| to_command_output(patch_command(more).output().unwrap());
     // One commit, and nothing changed.
@@ -407,4 +420,37 @@ fn a_bisection_builds_the_kernels_of_its_ends_first() {
     let packaged =
         ["bisect", "--tree", "tree", "--good", "v1", "--bad", "v2", "--kernel", "debian-cloud", "--", "true"];
     assert_eq!(trees.run(&packaged).code, Some(2));
+}
+
+/// The study's guest boots the kernel of the newest commit; one that does not compile is told once.
+#[test]
+fn a_watched_tree_of_kernels_is_compiled_and_booted() {
+    let Some(guests) = GuestSandbox::new("a_watched_tree_of_kernels_is_compiled_and_booted") else { return };
+    let trees = Trees::new();
+    trees.write_bootable_makefile();
+    trees.git(&["init", "-q", "-b", "main"]);
+    trees.write("tree/mm/slub.c", "int slub(void)\n{\n\treturn 1\n}\n");
+    trees.commit("v1");
+    let recipe = trees.write_recipe("mine", BOOTABLE);
+    let study = trees.laboratory.write_study("s.toml", GUEST_STUDY);
+    let look = || {
+        let words =
+            ["--format", "json", "queue", "watch", "tree", "--study", &study, "--kernel", &recipe, "--once"];
+        let said = to_command_output(trees.command_with_guests(&guests, &words).output().unwrap());
+        let told: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}", said.err));
+        (said.code, told)
+    };
+    let (code, told) = look();
+    assert_eq!((code, &told["outcome"]), (Some(4), &"unbuildable".into()), "{told}");
+    assert_eq!(look().0, Some(0));
+    trees.write("tree/mm/slub.c", "int slub(void)\n{\n\treturn 2;\n}\n");
+    trees.commit("v2");
+    let (code, told) = look();
+    assert_eq!((code, &told["outcome"]), (Some(0), &"unjudged".into()), "{told}");
+    let run: Value =
+        serde_json::from_slice(&fs::read(trees.laboratory.only_run().join("run.json")).unwrap()).unwrap();
+    let commit = trees.git(&["rev-parse", "v2"]);
+    let built = &run["targets"][0]["facts"]["kernel.commit"]["value"];
+    assert_eq!((built, &run["facts"]["tree.commit"]["value"]), (&commit.clone().into(), &commit.into()));
+    guests.assert_nothing_is_left();
 }

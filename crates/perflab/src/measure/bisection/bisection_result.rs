@@ -8,7 +8,7 @@ use perflab_archive::Archive;
 use perflab_model::quantity::{format_quantity, format_share};
 use perflab_present::comparison::format_change;
 use perflab_stats::IntervalEstimate;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::{Exit, Failure};
 use crate::measure::bisection::bisection_journal::{BisectionEntry, BisectionJournal};
@@ -63,7 +63,7 @@ pub struct BisectionResult {
 }
 
 /// How a bisection ended, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BisectionOutcome {
     /// The culprit is named.

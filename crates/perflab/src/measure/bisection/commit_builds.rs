@@ -12,7 +12,7 @@ use perflab_workload::{Invocation, WorkloadError, execute_invocation};
 use crate::app::App;
 use crate::failure::{Failure, FailureContext as _};
 use crate::laboratory::kernel::get_kernel;
-use crate::measure::bisection::commit_line::{Commit, CommitLine, run_git};
+use crate::measure::bisection::commit_line::{Commit, run_git};
 
 /// The variable by which a build and a study find the commit's folder.
 pub const TREE_VARIABLE: &str = "PERFLAB_TREE";
@@ -80,8 +80,8 @@ impl Classify for CommitBuildError {
 pub struct CommitBuilds<'a> {
     /// The folder of the bisection's state.
     pub folder: &'a Path,
-    /// The commits.
-    pub line: &'a CommitLine,
+    /// The repository, or a folder in it.
+    pub tree: &'a Path,
     /// What builds one.
     pub builder: CommitBuilder<'a>,
     /// How long a command may take.
@@ -99,7 +99,7 @@ impl CommitBuilds<'_> {
         match self.builder {
             CommitBuilder::Command(_) => self.tree_of(commit).display().to_string(),
             CommitBuilder::Kernel(recipe) => {
-                let tree = std::fs::canonicalize(&self.line.tree).unwrap_or_else(|_| self.line.tree.clone());
+                let tree = std::fs::canonicalize(self.tree).unwrap_or_else(|_| self.tree.into());
                 format!("{recipe}:{}@{}", tree.display(), commit.id)
             }
         }
@@ -215,8 +215,8 @@ impl CommitBuilds<'_> {
             return Ok(source);
         }
         remove_folder(&source)?;
-        let tree = std::fs::canonicalize(&self.line.tree)
-            .with_context(|| format!("cannot find {}", self.line.tree.display()))?;
+        let tree = std::fs::canonicalize(self.tree)
+            .with_context(|| format!("cannot find {}", self.tree.display()))?;
         let top = run_git(&tree, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
         let clone = ["clone", "--quiet", "--bare", "--shared", &top, &source.display().to_string()];
         run_git(self.folder, &clone)?;

@@ -95,31 +95,22 @@ impl CommitLine {
     /// # Errors
     /// No repository, no such commits, or no line between them.
     pub fn read(tree: &Path, good: &str, bad: &str) -> Result<Self, CommitLineError> {
-        if let Err(error) = run_git(tree, &["rev-parse", "--git-dir"]) {
-            return Err(match error {
-                CommitLineError::Git { message, .. } => {
-                    CommitLineError::NoRepository { tree: tree.into(), message }
-                }
-                other => other,
-            });
-        }
+        check_repository(tree)?;
         let (first, last) = (resolve_commit(tree, good)?, resolve_commit(tree, bad)?);
         if first == last {
             return Err(CommitLineError::SameCommit(first));
         }
-        let is_ancestor =
-            |one: &str, other: &str| run_git(tree, &["merge-base", "--is-ancestor", one, other]).is_ok();
-        if !is_ancestor(&first, &last) {
+        if !is_ancestor(tree, &first, &last) {
             let (good, bad) = (good.to_owned(), bad.to_owned());
-            if is_ancestor(&last, &first) {
+            if is_ancestor(tree, &last, &first) {
                 return Err(CommitLineError::Swapped { good, bad });
             }
-            let hint = match run_git(tree, &["merge-base", &first, &last]) {
-                Ok(base) => format!(
+            let hint = match find_merge_base(tree, &first, &last) {
+                Some(base) => format!(
                     "they part at {base}, which may be good: --good {}",
                     base.get(..12).unwrap_or(&base)
                 ),
-                Err(_) => {
+                None => {
                     "they have no commit in common; in a shallow clone, `git fetch --unshallow` first".into()
                 }
             };
@@ -161,6 +152,38 @@ impl CommitLine {
     pub fn names(&self, indexes: &[usize]) -> String {
         indexes.iter().map(|index| self.name(*index)).collect::<Vec<_>>().join(", ")
     }
+}
+
+fn check_repository(tree: &Path) -> Result<(), CommitLineError> {
+    match run_git(tree, &["rev-parse", "--git-dir"]) {
+        Ok(_) => Ok(()),
+        Err(CommitLineError::Git { message, .. }) => {
+            Err(CommitLineError::NoRepository { tree: tree.into(), message })
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// The commit that a revision names.
+///
+/// # Errors
+/// No repository, no such commit.
+pub fn read_commit(tree: &Path, revision: &str) -> Result<Commit, CommitLineError> {
+    check_repository(tree)?;
+    let id = resolve_commit(tree, revision)?;
+    let listed = run_git(tree, &["log", "-1", FORMAT, &id, "--"])?;
+    let unknown = || CommitLineError::UnknownRevision { tree: tree.into(), revision: revision.into() };
+    parse_commit(&listed).ok_or_else(unknown)
+}
+
+/// Whether `one` is `other`, or comes before it; one that is gone does not.
+pub fn is_ancestor(tree: &Path, one: &str, other: &str) -> bool {
+    run_git(tree, &["merge-base", "--is-ancestor", one, other]).is_ok()
+}
+
+/// Where the lines of two commits part.
+pub fn find_merge_base(tree: &Path, one: &str, other: &str) -> Option<String> {
+    run_git(tree, &["merge-base", one, other]).ok()
 }
 
 fn resolve_commit(tree: &Path, revision: &str) -> Result<String, CommitLineError> {

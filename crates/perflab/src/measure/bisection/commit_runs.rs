@@ -249,7 +249,7 @@ fn with_kernel_factor(source: &TomlSource) -> TomlSource {
 }
 
 /// Why the iterations of some cases failed: the first reason.
-fn failure_reason(record: &RunRecord, is_own: impl Fn(u32) -> bool) -> String {
+pub fn failure_reason(record: &RunRecord, is_own: impl Fn(u32) -> bool) -> String {
     let failed = record.iterations.iter().find_map(|iteration| {
         let slot = record.manifest.plan.slots.get(iteration.slot as usize)?;
         let reason = is_own(slot.case).then(|| iteration.outcome.failure_reason())?;

@@ -1,0 +1,274 @@
+//! What a watch of a tree knows: which commits it has tested, and what it is at. On the disk before each step, so that whatever ends
+//! perflab or the machine, it goes on from there.
+
+use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_observe::own_directories::{self, OwnFileAccess, create_own_directory, open_own_file};
+use serde::{Deserialize, Serialize};
+
+use crate::durable_file::replace_own_file;
+use crate::laboratory::tree_watch::stepped_metric::SteppedMetric;
+use crate::laboratory::tree_watch::watched_tree::WatchSubject;
+use crate::measure::bisection::commit_line::Commit;
+
+/// The folder of all watches below the state directory.
+const FOLDER: &str = "watch";
+
+const STATE: &str = "state.json";
+
+/// Held by who watches.
+const LOCK: &str = "watch.lock";
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// Tested commits that are kept.
+const KEPT: usize = 1_000;
+
+/// Each is some hundreds of bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// What a watch is at with a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommitTestStep {
+    /// it is built
+    Build,
+    /// the study is run with it
+    Run,
+    /// its runs are judged, what stepped is bisected, and the report is written
+    Judge,
+}
+
+/// A commit that is being tested.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommitInTest {
+    /// The commit.
+    pub commit: Commit,
+    /// The digest of the study that it is tested with.
+    pub study: String,
+    /// What is done with it.
+    pub step: CommitTestStep,
+    /// How often this step was begun without coming to an end.
+    pub attempts: u32,
+    /// What it last failed with.
+    pub problem: Option<String>,
+    /// The run that is being made, and those that go on with it.
+    pub parts: Vec<String>,
+    /// The runs that are complete.
+    pub runs: Vec<String>,
+}
+
+/// What became of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommitOutcome {
+    /// it was judged, and nothing stepped
+    Good,
+    /// a metric got worse, or iterations fail more often
+    Worse,
+    /// it was measured, and the history is too short to judge it by
+    Unjudged,
+    /// it does not build
+    Unbuildable,
+    /// it gave no value
+    Unrunnable,
+}
+
+impl CommitOutcome {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            CommitOutcome::Good => "nothing stepped",
+            CommitOutcome::Worse => "it is worse",
+            CommitOutcome::Unjudged => "its history is too short to judge it by",
+            CommitOutcome::Unbuildable => "it does not build",
+            CommitOutcome::Unrunnable => "it does not run",
+        }
+    }
+
+    /// Whether it was measured.
+    pub fn is_measured(self) -> bool {
+        !matches!(self, CommitOutcome::Unbuildable | CommitOutcome::Unrunnable)
+    }
+}
+
+/// A commit that was tested.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestedCommit {
+    /// The commit.
+    pub commit: Commit,
+    /// The digest of the study that it was tested with.
+    pub study: String,
+    /// What became of it.
+    pub outcome: CommitOutcome,
+    /// Why it could not be measured.
+    pub reason: Option<String>,
+    /// Its runs.
+    pub runs: Vec<String>,
+    /// What got worse, as far as the guard tells.
+    pub steps: Vec<SteppedMetric>,
+}
+
+/// What a watch knows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WatchState {
+    /// [`VERSION`]
+    pub version: u32,
+    /// What is watched.
+    pub subject: WatchSubject,
+    /// The last commit that the branch was seen at.
+    pub head: Option<String>,
+    /// What it is at.
+    pub current: Option<CommitInTest>,
+    /// What it has tested, the oldest first.
+    pub tested: Vec<TestedCommit>,
+}
+
+impl WatchState {
+    /// What became of a commit with this study, where it was tested.
+    pub fn find_tested(&self, commit: &str, study: &str) -> Option<&TestedCommit> {
+        self.tested.iter().rev().find(|tested| tested.commit.id == commit && tested.study == study)
+    }
+
+    /// Notes what became of a commit; nothing is in test then.
+    pub fn finish(&mut self, tested: TestedCommit) {
+        self.current = None;
+        self.tested.push(tested);
+        let surplus = self.tested.len().saturating_sub(KEPT);
+        self.tested.drain(..surplus);
+    }
+}
+
+/// Why what a watch knows cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchStateError {
+    /// A file cannot be read or written.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// read, write, lock
+        doing: &'static str,
+        /// the file
+        path: PathBuf,
+        /// why
+        source: io::Error,
+    },
+    /// The file is none.
+    #[error("{} is not what this version of perflab knows of a watch: {reason}; remove it to begin anew", path.display())]
+    Damaged {
+        /// the file
+        path: PathBuf,
+        /// what is wrong
+        reason: String,
+    },
+    /// Somebody watches already.
+    #[error("another perflab watches {} with this study (state: {})", tree.display(), folder.display())]
+    InUse {
+        /// the tree
+        tree: PathBuf,
+        /// the folder
+        folder: PathBuf,
+    },
+}
+
+impl Classify for WatchStateError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            WatchStateError::Io { source, .. } => source.class(),
+            WatchStateError::Damaged { .. } | WatchStateError::InUse { .. } => ErrorClass::Environment,
+        }
+    }
+}
+
+/// The folder of a watch, which nobody else has.
+#[derive(Debug)]
+pub struct WatchFolder {
+    path: PathBuf,
+    folder: OwnedFd,
+    #[expect(dead_code, reason = "it is held")]
+    lock: File,
+    /// What is known.
+    pub state: WatchState,
+}
+
+impl WatchFolder {
+    /// Opens the folder of a watch, made where there is none.
+    ///
+    /// # Errors
+    /// Another perflab has it; it cannot be read.
+    pub fn open(subject: &WatchSubject) -> Result<Self, WatchStateError> {
+        let path = own_directories::state_directory().join(FOLDER).join(subject.digest());
+        let error = |doing, name: &str| {
+            let path = path.join(name);
+            move |source| WatchStateError::Io { doing, path, source }
+        };
+        let folder = create_own_directory(&path).map_err(error("open", ""))?;
+        let open = |access| open_own_file(&folder, OsStr::new(LOCK), access);
+        let opened = match open(OwnFileAccess::New) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open(OwnFileAccess::Append),
+            opened => opened,
+        };
+        let lock = opened.map_err(error("open", LOCK))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(WatchStateError::InUse { tree: subject.tree.clone(), folder: path });
+            }
+            Err(TryLockError::Error(source)) => return Err(error("lock", LOCK)(source)),
+        }
+        let state = match open_own_file(&folder, OsStr::new(STATE), OwnFileAccess::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => WatchState {
+                version: VERSION,
+                subject: subject.clone(),
+                head: None,
+                current: None,
+                tested: Vec::new(),
+            },
+            opened => {
+                let mut text = Vec::new();
+                let read = opened.and_then(|file| file.take(LARGEST).read_to_end(&mut text));
+                read.map_err(error("read", STATE))?;
+                parse_state(&text)
+                    .map_err(|reason| WatchStateError::Damaged { path: path.join(STATE), reason })?
+            }
+        };
+        Ok(WatchFolder { path, folder, lock, state })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes what is known; it is on the disk when this returns.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save(&self) -> Result<(), WatchStateError> {
+        let text = serde_json::to_vec_pretty(&self.state).map_err(io::Error::other);
+        let written = text.and_then(|text| replace_own_file(&self.folder, STATE, &text));
+        written.map_err(|source| WatchStateError::Io { doing: "write", path: self.path.join(STATE), source })
+    }
+
+    /// Changes what is known of the commit in test, and writes it.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn edit_current(&mut self, change: impl FnOnce(&mut CommitInTest)) -> Result<(), WatchStateError> {
+        self.state.current.as_mut().map(change);
+        self.save()
+    }
+}
+
+fn parse_state(text: &[u8]) -> Result<WatchState, String> {
+    let state: WatchState = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    match state.version {
+        VERSION => Ok(state),
+        other => Err(format!("its version is {other}, and this one knows {VERSION}")),
+    }
+}
