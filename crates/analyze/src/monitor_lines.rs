@@ -279,6 +279,9 @@ fn iteration_spans(record: &RunRecord, start: Nanos) -> Vec<MarkedIteration> {
 /// The readings of an iteration by the step of the clock since its start.
 type SteppedReadings = BTreeMap<u64, Vec<f64>>;
 
+/// Where a level stands: which run, and which of the study's levels, whatever was measured first.
+type LevelPlace = (usize, usize);
+
 /// One line a level: at each step of the clock since the start of an iteration, the middle of its iterations, the least and the most.
 fn level_lines(
     runs: &[(&MonitoredRun, BTreeMap<String, TimedParts>)],
@@ -286,10 +289,10 @@ fn level_lines(
     column: &str,
     options: &MonitorLineOptions,
 ) -> Result<Vec<MonitorLine>, AnalyzeError> {
-    let mut levels: BTreeMap<(usize, String), Vec<SteppedReadings>> = BTreeMap::new();
-    let mut names: Vec<String> = Vec::new();
+    let mut levels: BTreeMap<(LevelPlace, String), Vec<SteppedReadings>> = BTreeMap::new();
+    let mut names: BTreeMap<String, LevelPlace> = BTreeMap::new();
     let mut step = 1;
-    for (run, rows) in runs {
+    for (number, (run, rows)) in runs.iter().enumerate() {
         let parts = only_row(rows, column)?;
         step = run.series.schema.interval.0.max(step);
         let plan = &run.record.manifest.plan;
@@ -301,10 +304,8 @@ fn level_lines(
                 continue;
             }
             let name = if runs.len() > 1 { format!("{} {level}", run.name) } else { level.clone() };
-            let at = names.iter().position(|known| *known == name).unwrap_or(names.len());
-            if at == names.len() {
-                names.push(name.clone());
-            }
+            let rank = plan.factors.get(factor).and_then(|all| all.iter().position(|one| one == level));
+            let at = *names.entry(name.clone()).or_insert((number, rank.unwrap_or(usize::MAX)));
             let mut steps = SteppedReadings::new();
             for (time, value) in parts.iter().flatten() {
                 if (iteration.start..iteration.end).contains(time) {
@@ -422,6 +423,21 @@ mod tests {
     #[test]
     fn a_level_is_the_middle_of_its_iterations() {
         let options = MonitorLineOptions { by: Some("pages".into()), ..of_key("sda") };
+        // Whichever was measured first.
+        let mut other_first = monitored("a", 99);
+        other_first.record.iterations.reverse();
+        let names = |run: MonitoredRun| -> Vec<String> {
+            monitor_lines(&[run], "reads", &options)
+                .unwrap()
+                .lines
+                .into_iter()
+                .map(|line| line.name)
+                .collect()
+        };
+        assert_eq!(
+            (names(monitored("a", 99)), names(other_first)),
+            (vec!["huge".to_owned(), "small".to_owned()], vec!["huge".to_owned(), "small".to_owned()])
+        );
         let found = monitor_lines(&[monitored("a", 99)], "queue", &options).unwrap();
         let names: Vec<&str> = found.lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, ["huge", "small"]);

@@ -189,7 +189,7 @@ impl Archive {
         let run = self.runs_directory().join(id);
         check_folder_owners(&self.runs_directory(), Some(&run))?;
         let lock = RunLock::try_lock(&run)?.ok_or_else(|| ArchiveError::Live { id: id.into() })?;
-        run_close::close_run(&run)?;
+        run_close::close_run(&run, run_close::cut_status(&run))?;
         index_refresh::note_changed_run(&run);
         Ok(HeldRun { run, _lock: lock })
     }

@@ -239,6 +239,17 @@ fn is_link_loop(error: &io::Error) -> bool {
 }
 
 impl ArchiveError {
+    /// Whether there was no room for what was to be written: the disk is full, or the user's share of it.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            ArchiveError::Io { source, .. } | ArchiveError::JournalWrite { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            ArchiveError::Close { source, .. } => source.is_disk_full(),
+            _ => false,
+        }
+    }
+
     /// For `map_err`: an I/O error about `path`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| ArchiveError::Io { what, path: path.into(), source }

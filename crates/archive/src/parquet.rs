@@ -278,7 +278,11 @@ where
 
 /// A failure of the Parquet writer is almost always the disk's: keep the system's words.
 fn write_error(path: &Path, error: ParquetError) -> ArchiveError {
-    ArchiveError::io("write", path)(std::io::Error::other(error))
+    let kind = match &error {
+        ParquetError::External(cause) => cause.downcast_ref().map(std::io::Error::kind),
+        _ => None,
+    };
+    ArchiveError::io("write", path)(std::io::Error::new(kind.unwrap_or(std::io::ErrorKind::Other), error))
 }
 
 fn writer_properties(

@@ -23,7 +23,7 @@ use crate::manifest;
 use crate::run_close::{self, RunTables};
 use crate::run_dir::RunDir;
 use crate::run_id::is_run_id;
-use crate::run_layout::{JOURNAL, LOCK, RunLock, STAGE};
+use crate::run_layout::{self, JOURNAL, LOCK, RunLock, STAGE};
 use crate::tables::operations;
 
 /// A run that is being recorded. Dropped without [`RunRecorder::finish`], it leaves an interrupted run.
@@ -31,6 +31,8 @@ use crate::tables::operations;
 pub struct RunRecorder {
     run: PathBuf,
     journal: JournalWriter,
+    /// Whether something could not be written because the disk was full.
+    was_disk_full: bool,
     _lock: RunLock,
 }
 
@@ -63,7 +65,7 @@ impl RunRecorder {
         manifest::write_manifest(half, &Manifest { status: RunStatus::Running, ..manifest.clone() })?;
         fs::rename(half, run).map_err(ArchiveError::io("create", run))?;
         journal.set_path(run.join(JOURNAL));
-        Ok(RunRecorder { run: run.into(), journal, _lock: lock })
+        Ok(RunRecorder { run: run.into(), journal, was_disk_full: false, _lock: lock })
     }
 
     /// Records one event. Rows wait at most a second in memory, all others are written at once.
@@ -83,6 +85,11 @@ impl RunRecorder {
     /// # Errors
     /// Those of [`RunRecorder::record`].
     pub fn hold(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
+        let held = self.hold_event(event);
+        self.note_full_disk(held)
+    }
+
+    fn hold_event(&mut self, event: &RunEvent) -> Result<(), ArchiveError> {
         match &event.what {
             RunEventKind::Sample(sample) if !sample.value.is_finite() => {
                 self.journal.hold(&RunEvent { what: non_finite_sample_warning(sample), ..event.clone() })
@@ -101,7 +108,12 @@ impl RunRecorder {
     /// # Errors
     /// Those of [`RunRecorder::record`].
     pub fn write_held(&mut self) -> Result<(), ArchiveError> {
-        self.journal.flush_if_due()
+        let written = self.journal.flush_if_due();
+        self.note_full_disk(written)
+    }
+
+    fn note_full_disk(&mut self, written: Result<(), ArchiveError>) -> Result<(), ArchiveError> {
+        written.inspect_err(|error| self.was_disk_full |= error.is_disk_full())
     }
 
     /// Bytes of journal that are on the disk.
@@ -115,14 +127,21 @@ impl RunRecorder {
     }
 
     /// Ends the recording: turns the journal into tables, with the status and overhead of the last
-    /// [`RunEventKind::Ended`]; without one the run counts as interrupted.
+    /// [`RunEventKind::Ended`]; without one the run counts as interrupted, or its disk as full where that was so.
     ///
     /// # Errors
     /// [`ArchiveError::Close`] or [`ArchiveError::JournalWrite`], mostly for a full disk: the journal is
-    /// intact then, the run reads as interrupted, and [`RunRecorder::recover`] closes it once there is room.
+    /// intact then, the run says so ([`RunStatus::DiskFull`]), and [`RunRecorder::recover`] closes it once there is room.
     pub fn finish(mut self) -> Result<RunDir, ArchiveError> {
-        self.journal.flush()?;
-        close_and_open(&self.run)
+        let flushed = self.journal.flush();
+        let flushed = self.note_full_disk(flushed);
+        let cut = if self.was_disk_full { RunStatus::DiskFull } else { RunStatus::Interrupted };
+        let closed = flushed.and_then(|()| close_and_open(&self.run, cut));
+        closed.inspect_err(|error| {
+            if self.was_disk_full || error.is_disk_full() {
+                run_layout::mark_disk_full(&self.run);
+            }
+        })
     }
 
     /// Closes the run at `run` whose process died, or that could not be closed on a full disk.
@@ -133,12 +152,13 @@ impl RunRecorder {
         check_folder_owners(run.parent().unwrap_or(run), Some(run))?;
         let id = manifest::read_manifest_head(run)?.id;
         let _lock = RunLock::try_lock(run)?.ok_or(ArchiveError::Live { id })?;
-        close_and_open(run)
+        close_and_open(run, run_close::cut_status(run))
     }
 }
 
-fn close_and_open(run: &Path) -> Result<RunDir, ArchiveError> {
-    run_close::close_run(run)?;
+/// Closes a run that is `cut` if its journal does not say how it ended.
+fn close_and_open(run: &Path, cut: RunStatus) -> Result<RunDir, ArchiveError> {
+    run_close::close_run(run, cut)?;
     // Nobody asks a finished run for its lock; one that stays does no harm.
     let _ = fs::remove_file(run.join(LOCK));
     index_refresh::note_changed_run(run);

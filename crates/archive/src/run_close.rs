@@ -20,7 +20,7 @@ use perflab_model::{
 use crate::document_log::DocumentLogWriter;
 use crate::error::ArchiveError;
 use crate::journal::{JournalReader, OutputLogWriter, event_kind, kind};
-use crate::run_layout::{JOURNAL, RAW, STAGE, TABLES};
+use crate::run_layout::{DISK_FULL, JOURNAL, RAW, STAGE, TABLES, is_marked_disk_full};
 use crate::tables::edges::EdgeTableWriter;
 use crate::tables::operations;
 use crate::tables::samples::{IterationTableWriter, SampleTableWriter};
@@ -28,39 +28,50 @@ use crate::tables::series::SeriesTableWriter;
 use crate::tables::stacks::StackTablesWriter;
 use crate::{checksums, manifest};
 
-/// Closes the run at `run`; its lock must be held. Does nothing twice.
-pub(crate) fn close_run(run: &Path) -> Result<(), ArchiveError> {
+/// Why a run that nobody records any more, and that was not closed, ended before its plan did.
+pub(crate) fn cut_status(run: &Path) -> RunStatus {
+    if is_marked_disk_full(run) { RunStatus::DiskFull } else { RunStatus::Interrupted }
+}
+
+/// Closes the run at `run`, which is `cut` if its journal does not say how it ended; its lock must be held. Does nothing twice.
+pub(crate) fn close_run(run: &Path, cut: RunStatus) -> Result<(), ArchiveError> {
     let stored = manifest::read_manifest(run)?;
     if stored.status != RunStatus::Running {
         // Killed between the last two steps: the tables stand, only space is to be won.
         return trim_journal(run, &[]);
     }
-    let closed = write_staged_tables(run, stored);
+    let closed = write_staged_tables(run, stored, cut);
     let notes =
         closed.inspect_err(|_| discard_staged_tables(run)).map_err(|error| close_error(run, error))?;
     // The run is complete already. A journal that stays long costs space and nothing else.
     let _ = trim_journal(run, &notes);
     let _ = fs::remove_dir_all(run.join(RAW));
+    let _ = fs::remove_file(run.join(DISK_FULL));
     Ok(())
 }
 
 /// Closes a run whose tables are in its stage already, and whose journal has nothing of them but outputs.
 pub(crate) fn close_bulk_run(run: &Path, stored: Manifest, sinks: RunTables) -> Result<(), ArchiveError> {
-    let notes = publish_tables(run, stored, sinks)?;
+    let notes = publish_tables(run, stored, sinks, RunStatus::Interrupted)?;
     trim_journal(run, &notes)
 }
 
-fn write_staged_tables(run: &Path, stored: Manifest) -> Result<Vec<RunEvent>, ArchiveError> {
+fn write_staged_tables(run: &Path, stored: Manifest, cut: RunStatus) -> Result<Vec<RunEvent>, ArchiveError> {
     let stage = run.join(STAGE);
     discard_staged_tables(run);
     fs::create_dir(&stage).map_err(ArchiveError::io("create", &stage))?;
     let sinks = RunTables::create(&stage, &stored)?;
-    publish_tables(run, stored, sinks)
+    publish_tables(run, stored, sinks, cut)
 }
 
-fn publish_tables(run: &Path, stored: Manifest, sinks: RunTables) -> Result<Vec<RunEvent>, ArchiveError> {
+fn publish_tables(
+    run: &Path,
+    stored: Manifest,
+    sinks: RunTables,
+    cut: RunStatus,
+) -> Result<Vec<RunEvent>, ArchiveError> {
     let stage = run.join(STAGE);
-    let ending = fill_tables(run, &stage, &stored, sinks)?;
+    let ending = fill_tables(run, &stage, ClosingFacts::from_manifest(&stored, cut), sinks)?;
     for table in TABLES.iter().filter(|table| stage.join(table).exists()) {
         let place = run.join(table);
         fs::rename(stage.join(table), &place).map_err(ArchiveError::io("create", &place))?;
@@ -98,12 +109,11 @@ struct ClosingFacts {
 }
 
 impl ClosingFacts {
-    fn from_manifest(stored: &Manifest) -> Self {
+    fn from_manifest(stored: &Manifest, cut: RunStatus) -> Self {
         let (overhead, facts) = (stored.overhead, stored.facts.clone());
-        let (last, status) = (stored.anchor.monotonic, RunStatus::Interrupted);
         ClosingFacts {
-            last,
-            status,
+            last: stored.anchor.monotonic,
+            status: cut,
             overhead,
             facts,
             misfits: Vec::new(),
@@ -162,10 +172,9 @@ impl RunTables {
 fn fill_tables(
     run: &Path,
     stage: &Path,
-    stored: &Manifest,
+    mut ending: ClosingFacts,
     mut sinks: RunTables,
 ) -> Result<ClosingFacts, ArchiveError> {
-    let mut ending = ClosingFacts::from_manifest(stored);
     let mut events = JournalReader::open(&run.join(JOURNAL))?;
     while events.next_line()? {
         if event_kind(events.line()) == Some(kind::OUTPUT) {

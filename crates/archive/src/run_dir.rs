@@ -485,7 +485,9 @@ fn record_gap(gaps: &mut Vec<SeriesGap>, gap: SeriesGap) {
 /// What a stored status means now.
 pub(crate) fn status_now(run: &Path, stored: RunStatus) -> RunStatus {
     match stored {
-        RunStatus::Running if !run_layout::is_run_live(run) => RunStatus::Interrupted,
+        RunStatus::Running if run_layout::is_run_live(run) => RunStatus::Running,
+        RunStatus::Running if run_layout::is_marked_disk_full(run) => RunStatus::DiskFull,
+        RunStatus::Running => RunStatus::Interrupted,
         other => other,
     }
 }

@@ -27,12 +27,15 @@ pub const NOTES: &str = "notes.jsonl";
 
 pub(crate) const LOCK: &str = "lock";
 
+/// What the lock of a run is called that could not be closed because the disk was full: another name takes no room.
+pub(crate) const DISK_FULL: &str = "disk-full";
+
 pub(crate) const SAMPLES: &str = "samples.parquet";
 
 pub(crate) const ITERATIONS: &str = "iterations.parquet";
 
 /// What [`RunListEntry::of_run`](crate::run_list::RunListEntry::of_run) reads of a run.
-pub const LISTED_FILES: [&str; 4] = [MANIFEST, NOTES, ITERATIONS, JOURNAL];
+pub const LISTED_FILES: [&str; 5] = [MANIFEST, NOTES, ITERATIONS, JOURNAL, DISK_FULL];
 
 pub(crate) const SERIES: &str = "series";
 
@@ -204,6 +207,16 @@ pub(crate) fn is_run_live(run: &Path) -> bool {
     let tried = file.try_lock_shared();
     let _ = file.unlock();
     matches!(tried, Err(TryLockError::WouldBlock))
+}
+
+/// Has a run that nobody records any more say that the disk was full. Where even that cannot be said, it reads as interrupted.
+pub(crate) fn mark_disk_full(run: &Path) {
+    let _ = fs::rename(run.join(LOCK), run.join(DISK_FULL));
+}
+
+/// Whether a run says so.
+pub(crate) fn is_marked_disk_full(run: &Path) -> bool {
+    fs::symlink_metadata(run.join(DISK_FULL)).is_ok()
 }
 
 #[cfg(test)]

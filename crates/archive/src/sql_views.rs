@@ -70,8 +70,8 @@ fn describe_left_out(run: &ArchiveEntry) -> Option<(String, String)> {
         Ok(summary) if summary.status == RunStatus::Running => {
             "it is being recorded: its tables are made when it ends".to_owned()
         }
-        Ok(summary) if summary.status == RunStatus::Interrupted => {
-            "it is interrupted, so that its tables were never made".to_owned()
+        Ok(summary) if matches!(summary.status, RunStatus::Interrupted | RunStatus::DiskFull) => {
+            format!("it is {}, so that its tables were never made", summary.status)
         }
         Ok(_) => return None,
     };

@@ -65,18 +65,19 @@ fn a_full_disk_keeps_what_was_written_and_can_be_closed_later() {
     assert!(!running.samples.is_empty());
     let before = std::fs::read(&journal).unwrap();
     assert!(matches!(recorder.finish(), Err(ArchiveError::JournalWrite { .. })));
-    assert_eq!(read_latest_run(&archive, RunStatus::Interrupted).samples, running.samples);
+    assert_eq!(read_latest_run(&archive, RunStatus::DiskFull).samples, running.samples);
 
     let run = archive.find_runs("@latest").unwrap().pop().unwrap();
     let closing = RunRecorder::recover(run.path()).unwrap_err();
     assert!(matches!(closing, ArchiveError::Close { .. }), "{closing}");
     assert!(std::fs::read(&journal).unwrap() == before, "the journal is untouched");
     assert!(!run.path().join("finishing").exists() && !run.path().join("samples.parquet").exists());
-    assert_eq!(read_latest_run(&archive, RunStatus::Interrupted).samples, running.samples);
+    assert_eq!(read_latest_run(&archive, RunStatus::DiskFull).samples, running.samples);
 
     assert!(mount_tmpfs("remount,size=20m", disk.path()));
     RunRecorder::recover(run.path()).unwrap();
-    assert_eq!(read_latest_run(&archive, RunStatus::Interrupted).samples, running.samples);
+    assert_eq!(read_latest_run(&archive, RunStatus::DiskFull).samples, running.samples);
+    assert!(!run.path().join("disk-full").exists() && !run.path().join("lock").exists());
 }
 
 #[test]
@@ -96,4 +97,26 @@ fn a_disk_that_gets_room_again_loses_no_event() {
     }
     let record = recorder.finish().unwrap().read_record().unwrap();
     assert_eq!((failures, record.samples.len()), (1, 2 * 4 * 200));
+}
+
+#[test]
+fn a_run_whose_tables_have_no_room_is_whole_once_it_is_closed() {
+    let Some(disk) = SmallTmpfs::mount("20m") else {
+        return fixtures::skip_test("full_disk", "cannot mount a tmpfs (needs root)");
+    };
+    let archive = Archive::open(&disk.path().join("archive")).unwrap();
+    let manifest = fixtures::run_events::make_manifest(4, 200);
+    let mut recorder = archive.begin_run(&manifest).unwrap();
+    fixtures::run_events::run_events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+    let filler = disk.path().join("filler");
+    std::fs::write(&filler, vec![1; 20 << 20]).unwrap_err();
+    let error = recorder.finish().unwrap_err();
+    assert!(matches!(error, ArchiveError::Close { .. }) && error.is_disk_full(), "{error}");
+    let kept = read_latest_run(&archive, RunStatus::DiskFull);
+    assert_eq!(kept.iterations.len(), manifest.plan.slots.len());
+
+    std::fs::remove_file(filler).unwrap();
+    drop(archive.hold_run(&manifest.id).unwrap());
+    let whole = read_latest_run(&archive, RunStatus::Finished);
+    assert_eq!(whole.samples, kept.samples);
 }

@@ -38,6 +38,7 @@ use crate::error::ConductError;
 use crate::execution_place::ExecutionPlace;
 use crate::execution_records::ExecutionRecord;
 use crate::iteration_trace::{self, IterationProfiler};
+use crate::kept_files::{KeptFiles, KeptSnapshot, OverwrittenFiles};
 use crate::run_context::{EventSender, LocalMachine};
 use crate::run_hooks::RunHooks;
 use crate::target_role::TargetRole;
@@ -141,6 +142,8 @@ pub(crate) struct SlotExecutor<'a> {
     begun_cases: BTreeMap<u32, Option<String>>,
     /// Cases that were set up, with why that failed if it did.
     set_up: BTreeMap<u32, Option<String>>,
+    /// What set-ups made in the folder that all cases share.
+    kept_files: KeptFiles,
     /// What was made once and is restored before iterations, as far as it was looked at.
     data_sets: KnownDataSets,
     /// The study's hooks, where this machine carries them out.
@@ -198,6 +201,7 @@ impl<'a> SlotExecutor<'a> {
             ready: None,
             begun_cases: BTreeMap::new(),
             set_up: BTreeMap::new(),
+            kept_files: KeptFiles::default(),
             data_sets: KnownDataSets::default(),
             hooks: None,
             kernel_log: RefCell::new(kernel_log),
@@ -603,7 +607,7 @@ impl<'a> SlotExecutor<'a> {
             Some(failure) => failure.clone(),
             None => {
                 let host = self.host_paths(None, free_port, Some(slot.case))?;
-                let failure = self.run_phase(UntimedPhase::Setup, definition, case, &host, &self.stop.flag());
+                let failure = self.set_case_up((index, slot.case), definition, case, &host)?;
                 self.set_up.insert(slot.case, failure.clone());
                 failure
             }
@@ -623,6 +627,59 @@ impl<'a> SlotExecutor<'a> {
             failure = self.run_phase(UntimedPhase::Prepare, definition, case, &host, &self.stop.flag());
         }
         Ok(ReadyIteration { host: Some(host), server, failure })
+    }
+
+    /// Carries out the set-up of a case before slot `index`; gives why it failed. One that writes over what another case's set-up made,
+    /// although iterations of that one are still to come, is reported.
+    fn set_case_up(
+        &mut self,
+        (index, number): (u32, u32),
+        definition: &WorkloadDefinition,
+        case: &Case,
+        host: &HostPaths,
+    ) -> Result<Option<String>, ConductError> {
+        let phase = UntimedPhase::Setup;
+        let is_watched = !definition.phases.argv(phase).is_empty() && self.manifest.plan.cases.len() > 1;
+        let kept = host.kept.as_deref().filter(|_| is_watched);
+        let before = kept.map(KeptSnapshot::take);
+        let failure = self.run_phase(phase, definition, case, host, &self.stop.flag());
+        let built = definition.build_phase_invocation(phase, &case.parameters, &self.scope, host);
+        if let (Some(kept), Some(before), Ok(command)) = (kept, before, built) {
+            let words = command.argv.join(" ");
+            let is_named = |(name, _): &(&String, &String)| {
+                words.contains(&format!("${name}")) || words.contains(&format!("${{{name}"))
+            };
+            let own: Vec<_> = case.environment.iter().filter(is_named).collect();
+            let command = format!("{words} {:?} {own:?}", command.environment);
+            let lost = self.kept_files.note_setup(number, command, &before, &KeptSnapshot::take(kept));
+            self.report_overwritten_files(index, case, &lost)?;
+        }
+        Ok(failure)
+    }
+
+    fn report_overwritten_files(
+        &self,
+        index: u32,
+        case: &Case,
+        lost: &[OverwrittenFiles],
+    ) -> Result<(), ConductError> {
+        let plan = &self.manifest.plan;
+        let is_to_come =
+            |maker: u32| plan.slots.iter().skip(index as usize + 1).any(|later| later.case == maker);
+        for OverwrittenFiles { maker, files } in lost.iter().filter(|lost| is_to_come(lost.maker)) {
+            let (Some(maker), Some(file)) = (plan.case(*maker), files.first()) else { continue };
+            let more = if files.len() > 1 { format!(" and {} more", files.len() - 1) } else { String::new() };
+            self.stream.send_warning(
+                format!(
+                    "`setup` of {} wrote over what that of {} had made: {{{{ kept }}}}/{}{more}",
+                    case.label(),
+                    maker.label(),
+                    file.display()
+                ),
+                "all cases share {{ kept }}, and these take turns: name the file after what differs between them",
+            )?;
+        }
+        Ok(())
     }
 
     /// Makes the data of the case's workload, if it has any and they are not there, and restores them; gives why that failed.

@@ -13,6 +13,7 @@
 //! | [`run_context`] | what a run is given: machine, permissions, stop request, event sender |
 //! | [`run`] | the one way of carrying out a run |
 //! | `executor`, `execution_place`, `iteration_trace` | slots carried out on one machine; what is recorded inside an iteration |
+//! | `kept_files` | what set-ups made in the folder that cases share, and which wrote over what another one made |
 //! | `duet` | two levels at once, each on half of the CPUs, and whether that tells more |
 //! | `host_target` | this host as a target inside this process |
 //! | `overhead_meter` | what perflab itself costs, and the monitors of a study |
@@ -50,6 +51,7 @@ mod host_target;
 mod incoming_trace;
 mod inventory_targets;
 mod iteration_trace;
+mod kept_files;
 pub mod launcher;
 pub mod multiplexer;
 mod open_slot;

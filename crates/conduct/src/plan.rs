@@ -24,7 +24,7 @@ use perflab_model::{
     SyscallDelay, fact_table,
 };
 use perflab_settings::resolve_settings;
-use perflab_workload::Catalogue;
+use perflab_workload::{Catalogue, definition_parts};
 use rand::seq::SliceRandom;
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -94,6 +94,7 @@ pub fn plan_study(
         layouts: draw_layouts(starts, &study.run, seed),
         factors: level_names(&study),
         definitions: workload_digests(&study, catalogue),
+        definition_parts: workload_parts(&study, catalogue),
         metrics: declared_metrics(&study, catalogue),
         exact: Vec::new(),
         series: printed_series(&study, catalogue),
@@ -422,6 +423,13 @@ fn workload_digests(study: &Study, catalogue: &Catalogue) -> IndexMap<String, St
         study.workload.iter().map(|(name, workload)| crate::case_expansion::catalogue_name(name, workload));
     let found = used.filter_map(|uses| Some((uses.to_owned(), catalogue.get(uses)?.digest.clone())));
     found.collect()
+}
+
+/// What the digests are made of.
+fn workload_parts(study: &Study, catalogue: &Catalogue) -> IndexMap<String, serde_json::Value> {
+    let used =
+        study.workload.iter().map(|(name, workload)| crate::case_expansion::catalogue_name(name, workload));
+    used.filter_map(|uses| Some((uses.to_owned(), definition_parts(catalogue.source(uses)?)))).collect()
 }
 
 /// Host facts plus the study's values, which may need each other but not in a cycle.

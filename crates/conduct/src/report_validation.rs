@@ -469,6 +469,7 @@ mod tests {
             study: TomlSource::new("s.toml", text).parse_study().unwrap(),
             study_text: String::new(),
             study_file: String::new(),
+            brief: false,
             plan,
             facts: Facts::default(),
             boot_id: String::new(),

@@ -1,12 +1,12 @@
 //! Mistakes of a study that only the catalogue, the monitors and the facts can reveal.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{
-    BesideSpec, CountersSpec, EVENTS_MONITOR, Factor, FactorKind, SlotOrder, Study, WorkloadSpec,
-    stopping_rule_problems,
+    BesideSpec, CountersSpec, EVENTS_MONITOR, Factor, FactorKind, MonitorTiming, SlotOrder, Study,
+    WorkloadSpec, stopping_rule_problems,
 };
 use perflab_model::{Metric, Problem};
 use perflab_observe::CounterEvent;
@@ -69,13 +69,18 @@ pub fn study_warnings(study: &Study) -> Vec<Problem> {
     let overwritten =
         study.workload.iter().filter_map(|(name, workload)| overwritten_setup(study, name, workload));
     let unused_parameters = study.workload.iter().flat_map(unused_parameters);
-    single.chain(unused).chain(unused_parameters).chain(idle).chain(overwritten).collect()
+    single
+        .chain(unused)
+        .chain(unused_parameters)
+        .chain(idle)
+        .chain(overwritten)
+        .chain(clashing_setups(study))
+        .collect()
 }
 
 /// A set-up that writes something else for each case into one file of the folder that all cases share: the last one's is there when
 /// iterations begin.
 fn overwritten_setup(study: &Study, name: &str, workload: &WorkloadSpec) -> Option<Problem> {
-    let text = collect_texts(&serde_json::to_value(workload.setup.as_ref()?).ok()?).join(" ");
     let matrix = workload.matrix.keys().map(String::as_str);
     let factors = study
         .factor
@@ -83,6 +88,30 @@ fn overwritten_setup(study: &Study, name: &str, workload: &WorkloadSpec) -> Opti
         .filter(|(_, factor)| factor.kind == FactorKind::Parameter && factor.levels.len() > 1);
     let factors = factors.map(|(name, factor)| factor.key.as_deref().unwrap_or(name));
     let varied: BTreeSet<String> = matrix.chain(factors).map(|name| name.replace('-', "_")).collect();
+    let names_of = |text: &str| -> BTreeSet<String> {
+        let in_braces = text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}"));
+        let expressions: Vec<String> = in_braces.map(|(expression, _)| expression.to_owned()).collect();
+        names_in(&expressions).into_iter().filter(|name| varied.contains(*name)).map(str::to_owned).collect()
+    };
+    let written = list_setup_writes(workload);
+    let lost = written
+        .iter()
+        .find_map(|write| names_of(&write.command).difference(&names_of(&write.file)).next().cloned())?;
+    let what = "writes something else for each case to one file of `{{ kept }}`, which all cases share: only the last one's stays";
+    let hint = format!("name the file after the case: `{{{{ kept }}}}/NAME-{{{{ {lost} }}}}`");
+    Some(Problem::new(format!("workload.{name}.setup"), what).with_hint(hint))
+}
+
+/// A file of `{{ kept }}` that a set-up writes, and the command that does, without blanks in braces.
+struct SetupWrite {
+    file: String,
+    command: String,
+}
+
+/// The first file that each command of a set-up writes to in the folder that all cases share.
+fn list_setup_writes(workload: &WorkloadSpec) -> Vec<SetupWrite> {
+    let Ok(setup) = serde_json::to_value(&workload.setup) else { return Vec::new() };
+    let text = collect_texts(&setup).join(" ");
     // What stands in braces is one word, and a file stands at the sign before it.
     let mut depth = 0_i32;
     let joined: String = text
@@ -93,20 +122,43 @@ fn overwritten_setup(study: &Study, name: &str, workload: &WorkloadSpec) -> Opti
         })
         .collect();
     let joined = joined.replace("> ", ">").replace("||", ";").replace("&&", ";");
-    let names_of = |text: &str| -> BTreeSet<String> {
-        let in_braces = text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}"));
-        let expressions: Vec<String> = in_braces.map(|(expression, _)| expression.to_owned()).collect();
-        names_in(&expressions).into_iter().filter(|name| varied.contains(*name)).map(str::to_owned).collect()
-    };
-    let lost = joined.split([';', '\n']).find_map(|command| {
+    let commands = joined.split([';', '\n']).map(str::trim);
+    let write = |command: &str| {
         let written = command.split_whitespace().filter_map(|word| word.split_once('>'));
         let mut files = written.map(|(_, file)| file).filter(|file| file.contains("{{kept}}"));
-        let file = files.next()?;
-        names_of(command).difference(&names_of(file)).next().cloned()
-    })?;
-    let what = "writes something else for each case to one file of `{{ kept }}`, which all cases share: only the last one's stays";
-    let hint = format!("name the file after the case: `{{{{ kept }}}}/NAME-{{{{ {lost} }}}}`");
-    Some(Problem::new(format!("workload.{name}.setup"), what).with_hint(hint))
+        files.next().map(|file| SetupWrite { file: file.to_owned(), command: command.to_owned() })
+    };
+    commands.filter_map(write).collect()
+}
+
+/// Set-ups of two workloads that write something else to one file: in turns, each has the other's.
+fn clashing_setups(study: &Study) -> Vec<Problem> {
+    if study.run.order == SlotOrder::Sequential {
+        return Vec::new();
+    }
+    let mut known: BTreeMap<String, (&String, String)> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (name, workload) in &study.workload {
+        let filled_in = |text: &str| {
+            let parameters = workload.parameters.iter();
+            parameters.fold(text.to_owned(), |text, (key, value)| {
+                text.replace(&format!("{{{{{}}}}}", key.replace('-', "_")), &value.to_string())
+            })
+        };
+        for write in list_setup_writes(workload) {
+            let (file, command) = (filled_in(&write.file), filled_in(&write.command));
+            let Some((other, _)) = known.get(&file).filter(|(_, other)| *other != command) else {
+                known.insert(file, (name, command));
+                continue;
+            };
+            let what = format!(
+                "writes something else than the set-up of `{other}` to one file, {file}, which both share"
+            );
+            let hint = "name the file after the workload: `{{ kept }}/NAME-WORKLOAD`";
+            found.push(Problem::new(format!("workload.{name}.setup"), what).with_hint(hint));
+        }
+    }
+    found
 }
 
 /// Parameters that none of the commands of a workload of the study's own uses.
@@ -232,11 +284,8 @@ fn check_monitors(study: &Study, found: &mut Vec<Problem>) {
             let hint = perflab_model::suggest_name(name, names.iter().copied());
             found.push(Problem::new(&key, format!("there is no monitor `{name}`")).with_hint(hint));
         }
-        if timing.interval().is_some_and(|interval| interval.0 < 1_000_000) {
-            found.push(
-                Problem::new(key, "is read too often")
-                    .with_hint("1ms is the shortest interval; 100ms suits most"),
-            );
+        if timing.is_too_often() {
+            found.push(Problem::new(key, "is read too often").with_hint(MonitorTiming::SHORTEST_HINT));
         }
     }
 }
@@ -405,6 +454,26 @@ mod tests {
         }
         assert_eq!(warned("true", "every = \"20ms\""), ["monitors.every"]);
         assert_eq!(warned("true", "every = \"20ms\"\npreset = \"memory\""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn set_ups_of_two_workloads_that_write_one_file_are_warned_of() {
+        let warned = |order: &str, one: &str, two: &str| -> Vec<String> {
+            let text = format!(
+                "title = \"t\"\n[run]\norder = \"{order}\"\n[workload.one]\ncommand = \"cat {{{{ kept }}}}/x {{{{ n }}}}\"\nsetup = \"{one}\"\n\
+                 parameters = {{ n = 1 }}\n[workload.two]\ncommand = \"cat {{{{ kept }}}}/x {{{{ n }}}}\"\nsetup = \"{two}\"\nparameters = {{ n = 2 }}\n"
+            );
+            let study = TomlSource::new("s.toml", text).parse_study().unwrap();
+            study_warnings(&study).into_iter().map(|problem| problem.key).collect()
+        };
+        let turns = |one: &str, two: &str| warned("randomised", one, two);
+        assert_eq!(turns("seq 1 > {{ kept }}/x", "seq 2 >{{ kept }}/x"), ["workload.two.setup"]);
+        assert_eq!(turns("seq {{ n }} > {{ kept }}/x", "seq {{ n }} > {{ kept }}/x"), ["workload.two.setup"]);
+        let none = Vec::<String>::new();
+        assert_eq!(warned("sequential", "seq 1 > {{ kept }}/x", "seq 2 > {{ kept }}/x"), none);
+        assert_eq!(turns("seq 1 > {{ kept }}/x", "seq 1 > {{ kept }}/x"), none);
+        assert_eq!(turns("seq 1 > {{ kept }}/x", "seq 2 > {{ kept }}/y"), none);
+        assert_eq!(turns("seq {{ n }} > {{ kept }}/x{{ n }}", "seq {{ n }} > {{ kept }}/x{{ n }}"), none);
     }
 
     #[test]

@@ -91,6 +91,7 @@ impl LocalRunFixture {
             study,
             study_text: source.text.clone(),
             study_file: source.file.clone(),
+            brief: false,
             plan,
             facts: Facts::default(),
             boot_id: "boot".into(),

@@ -315,6 +315,7 @@ pub(crate) fn import_manifest(
         study: import_study(metadata, streams),
         study_text: metadata.study_text.clone(),
         study_file: path.to_string_lossy().into(),
+        brief: false,
         plan: metadata.results.to_plan(),
         facts: metadata.facts.clone(),
         boot_id: String::new(),

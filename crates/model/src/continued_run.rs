@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::environment_variables::named_variable_changes;
 use crate::fact_table::{self, FactKey};
+use crate::metric::Sample;
 use crate::plan::Slot;
 use crate::quantity::Nanos;
 use crate::run::{IterationRecord, JoinedPart, Manifest, Outcome, RunRecord};
@@ -68,11 +70,12 @@ pub fn join_continued_runs(records: Vec<RunRecord>) -> Vec<RunRecord> {
     records.into_iter().flatten().collect()
 }
 
-/// Whether two parts were measured on one machine, under one kernel, with the same workloads.
+/// Whether two parts were measured on one machine, under one kernel, with the same workloads, whose commands read the same variables.
 fn is_same_measurement(earlier: &Manifest, later: &Manifest) -> bool {
     MEASUREMENT_FACTS.iter().all(|key| earlier.facts.value(key) == later.facts.value(key))
         && earlier.plan.cases == later.plan.cases
         && earlier.plan.definitions == later.plan.definitions
+        && named_variable_changes(earlier, later).is_empty()
 }
 
 fn join_parts(earlier: RunRecord, mut later: RunRecord) -> RunRecord {
@@ -91,7 +94,14 @@ fn join_parts(earlier: RunRecord, mut later: RunRecord) -> RunRecord {
         .collect();
     let RunRecord { manifest, mut samples, mut iterations, mut gaps, mut warnings, mut clock_bounds, .. } =
         earlier;
-    samples.retain(|sample| !again.contains(&(sample.boot, sample.case, sample.iteration)));
+    let is_kept = |sample: &Sample| !again.contains(&(sample.boot, sample.case, sample.iteration));
+    let mut rest = samples.as_slice();
+    for part in &mut parts {
+        let (own, behind) = rest.split_at(part.samples.min(rest.len()));
+        part.samples = own.iter().filter(|sample| is_kept(sample)).count();
+        rest = behind;
+    }
+    samples.retain(is_kept);
     for sample in &mut later.samples {
         (sample.start, sample.end) = (shift(sample.start), shift(sample.end));
     }
@@ -138,8 +148,15 @@ fn join_parts(earlier: RunRecord, mut later: RunRecord) -> RunRecord {
     }));
     let mut plan = later.manifest.plan;
     plan.slots = slots;
+    let overhead = manifest.overhead.plus(later.manifest.overhead);
     RunRecord {
-        manifest: Manifest { plan, anchor: manifest.anchor, continues: manifest.continues, ..later.manifest },
+        manifest: Manifest {
+            plan,
+            overhead,
+            anchor: manifest.anchor,
+            continues: manifest.continues,
+            ..later.manifest
+        },
         samples,
         iterations,
         gaps,
@@ -157,7 +174,12 @@ fn list_parts(run: &RunRecord) -> Vec<JoinedPart> {
     match &run.parts[..] {
         [] => {
             let slots = 0..u32::try_from(run.manifest.plan.slots.len()).unwrap_or(u32::MAX);
-            vec![JoinedPart { id: run.manifest.id.clone(), slots: slots.collect() }]
+            vec![JoinedPart {
+                id: run.manifest.id.clone(),
+                slots: slots.collect(),
+                samples: run.samples.len(),
+                has_known_cost: run.manifest.overhead.is_known(),
+            }]
         }
         parts => parts.to_vec(),
     }

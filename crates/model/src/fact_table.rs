@@ -589,6 +589,10 @@ declare_facts! {
         // What is mounted on `/`.
         rest "disk.mount./." * "";
     ]
+    "variables choose the libraries, the allocator, the threads, the compiler and the language of what is run": [
+        /// A variable of the environment that workloads inherit: those that the study's commands name, and some that many programs read.
+        each ENVIRONMENT = "environment." * "";
+    ]
     "a job is run as its settings say": [
         /// A setting of a job of lkp-tests.
         each JOB = "job." * "";
@@ -619,6 +623,8 @@ declare_facts! {
     "when, where or from what a run was made: it names the run more than it explains it": [
         /// Time since the boot.
         one UPTIME = "uptime", unit(FactUnit::Nanoseconds), varies(), hardly();
+        /// A variable that says who runs perflab, and where.
+        names "environment." ["HOME", "HOSTNAME", "LOGNAME", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"], hardly();
         /// Version of a workload's program.
         each WORKLOAD_VERSION = "workload." * ".version", hardly();
         /// The job of Slurm's that a node was of.

@@ -24,6 +24,7 @@
 //! | [`fact_table`] | every kind of fact, declared once: key, unit, whether it varies, how often it explains a change, what is good |
 //! | [`facts`] | what a machine says about itself, and what differs between two |
 //! | [`run`] | `run.json`, targets, clock offsets, overhead; a run as a reader holds it |
+//! | `environment_variables` | variables that workloads inherit, as facts of a run |
 //! | `continued_run` | an interrupted run, and those that go on with it, as one |
 //! | `run_data` | a run as sections and analyses read it, wherever it lies ([`RunData`]) |
 //! | `syscall_delay` | a delay in a system call of a workload ([`SyscallDelay`]) |
@@ -38,6 +39,7 @@ mod accepted_step;
 pub mod column;
 mod continued_run;
 mod edge_reading;
+mod environment_variables;
 mod error_chain;
 pub mod error_class;
 pub mod event;
@@ -83,6 +85,7 @@ pub use accepted_step::AcceptedStep;
 pub use column::{CellRow, ColumnRef, ColumnSpec, DeclaredColumn, RowSchema, TableCell};
 pub use continued_run::{MEASUREMENT_FACTS, join_continued_runs};
 pub use edge_reading::{EdgeReading, EdgeReadings, EdgeStamp, IterationEdge};
+pub use environment_variables::{environment_facts, named_variable_changes, named_variables};
 pub use error_chain::describe_error_chain;
 pub use event::{LatestTicks, RunEvent, RunEventKind};
 pub use expression_limits::ExpressionTooLarge;

@@ -118,6 +118,9 @@ pub struct RunPlan {
     /// A digest of what each catalogue workload does, by its name there: two cases of one name are the same only where it is.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub definitions: IndexMap<String, String>,
+    /// What of each workload's definition its digest is made of, by its name in the catalogue: what differs between two is seen in it.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub definition_parts: IndexMap<String, serde_json::Value>,
     /// Metrics that each catalogue workload declares, by its name there.
     pub metrics: IndexMap<String, Vec<Metric>>,
     /// Relative margin by metric name, where the study gives one (0.02 for 2 %).

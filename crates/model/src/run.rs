@@ -35,13 +35,16 @@ pub enum RunStatus {
     Stopped,
     /// its process died: what was flushed is there
     Interrupted,
+    /// the disk of its archive was full: what had room is there
+    #[serde(rename = "disk-full")]
+    DiskFull,
 }
 
 impl RunStatus {
     /// Whether the run ended before its plan did: what it lacks may be measured by one that goes on with it.
     #[must_use]
     pub fn is_cut(self) -> bool {
-        matches!(self, RunStatus::Interrupted | RunStatus::Stopped)
+        matches!(self, RunStatus::Interrupted | RunStatus::DiskFull | RunStatus::Stopped)
     }
 
     /// As `run.json` has it: `finished`.
@@ -52,6 +55,7 @@ impl RunStatus {
             RunStatus::Failed => "failed",
             RunStatus::Stopped => "stopped",
             RunStatus::Interrupted => "interrupted",
+            RunStatus::DiskFull => "disk-full",
         }
     }
 }
@@ -84,6 +88,34 @@ pub struct Overhead {
     /// How guests were stopped to be sampled from outside, all together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_stops: Option<GuestStops>,
+}
+
+impl Overhead {
+    /// Whether it is known: it is recorded when a run ends, and no run takes no time.
+    pub fn is_known(&self) -> bool {
+        self.wall != Nanos(0)
+    }
+
+    /// What two runs, one after the other, cost.
+    #[must_use]
+    pub fn plus(self, other: Overhead) -> Overhead {
+        let sum = |one: Nanos, other: Nanos| Nanos(one.0.saturating_add(other.0));
+        let guest_stops = match (self.guest_stops, other.guest_stops) {
+            (Some(one), Some(other)) => Some(one.plus(other)),
+            (one, other) => one.or(other),
+        };
+        Overhead {
+            cpu: sum(self.cpu, other.cpu),
+            monitors_cpu: sum(self.monitors_cpu, other.monitors_cpu),
+            wall: sum(self.wall, other.wall),
+            peak_rss: self.peak_rss.max(other.peak_rss),
+            bytes_written: self.bytes_written.saturating_add(other.bytes_written),
+            ticks: self.ticks.saturating_add(other.ticks),
+            late_ticks: self.late_ticks.saturating_add(other.late_ticks),
+            lost_ticks: self.lost_ticks.saturating_add(other.lost_ticks),
+            guest_stops,
+        }
+    }
 }
 
 /// How guests were stopped to be sampled from outside.
@@ -143,6 +175,9 @@ pub struct Manifest {
     pub study_text: String,
     /// The study's file name, or `quickstart` for a shipped one.
     pub study_file: String,
+    /// Whether it is the brief form of that study.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub brief: bool,
     /// What was planned.
     pub plan: RunPlan,
     /// The target's facts.
@@ -427,7 +462,7 @@ impl RunRecord {
 /// One run, read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
-    /// Its manifest; the status is `Interrupted` where its process died.
+    /// Its manifest; the status is `Interrupted` where its process died, and `DiskFull` where its archive had no room.
     pub manifest: Manifest,
     /// All samples, in the order in which they were taken.
     pub samples: Vec<Sample>,
@@ -466,6 +501,12 @@ impl RunRecord {
         }
     }
 
+    /// The id of the run that each sample is of, in the order of the samples.
+    pub fn sample_run_ids(&self) -> impl Iterator<Item = &str> {
+        let of_parts = self.parts.iter().flat_map(|part| std::iter::repeat_n(part.id.as_str(), part.samples));
+        of_parts.chain(std::iter::repeat(self.manifest.id.as_str())).take(self.samples.len())
+    }
+
     /// The ids of the runs that it holds: its own, or those of its parts.
     pub fn recorded_ids(&self) -> impl Iterator<Item = &str> {
         let own = self.parts.is_empty().then_some(self.manifest.id.as_str());
@@ -480,4 +521,8 @@ pub struct JoinedPart {
     pub id: String,
     /// Where each slot of its plan stands in the plan of the whole.
     pub slots: Vec<u32>,
+    /// How many samples of the whole are of it: they stand together, in the order of the parts.
+    pub samples: usize,
+    /// Whether its own cost is known, and so in that of the whole.
+    pub has_known_cost: bool,
 }

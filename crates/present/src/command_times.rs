@@ -39,7 +39,7 @@ pub fn command_times_grid(all: &[CommandTimes]) -> Grid {
 }
 
 /// The document that `hyperfine --export-json` writes, of these times. Exit codes are left out: what was allowed to fail
-/// is not told apart. So are commands of which no run went well, of which hyperfine writes nothing either. Source: hyperfine 1.18, `src/benchmark/benchmark_result.rs`.
+/// is not told apart. So are commands of which no run went well, of which hyperfine writes nothing either. Source: hyperfine 1.19, `src/benchmark/benchmark_result.rs`.
 pub fn hyperfine_document(all: &[CommandTimes]) -> Value {
     let result = |one: &CommandTimes| {
         let (min, max) = one.range().unzip();
@@ -55,7 +55,9 @@ pub fn hyperfine_document(all: &[CommandTimes]) -> Value {
             "times": one.times,
         });
         if let (Some(table), true) = (document.as_object_mut(), one.max_rss.len() == one.times.len()) {
-            table.insert("memory_usage_byte".into(), one.max_rss.clone().into());
+            // Whole bytes, as hyperfine writes them.
+            let bytes: Vec<u64> = one.max_rss.iter().map(|bytes| *bytes as u64).collect();
+            table.insert("memory_usage_byte".into(), bytes.into());
         }
         if let (Some(table), false) = (document.as_object_mut(), one.parameters.is_empty()) {
             let parameters: serde_json::Map<String, Value> =

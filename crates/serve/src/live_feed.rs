@@ -47,7 +47,7 @@ pub(crate) struct RunChangeDocument {
     id: String,
     /// The shortest beginning that names it.
     short: String,
-    /// running, finished, failed, stopped, interrupted, damaged, or removed
+    /// running, finished, failed, stopped, interrupted, disk-full, damaged, or removed
     status: String,
     /// The name that somebody gave it.
     label: Option<String>,

@@ -30,7 +30,7 @@ pub(crate) struct RunDocument {
     id: String,
     /// The shortest beginning that names it in this archive.
     short: String,
-    /// running, finished, failed, stopped or interrupted
+    /// running, finished, failed, stopped, interrupted or disk-full
     status: String,
     /// The name that somebody gave it.
     label: Option<String>,

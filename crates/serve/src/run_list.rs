@@ -69,7 +69,7 @@ pub(crate) struct ListedRunDocument {
     id: String,
     /// The shortest beginning that names it in this archive.
     short: String,
-    /// running, finished, failed, stopped, interrupted, or damaged
+    /// running, finished, failed, stopped, interrupted, disk-full, or damaged
     status: String,
     /// The name that somebody gave it.
     label: Option<String>,
@@ -97,8 +97,14 @@ pub(crate) struct ListedRunDocument {
 pub(crate) const DAMAGED: &str = "damaged";
 
 /// What the status of a run that can be read may be.
-pub(crate) const RUN_STATUSES: [RunStatus; 5] =
-    [RunStatus::Running, RunStatus::Finished, RunStatus::Failed, RunStatus::Stopped, RunStatus::Interrupted];
+pub(crate) const RUN_STATUSES: [RunStatus; 6] = [
+    RunStatus::Running,
+    RunStatus::Finished,
+    RunStatus::Failed,
+    RunStatus::Stopped,
+    RunStatus::Interrupted,
+    RunStatus::DiskFull,
+];
 
 impl ListedRunDocument {
     fn new(entry: &ArchiveEntry) -> Self {

@@ -6,6 +6,7 @@
 //! | module | what a reader finds |
 //! |---|---|
 //! | `study_settings` | the settings of a study: what each level sets, and what of it this machine cannot have |
+//! | `sysctl_ranges` | which numbers a sysctl takes, where that is known |
 //! | `setting` | one file's value: read, written, compared; dropping caches |
 //! | `setting_file` | which files a pattern means, what one is to hold and holds |
 //! | `preset_list` | presets by name: those of `settings/`, of a study, of a file |
@@ -41,6 +42,7 @@ mod study_disk;
 mod study_settings;
 mod swap_areas;
 mod swap_level;
+mod sysctl_ranges;
 mod temporary_folder;
 mod undo_entry;
 mod undo_journal;

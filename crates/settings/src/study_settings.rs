@@ -20,6 +20,7 @@ use crate::setting::{
     FileIdentity, SettingContent, counterpart_file, has_write_bit, is_same_value, parse_number,
     synonym_files, writes_through,
 };
+use crate::sysctl_ranges::find_sysctl_range;
 
 /// What each level of the study's factors sets, in the study's order. Values are worked out by the facts of `scope` where
 /// they are set on the side that is `here`, and left as the study has them on the other.
@@ -383,6 +384,12 @@ fn refused_value(
     let mut now = content.value.split_whitespace().peekable();
     let keeps_numbers = kind.spec().file.is_some_and(|file| file.keeps_numbers);
     let holds_numbers = keeps_numbers && now.peek().is_some() && now.all(is_number);
+    if let Some(([least, greatest], number)) = find_sysctl_range(path).zip(parse_number(value))
+        && !(i128::from(least)..=i128::from(greatest)).contains(&number)
+    {
+        let hint = format!("write a number from {least} to {greatest}");
+        return Some((format!("{path} does not take `{value}`"), hint));
+    }
     if holds_numbers && !value.split_whitespace().all(is_number) {
         let hint = format!("it holds `{}` now", content.value);
         return Some((format!("{path} holds numbers, and `{value}` is none"), hint));
@@ -484,6 +491,7 @@ mod tests {
         let swappiness = "kind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [1, 2]";
         let file = |path: &str| format!("kind = \"file\"\nkey = \"{path}\"\nlevels = [1, 2]");
         let sysctl = |key: &str| format!("kind = \"sysctl\"\nkey = \"{key}\"\nlevels = [1, 2]");
+        let switch = |key: &str| sysctl(key).replace("[1, 2]", "[0, 1]");
         insta::assert_snapshot!(
             [
                 factor_pair_messages(swappiness, &file("/proc/sys/vm/swappiness")),
@@ -494,7 +502,7 @@ mod tests {
                     &file("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"),
                     &sysctl("vm.nr_hugepages")
                 ),
-                factor_pair_messages(&sysctl("kernel.soft_watchdog"), &sysctl("kernel.watchdog")),
+                factor_pair_messages(&switch("kernel.soft_watchdog"), &switch("kernel.watchdog")),
                 factor_pair_messages(swappiness, &sysctl("vm.dirty_ratio")),
                 factor_messages(&file("/proc/sys/net/../vm/drop_caches")),
             ]
@@ -532,6 +540,8 @@ mod tests {
                 sysctl("vm/swapiness", "[1, 2]"),
                 sysctl("no.such", "[1, 2]"),
                 sysctl("vm.swappiness", "[1, \"high\"]"),
+                sysctl("vm.swappiness", "[200, 201]"),
+                sysctl("vm.dirty_ratio", "[-1, 100]"),
                 sysctl("vm.drop_caches", "[0, 3]"),
                 sysctl("net.ipv4.tcp_congestion_control", "[\"cubic\", \"bbr\"]"),
             ]
@@ -543,6 +553,8 @@ mod tests {
         s.toml:5:1: `factor.f.key`: factor `f`: there is no sysctl `vm/swapiness`; did you mean `vm/swappiness`? otherwise this kernel lacks it: leave the factor out
         s.toml:5:1: `factor.f.key`: factor `f`: there is no sysctl `no.such`; this kernel lacks it: check the name, or leave the factor out
         s.toml:6:14: `factor.f.levels[1]`: factor `f`, level `high`: /proc/sys/vm/swappiness holds numbers, and `high` is none; it holds `60` now
+        s.toml:6:16: `factor.f.levels[1]`: factor `f`, level `201`: /proc/sys/vm/swappiness does not take `201`; write a number from 0 to 200
+        s.toml:6:11: `factor.f.levels[0]`: factor `f`, level `-1`: /proc/sys/vm/dirty_ratio does not take `-1`; write a number from 0 to 100
         s.toml:5:1: `factor.f.key`: factor `f`: /proc/sys/vm/drop_caches is no setting: what it was cannot be put back; a factor of `kind = "drop-caches"` drops caches before each iteration
         "#
         );

@@ -32,6 +32,9 @@ pub struct DataSet {
     restore: Option<Vec<PathBuf>>,
 }
 
+/// How the names of the folders of sets begin.
+pub const DATA_SET_PREFIX: &str = "data-";
+
 /// What is made.
 const CONTENT: &str = "content";
 
@@ -155,7 +158,7 @@ impl WorkloadDefinition {
         let case = host.case.filter(|_| spec.once == DataLifetime::Case);
         sha.update(format!("{case:?}"));
         let key: String = sha.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Some(kept.join(format!("data-{key}"))))
+        Ok(Some(kept.join(format!("{DATA_SET_PREFIX}{key}"))))
     }
 }
 

@@ -474,10 +474,22 @@ fn is_template(value: &Scalar) -> bool {
 const NOT_MEASURED: &[&str] =
     &["title", "measures", "homepage", "licence", "install", "needs", "version", "brief", "operations"];
 
-/// Of the document's keys in order, so that comments, spaces and the order of tables do not count.
-fn hash_definition(text: &str) -> String {
+/// What a definition makes a workload do and measure, of its text.
+fn measured_table(text: &str) -> toml::Table {
     let mut document: toml::Table = text.parse().unwrap_or_default();
     document.retain(|key, _| !NOT_MEASURED.contains(&key));
+    document
+}
+
+/// The same as a document that can be kept: two of one digest are the same.
+#[must_use]
+pub fn definition_parts(source: &TomlSource) -> serde_json::Value {
+    serde_json::to_value(measured_table(&source.text)).unwrap_or_default()
+}
+
+/// Of the document's keys in order, so that comments, spaces and the order of tables do not count.
+fn hash_definition(text: &str) -> String {
+    let document = measured_table(text);
     let mut sha = Sha256::new();
     hash_toml_value(&toml::Value::Table(document), &mut sha);
     sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

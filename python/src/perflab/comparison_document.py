@@ -28,7 +28,7 @@ RowFlag = Literal[
     "outliers", "failed", "sequential", "environment", "gaps", "noise", "paired",
 ]
 
-RunStatus = Literal["running", "finished", "failed", "stopped", "interrupted"]
+RunStatus = Literal["running", "finished", "failed", "stopped", "interrupted", "disk-full"]
 
 ShiftEstimator = Literal["signed-ranks", "joint-ranks", "rank-sum", "means"]
 

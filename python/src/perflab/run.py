@@ -76,7 +76,7 @@ class Run:
     label: Optional[str]
     #: The study's title.
     study: str
-    #: `running`, `finished`, `failed`, `stopped`, `interrupted`, or `damaged`.
+    #: `running`, `finished`, `failed`, `stopped`, `interrupted`, `disk-full`, or `damaged`.
     status: str
     #: When it began, UTC; none of a damaged run.
     begun: Optional[datetime]

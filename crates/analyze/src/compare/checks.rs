@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use indexmap::IndexMap;
+use perflab_model::series::SeriesGap;
 use perflab_model::{RunRecord, RunStatus, describe_overwritten_settings, fact_table};
 use perflab_stats::{drift_correlation, find_outlying_values, find_two_modes, median, value_resolution};
 use rayon::prelude::*;
@@ -174,15 +175,37 @@ pub(crate) fn check_runs(sides: &[&ComparisonSide]) -> Vec<ComparisonDiagnostic>
     let all = sides.iter().flat_map(|side| &side.runs);
     // What one run lacks, another may have measured.
     let continued: BTreeSet<&str> = all.filter_map(|run| run.manifest.continues.as_deref()).collect();
+    let everywhere = find_common_gaps(sides);
     for (side, run) in sides.iter().flat_map(|side| side.runs.iter().map(move |run| (side, run))) {
         if seen.insert(&run.manifest.id) {
-            found.extend(check_run(&side.name, run, continued.contains(run.manifest.id.as_str())));
+            let is_continued = continued.contains(run.manifest.id.as_str());
+            found.extend(check_run(&side.name, run, is_continued, &everywhere));
         }
     }
     found
 }
 
-fn check_run(side: &str, run: &RunRecord, is_continued: bool) -> Vec<ComparisonDiagnostic> {
+/// A monitor, and why it recorded nothing.
+type MonitorLack<'a> = (&'a str, &'a str);
+
+/// What no run has a row of, for one and the same reason: what a machine lacks is no difference between the sides.
+fn find_common_gaps<'a>(sides: &[&'a ComparisonSide]) -> BTreeSet<MonitorLack<'a>> {
+    let runs = sides.iter().flat_map(|side| &side.runs);
+    let lacks = runs.map(|run| {
+        let begin = run.iterations.iter().map(|iteration| iteration.start).min();
+        let is_lasting = |gap: &&SeriesGap| gap.to.is_none() && begin.is_none_or(|begin| gap.from <= begin);
+        let of_run = run.gaps.iter().filter(is_lasting);
+        of_run.map(|gap| (gap.monitor.as_str(), gap.reason.as_str())).collect::<BTreeSet<_>>()
+    });
+    lacks.reduce(|all, own| all.intersection(&own).copied().collect()).unwrap_or_default()
+}
+
+fn check_run(
+    side: &str,
+    run: &RunRecord,
+    is_continued: bool,
+    everywhere: &BTreeSet<MonitorLack<'_>>,
+) -> Vec<ComparisonDiagnostic> {
     let (side, id, status) = (side.to_owned(), run.manifest.id.clone(), run.manifest.status);
     let ended = is_continued || matches!(status, RunStatus::Finished | RunStatus::Failed);
     let unfinished =
@@ -195,7 +218,7 @@ fn check_run(side: &str, run: &RunRecord, is_continued: bool) -> Vec<ComparisonD
         run: id.clone(),
         settings,
     });
-    let gaps = monitor_gaps(run);
+    let gaps = monitor_gaps(run, everywhere);
     let files = files_with_unusable_rows(run);
     let unusable = (!files.is_empty()).then(|| ComparisonDiagnostic::UnusableRows {
         side: side.clone(),
@@ -220,10 +243,11 @@ fn files_with_unusable_rows(run: &RunRecord) -> Vec<String> {
     files.collect()
 }
 
-/// Monitors with gaps, each with its first reason.
-fn monitor_gaps(run: &RunRecord) -> Vec<String> {
+/// Monitors with gaps that not all runs have, each with its first reason.
+fn monitor_gaps(run: &RunRecord, everywhere: &BTreeSet<MonitorLack<'_>>) -> Vec<String> {
     let mut first: BTreeMap<&str, &str> = BTreeMap::new();
-    for gap in &run.gaps {
+    let is_common = |gap: &&SeriesGap| everywhere.contains(&(gap.monitor.as_str(), gap.reason.as_str()));
+    for gap in run.gaps.iter().filter(|gap| !is_common(gap)) {
         first.entry(&gap.monitor).or_insert(&gap.reason);
     }
     first.into_iter().map(|(monitor, reason)| format!("{monitor}: {reason}")).collect()

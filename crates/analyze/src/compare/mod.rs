@@ -7,6 +7,7 @@
 //! | [`pipeline`] | the sequence of the steps below: runs against runs, levels of a factor against its first |
 //! | `alignment` | samples that belong together |
 //! | `same_content` | runs made of the very same files or values, which count once |
+//! | `definition_differences` | in what two definitions of one workload differ |
 //! | `edited_cases`, `twin_rows` | cases edited under one name; metrics that are one number under two names |
 //! | `experimental_unit` | boots, pairs or iterations |
 //! | `pooled_noise` | two or three boots or runs a side, whose spread earlier runs help to know |
@@ -31,6 +32,7 @@ pub(crate) mod change;
 pub(crate) mod checks;
 pub(crate) mod compared_part;
 pub mod comparison;
+pub(crate) mod definition_differences;
 pub mod diagnostic;
 pub(crate) mod edited_cases;
 pub(crate) mod exact_values;

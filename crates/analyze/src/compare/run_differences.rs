@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use crate::compare::definition_differences::definition_differences;
 use crate::compare::side_values::{RunValues, SidePair, differing_keys};
 
 /// A fact that is not the same in all runs of both sides.
@@ -386,13 +387,14 @@ pub(crate) fn edited_cases(
             }
         }
     }
+    let all: Vec<&Manifest> = sides.into_iter().flatten().map(|run| &run.manifest).collect();
     let mut found: IndexMap<String, Vec<PlanDifference>> = IndexMap::new();
     for TwinCases { name, parts: [ours, theirs] } in twins.into_values() {
         // A case of one side only has no twin.
         if ours.is_empty() || theirs.is_empty() {
             continue;
         }
-        let differences = case_part_differences([&ours, &theirs]);
+        let differences = spell_out_definitions(case_part_differences([&ours, &theirs]), &all);
         if !differences.is_empty() {
             let known = found.entry(name).or_default();
             known.extend(differences.into_iter().filter(|one| !known.contains(one)).collect::<Vec<_>>());
@@ -479,7 +481,28 @@ pub(crate) fn case_differences(
     (our_run, ours): (&Manifest, &Case),
     (their_run, theirs): (&Manifest, &Case),
 ) -> Vec<PlanDifference> {
-    case_part_differences([&[case_parts(our_run, ours)], &[case_parts(their_run, theirs)]])
+    let found = case_part_differences([&[case_parts(our_run, ours)], &[case_parts(their_run, theirs)]]);
+    spell_out_definitions(found, &[our_run, their_run])
+}
+
+/// In place of the digests of two definitions, what differs in them, where the runs tell that.
+fn spell_out_definitions(found: Vec<PlanDifference>, runs: &[&Manifest]) -> Vec<PlanDifference> {
+    let spell_out = |one: PlanDifference| {
+        let digests = one.baseline.as_deref().zip(one.candidate.as_deref());
+        let Some((name, (ours, theirs))) = one.key.strip_suffix(DEFINITION_KEY).zip(digests) else {
+            return vec![one];
+        };
+        let parts = definition_differences(runs, [ours, theirs]).into_iter();
+        let parts: Vec<PlanDifference> = parts
+            .map(|(key, [baseline, candidate])| PlanDifference {
+                key: format!("{name}: {key}"),
+                baseline,
+                candidate,
+            })
+            .collect();
+        if parts.is_empty() { vec![one] } else { parts }
+    };
+    found.into_iter().flat_map(spell_out).collect()
 }
 
 /// Memory that differs by less than this is the same: kernels reserve more or less of it.

@@ -74,7 +74,9 @@ impl RecordedStudy {
             }
             _ => {
                 let verb = RecordedVerb::File(quote_word(if file.is_empty() { "STUDY" } else { file }));
-                (verb, options_beside_file(study, &manifest.study_text))
+                // The text is that of the brief form, and the options are beside it.
+                let brief = if manifest.brief { " --brief" } else { "" };
+                (verb, brief.to_owned() + &options_beside_file(study, &manifest.study_text))
             }
         };
         RecordedStudy { verb, options, varied }
@@ -401,5 +403,13 @@ mod tests {
         assert_eq!(words(run), [&["perflab", "run", "my study.toml"][..], &options].concat());
         assert_eq!(words(written), ["perflab", "run", "my study.toml"]);
         assert_eq!(found(written).name(), "my study.toml");
+    }
+
+    #[test]
+    fn a_brief_form_is_typed_again_as_one() {
+        let mut run = RunBuilder::new("01A").build_run(|_| Some(1.0));
+        run.manifest.brief = true;
+        let found = RecordedStudy::of_run(&run, None);
+        assert_eq!(words(&found, "perflab run {study}")[..4], ["perflab", "run", "test.toml", "--brief"]);
     }
 }

@@ -586,6 +586,19 @@ fn gaps_of_monitors_are_named_with_their_reason() {
         to: None,
         reason,
     });
+    let lacking = |id: &str| {
+        let mut other = RunBuilder::new(id).build_run(|_| Some(1.0));
+        other.gaps.clone_from(&run.gaps);
+        other
+    };
+    let both = compare_runs(lacking("c"), lacking("d"));
+    assert!(only_row(&both).flags.iter().all(|flag| *flag != RowFlag::Gaps), "both machines lack it");
+    let mut late = lacking("e");
+    late.gaps[0].from = perflab_model::Nanos(u64::MAX);
+    assert!(
+        only_row(&compare_runs(lacking("c"), late)).flags.contains(&RowFlag::Gaps),
+        "one of them lost it"
+    );
     let found = compare_runs(run, RunBuilder::new("b").build_run(|_| Some(1.0)));
     let gaps = ComparisonDiagnostic::MonitorGaps {
         side: "A".into(),

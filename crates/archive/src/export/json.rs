@@ -28,7 +28,7 @@ pub struct ExportDocument {
     title: String,
     /// Nanoseconds since 1970 of the time that all times here count from.
     began_ns: u64,
-    /// How it stands: finished, failed, stopped, interrupted.
+    /// How it stands: finished, failed, stopped, interrupted, disk-full.
     status: String,
     /// What the target said about itself, by dotted key.
     facts: BTreeMap<String, Scalar>,

@@ -27,10 +27,11 @@ pub use json::{ExportDocument, export_schema};
 pub use registry::Exporter;
 
 /// Writes a run in a format that is text. [`Exporter::Parquet`] is a file of the run's already, see
-/// [`crate::RunDir::samples_path`]; [`Exporter::Perfetto`] needs what a record has not: series and operations.
+/// [`crate::RunDir::samples_path`]; [`Exporter::Perfetto`] needs what a record has not: series and operations; and
+/// [`Exporter::Hyperfine`] the times of commands, which somebody else makes of it.
 ///
 /// # Errors
-/// What writing to `out` fails with; `InvalidInput` for these two.
+/// What writing to `out` fails with; `InvalidInput` for these three.
 pub fn write_export(
     record: &RunRecord,
     interval: MedianIntervalFn<'_>,
@@ -48,7 +49,7 @@ pub fn write_export(
         Exporter::Kcidb => crate::export::services::write_kcidb(&sheet, out),
         Exporter::Junit => crate::export::services::write_junit(&sheet, out),
         Exporter::OpenMetrics => crate::export::services::write_open_metrics(&sheet, out),
-        Exporter::Parquet | Exporter::Perfetto => {
+        Exporter::Parquet | Exporter::Perfetto | Exporter::Hyperfine => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, "the format is no text of a record"))
         }
     }

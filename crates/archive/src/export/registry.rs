@@ -27,11 +27,13 @@ pub enum Exporter {
     OpenMetrics,
     /// a trace of the whole run, for ui.perfetto.dev
     Perfetto,
+    /// what `hyperfine --export-json` writes, for its scripts
+    Hyperfine,
 }
 
 impl Exporter {
     /// All formats with their names.
-    pub const ALL: [(&str, Exporter); 11] = [
+    pub const ALL: [(&str, Exporter); 12] = [
         ("csv", Exporter::Csv),
         ("json", Exporter::Json),
         ("markdown", Exporter::Markdown),
@@ -43,6 +45,7 @@ impl Exporter {
         ("junit", Exporter::Junit),
         ("openmetrics", Exporter::OpenMetrics),
         ("perfetto", Exporter::Perfetto),
+        ("hyperfine", Exporter::Hyperfine),
     ];
 }
 

@@ -29,13 +29,13 @@ pub(crate) fn write_csv_export(sheet: &ExportSheet<'_>, out: &mut dyn Write) -> 
     let head = head.chain(AFTER.map(String::from)).chain(has_layouts.then(|| "layout".into()));
     write_separated_row(head, out)?;
     let label = manifest.label.clone().unwrap_or_default();
-    for sample in &sheet.record.samples {
+    for (sample, run) in sheet.record.samples.iter().zip(sheet.record.sample_run_ids()) {
         let Some(case) = sheet.case_of_sample(sample) else { continue };
         let target = sample.target.and_then(|index| manifest.targets.get(index as usize));
         let target = target.map_or(&manifest.target, |target| &target.name);
         let point: Vec<String> = case.point.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let before = [
-            manifest.id.clone(),
+            run.to_owned(),
             label.clone(),
             target.clone(),
             sample.boot.to_string(),

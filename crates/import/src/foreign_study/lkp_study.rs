@@ -153,6 +153,8 @@ struct JobStudyWriter<'a> {
     fates: JobFates,
     /// Keys that have a fate: their file, and which of its keys they are.
     settled: BTreeSet<(usize, usize)>,
+    /// Keys so far that became a setting or a factor.
+    turned: usize,
     workloads: Vec<JobWorkload>,
     /// The parts of which they were made.
     parts: Vec<JobPart<'a>>,
@@ -196,6 +198,7 @@ impl<'a> JobStudyWriter<'a> {
             file: shorten_foreign_text(file),
             fates,
             settled: BTreeSet::new(),
+            turned: 0,
             workloads: Vec::new(),
             parts: Vec::new(),
             says: Vec::new(),
@@ -214,6 +217,16 @@ impl<'a> JobStudyWriter<'a> {
         self.settled.insert((key.source, key.entry.id));
         let line = *key.entry.lines.start();
         self.fates.set(key.source, &(line..=line), fate.clone());
+        self.fates.set_rest(key.source, &key.entry.lines, fate);
+    }
+
+    /// The line of a key whose own lines are settled: it became something where one of them did.
+    fn settle_table(&mut self, key: JobKey<'_>, before: usize, became: &str) {
+        self.settled.insert((key.source, key.entry.id));
+        let fate = match self.turned > before {
+            true => LineFate::Translated(became.to_owned()),
+            false => LineFate::NotUnderstood("nothing below it is in the study".to_owned()),
+        };
         self.fates.set_rest(key.source, &key.entry.lines, fate);
     }
 
@@ -602,7 +615,7 @@ impl<'a> JobStudyWriter<'a> {
             "iosched" if !self.disk.is_empty() => self.add_setting(key, "io-scheduler"),
             "transparent_hugepage" => {
                 let YamlNode::Table(entries) = &key.entry.node else { return };
-                self.settle(key, LineFate::Translated("settings".into()));
+                let before = self.turned;
                 for entry in entries {
                     let inner = JobKey { source: key.source, entry };
                     match entry.key.as_str() {
@@ -612,13 +625,15 @@ impl<'a> JobStudyWriter<'a> {
                         _ => self.refuse(inner, "a setting, if any: see `perflab setting list`"),
                     }
                 }
+                self.settle_table(key, before, "settings");
             }
             "sysctl" => {
                 let YamlNode::Table(entries) = &key.entry.node else { return };
-                self.settle(key, LineFate::Translated("factors of kind sysctl".into()));
+                let before = self.turned;
                 for entry in entries {
                     self.add_sysctl(JobKey { source: key.source, entry });
                 }
+                self.settle_table(key, before, "factors of kind sysctl");
             }
             "drop_caches" => {
                 // Without a value, the program drops all.
@@ -652,12 +667,14 @@ impl<'a> JobStudyWriter<'a> {
             Ok(levels) => match &levels[..] {
                 [] => self.settle(key, LineFate::NoMeaning(IS_EMPTY.into())),
                 [level] => {
+                    self.turned += 1;
                     self.settle(key, LineFate::Translated(format!("settings.{preset} = {level}")));
                     self.settings.insert(preset.to_owned(), level.clone());
                     // Of two keys that are alike the last one holds.
                     self.factors.shift_remove(preset);
                 }
                 levels => {
+                    self.turned += 1;
                     let text = format!(
                         "kind = \"setting\"\nkey = {}\nlevels = [{}]",
                         toml_string(preset),
@@ -679,6 +696,7 @@ impl<'a> JobStudyWriter<'a> {
         };
         match list_levels(key) {
             Ok(levels) if !levels.is_empty() => {
+                self.turned += 1;
                 let text = format!(
                     "kind = \"sysctl\"\nkey = {}\nlevels = [{}]",
                     toml_string(path),
@@ -1283,6 +1301,24 @@ transparent_hugepage:
         40: a study has it for all workloads, as its first part says it: make another study of this part
         41: a study has it for all workloads, as its first part says it: make another study of this part
         ");
+    }
+
+    /// The head of a table says no more of it than its lines.
+    #[test]
+    fn a_table_of_which_every_line_is_left_out_became_nothing() {
+        let fates = |line: &str| {
+            let study = convert(&format!(
+                "suite: hackbench\nhackbench:\n  mode: process\nsysctl:\n  sc_nonsense: 3\n{line}"
+            ));
+            let of_head = study.account.iter().find(|(at, _)| *at == 4).map(|(_, fate)| fate.clone());
+            of_head.unwrap()
+        };
+        assert!(matches!(fates(""), LineFate::NotUnderstood(_)), "{:?}", fates(""));
+        assert!(
+            matches!(fates("  sc_swappiness: 10\n"), LineFate::Translated(_)),
+            "{:?}",
+            fates("  sc_swappiness: 10\n")
+        );
     }
 
     /// A file that is included stands in place of the line, changed as that says.

@@ -21,6 +21,14 @@ const OFF: &str = "off";
 const EDGES: &str = "edges";
 
 impl MonitorTiming {
+    /// What to write in place of less than the shortest time between readings.
+    pub const SHORTEST_HINT: &str = "1ms is the shortest interval; 100ms suits most";
+
+    /// Whether it is read more often than any monitor can be.
+    pub fn is_too_often(self) -> bool {
+        self.interval().is_some_and(|interval| interval.0 < 1_000_000)
+    }
+
     /// The time between ticks; none where there are no ticks.
     pub fn interval(self) -> Option<Nanos> {
         match self {

@@ -10,6 +10,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::MonitorTiming;
+use crate::problem::Problem;
 use crate::quantity::{DurationText, Nanos, Ratio};
 
 /// `[monitors]`: a preset, what it may cost, and single monitors by their names.
@@ -34,6 +35,15 @@ impl MonitorsSpec {
     /// Without any monitor.
     pub fn clear(&mut self) {
         *self = MonitorsSpec::default();
+    }
+
+    /// What is wrong with `every`, once for all monitors of the preset that get it.
+    pub(crate) fn every_problem(&self) -> Option<Problem> {
+        let every = MonitorTiming::Every(self.every?.0);
+        every.is_too_often().then(|| {
+            Problem::new(format!("monitors.{EVERY_KEY}"), "is too often")
+                .with_hint(MonitorTiming::SHORTEST_HINT)
+        })
     }
 
     /// Puts the monitors of the preset in its place: those that are named beside it stay as they are said, in the order of the
@@ -194,6 +204,16 @@ mod tests {
         let second = MonitorTiming::Every(Nanos(1_000_000_000));
         assert_eq!(all, [("vmstat", MonitorTiming::Edges), ("pressure", second), ("slabinfo", second)]);
         assert_eq!((spec.preset, spec.budget), (None, Some(MonitorBudget(Ratio(0.01)))));
+    }
+
+    #[test]
+    fn what_a_preset_is_read_by_is_wrong_once() {
+        let problem =
+            |every: &str| parse(&format!("preset = 'memory'\nevery = '{every}'")).unwrap().every_problem();
+        for wrong in ["0s", "999us"] {
+            assert_eq!(problem(wrong).map(|problem| problem.key).as_deref(), Some("monitors.every"));
+        }
+        assert_eq!(problem("1ms").map(|problem| problem.key), None);
     }
 
     #[test]

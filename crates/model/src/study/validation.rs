@@ -54,6 +54,7 @@ pub fn find_study_problems(study: &Study) -> Vec<Problem> {
     }
     found.extend(placement_problem(study));
     found.extend(monitors_factor_problem(study));
+    found.extend(study.monitors.every_problem());
     found.extend(
         study.answers.iter().enumerate().flat_map(|(index, answer)| answer_problems(index, answer, study)),
     );

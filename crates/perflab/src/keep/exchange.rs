@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indexmap::IndexMap;
+use perflab_analyze::command_times;
 use perflab_archive::export::{Exporter, export_schema, write_export};
 use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{
@@ -15,6 +16,7 @@ use perflab_archive::{
 };
 use perflab_import::{FileReport, IMPORTERS, ImportOptions, Importer, find_importer, list_importable};
 use perflab_model::Bytes;
+use perflab_present::command_times::hyperfine_document;
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_stacks::SymbolOptions;
 use perflab_stats::median_with_interval;
@@ -300,6 +302,19 @@ fn export_for_tool(
             let run = select_part(context, archive, &args.run)?;
             file.write_new(|out| write_perfetto_trace(&run, out))
         }
+        Exporter::Hyperfine => {
+            let (run, record) = selection::select_whole_run(archive, &args.run)?;
+            let times = command_times(&record);
+            if times.iter().all(|one| one.times.is_empty()) {
+                let message = format!(
+                    "run {} has no times of commands, which hyperfine's format is of",
+                    run.short_id()
+                );
+                return Err(UsageError::new(message, "`--to csv` and `--to json` have every metric").into());
+            }
+            let document = serde_json::to_string_pretty(&hyperfine_document(&times))?;
+            file.write_new(|out| Ok(writeln!(out, "{document}")?))
+        }
         _ => {
             let (_, record) = selection::select_whole_run(archive, &args.run)?;
             file.write_new(|mut out| Ok(write_export(&record, &median_interval, format, &mut out)?))
@@ -356,7 +371,7 @@ pub struct ExportArgs {
     /// The file (default: ID.perflab here; standard output with --to)
     #[arg(value_name = "FILE", value_parser = OutputPath::parser())]
     pub file: Option<OutputPath>,
-    /// Another tool's format: csv, json, markdown, latex, parquet, gobench, bmf, kcidb, junit, openmetrics or perfetto
+    /// Another tool's format: csv, json, markdown, latex, parquet, gobench, bmf, kcidb, junit, openmetrics, perfetto or hyperfine
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<String>,
     /// The same as FILE; `-` is standard output

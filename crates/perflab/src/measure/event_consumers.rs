@@ -4,6 +4,7 @@
 //! decided by intervals that hold at every look: after complete blocks only.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -76,6 +77,11 @@ impl RecorderConsumer {
     /// Will record into `archive`.
     pub fn new(archive: Archive) -> Self {
         RecorderConsumer { archive, early_events: Vec::new(), recorder: None }
+    }
+
+    /// The directory of the run; `None` where none began.
+    pub fn run_path(&self) -> Option<PathBuf> {
+        self.recorder.as_ref().map(|recorder| recorder.path().to_owned())
     }
 
     /// Makes tables of what was recorded. `None` where no run began.

@@ -9,6 +9,7 @@ pub(crate) mod event_consumers;
 mod failing_command;
 pub mod flight_recorder;
 pub mod flight_watch;
+pub mod full_disk;
 pub mod patch;
 pub(crate) mod progress;
 pub mod repeatable_run;

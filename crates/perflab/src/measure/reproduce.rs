@@ -4,6 +4,7 @@ use clap::{Args, FromArgMatches as _};
 use indexmap::IndexMap;
 use perflab_archive::RunDir;
 use perflab_conduct::plan::expression_scope;
+use perflab_model::fact_table;
 use perflab_model::facts::FactChange;
 use perflab_model::study::TomlSource;
 use perflab_model::{Case, Manifest, Setting};
@@ -128,7 +129,8 @@ fn run_again(
         install: args.install,
         ..RunArgs::default()
     };
-    let (planned, catalogue) = run::plan_manifest(context, &source, manifest.study.clone(), &run_args)?;
+    let (mut planned, catalogue) = run::plan_manifest(context, &source, manifest.study.clone(), &run_args)?;
+    planned.brief = manifest.brief;
     let permissions = perflab_conduct::RunPermissions { install: args.install, ..Default::default() };
     let (status, again) = run::execute_manifest(context, &planned, catalogue, &permissions)?;
     let (before, after) = (original.short_id().to_owned(), again.short_id().to_owned());
@@ -146,10 +148,13 @@ fn run_again(
 fn describe_run(context: &App, found: &RunDir, manifest: &Manifest) -> Result<Reproduction, Failure> {
     let source = TomlSource::new(manifest.study_file.clone(), manifest.study_text.clone());
     let catalogue = context.catalogue_of(&source, &manifest.study)?;
-    let now = perflab_observe::collect_facts(&context.root, manifest.study.facts.as_deref())?;
+    let mut now = perflab_observe::collect_facts(&context.root, manifest.study.facts.as_deref())?;
+    now.extend(run::read_environment_facts(&manifest.study, &manifest.plan));
     let text = |value: Option<&perflab_model::Scalar>| value.map(ToString::to_string);
     // The versions of workloads are asked for when one is run.
-    let is_asked = |change: &FactChange<'_>| now.stored(change.key).is_some();
+    let is_asked = |change: &FactChange<'_>| {
+        now.stored(change.key).is_some() || fact_table::ENVIRONMENT.matches(change.key)
+    };
     let changed = manifest.facts.changes_to(&now).into_iter().filter(is_asked).map(|change| ChangedFact {
         fact: change.key.to_owned(),
         then: text(change.ours),

@@ -10,12 +10,15 @@ use perflab_conduct::{RunPermissions, find_remaining_slots};
 use perflab_model::fact_table;
 use perflab_model::facts::FactChange;
 use perflab_model::study::TomlSource;
-use perflab_model::{MEASUREMENT_FACTS, Manifest, Nanos, RunPlan, RunStatus, Slot};
+use perflab_model::{
+    MEASUREMENT_FACTS, Manifest, Nanos, RunPlan, RunStatus, Scalar, Slot, named_variable_changes,
+};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, UsageError};
 use crate::measure::repeatable_run::check_study_resumable;
 use crate::measure::run::{self, RunArgs};
+use crate::see::price;
 use crate::selection;
 use crate::verb::Verb;
 
@@ -30,7 +33,7 @@ pub struct ResumeArgs {
     /// The run (default: @latest)
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
-    /// Go on though the machine, its kernel or a workload has changed
+    /// Go on though the machine, its kernel, a workload or a variable that a command names has changed
     #[arg(long)]
     pub changed: bool,
     /// Allow what destroys data: formatting the study's partition
@@ -72,7 +75,12 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
         RestOfRun::Measured { status, parts } => (status, parts),
     };
     let ended = parts.last().map_or(Exit::Fine, |again| run::exit_of_run(context, status, again));
-    let concluded = crate::see::report::conclude_runs(context, &parts, args.no_report);
+    let is_priced =
+        parts.last().and_then(|last| last.manifest().ok()).is_some_and(|last| price::is_price_run(&last));
+    let concluded = match is_priced {
+        true => price::conclude_price_run(context, &parts),
+        false => crate::see::report::conclude_runs(context, &parts, args.no_report),
+    };
     // A run that was stopped may lack a side.
     if status != RunStatus::Stopped {
         concluded?;
@@ -141,10 +149,12 @@ pub fn measure_rest(context: &App, args: &ResumeArgs) -> Result<RestOfRun, Failu
     if let Some(commit) = manifest.facts.stored(fact_table::TREE_COMMIT.as_str()) {
         planned.facts.add(fact_table::TREE_COMMIT, commit.value.clone(), &commit.source);
     }
+    planned.brief = manifest.brief;
     planned.first_part = Some(manifest.first_part_id().to_owned());
     planned.continues = Some(manifest.id.clone());
     let definitions = std::mem::take(&mut planned.plan.definitions);
-    planned.plan = RunPlan { slots, definitions, ..manifest.plan.clone() };
+    let definition_parts = std::mem::take(&mut planned.plan.definition_parts);
+    planned.plan = RunPlan { slots, definitions, definition_parts, ..manifest.plan.clone() };
     let permissions = RunPermissions { apply: args.apply, wait: args.wait, ..RunPermissions::default() };
     let (status, again) = run::execute_manifest(context, &planned, catalogue, &permissions)?;
     Ok(RestOfRun::Measured { status, parts: parts.into_iter().chain([again]).collect() })
@@ -238,15 +248,26 @@ fn find_last_part(archive: &Archive, selector: &str) -> Result<RunDir, Failure> 
 
 /// Refuses to go on on another machine, with another kernel, or with workloads that are defined otherwise; says what else has changed.
 fn check_unchanged(then: &Manifest, now: &Manifest, is_allowed: bool) -> Result<(), Failure> {
-    let is_decisive = |change: &FactChange<'_>| MEASUREMENT_FACTS.iter().any(|key| key == change.key);
-    let text =
-        |value: Option<&perflab_model::Scalar>| value.map_or("unknown".to_owned(), ToString::to_string);
+    let is_variable = |key: &str| fact_table::ENVIRONMENT.matches(key);
+    let named = named_variable_changes(then, now);
+    let is_decisive = |change: &FactChange<'_>| {
+        MEASUREMENT_FACTS.iter().any(|key| key == change.key) || named.iter().any(|one| one.key == change.key)
+    };
     let describe = |change: &FactChange<'_>| {
+        let missing = if is_variable(change.key) { "not set" } else { "unknown" };
+        let text = |value: Option<&Scalar>| value.map_or(missing.to_owned(), ToString::to_string);
         format!("{} was {} and is {}", change.key, text(change.ours), text(change.theirs))
     };
-    let changes = then.facts.changes_to(&now.facts);
-    let asked = changes.iter().filter(|change| now.facts.stored(change.key).is_some());
-    let (decisive, others): (Vec<&FactChange<'_>>, Vec<_>) = asked.partition(|change| is_decisive(change));
+    let knows_variables = then.facts.iter().any(|(key, _)| is_variable(key));
+    let mut changes = then.facts.changes_to(&now.facts);
+    // What is set now and was not, or the other way round, changes what a program does; a run of before variables were kept tells nothing.
+    changes.retain(|change| match is_variable(change.key) {
+        true => knows_variables,
+        false => now.facts.stored(change.key).is_some(),
+    });
+    changes.sort_by_key(|change| !is_variable(change.key));
+    let (decisive, others): (Vec<&FactChange<'_>>, Vec<_>) =
+        changes.iter().partition(|change| is_decisive(change));
     let mut refused: Vec<String> = decisive.into_iter().map(describe).collect();
     if then.plan.cases != now.plan.cases {
         refused.push("the study comes to other cases".to_owned());
@@ -308,7 +329,24 @@ mod tests {
         let mut redefined = now.clone();
         redefined.plan.definitions.insert("page-faults".into(), "f00d".into());
         then.plan.definitions.insert("page-faults".into(), "beef".into());
-        for changed in [newer, redefined] {
+        then.study = toml::from_str("title = \"t\"\n[workload.w]\ncommand = \"sleep $TIME\"\n").unwrap();
+        then.facts.add(fact_table::ENVIRONMENT.key("PATH"), "/bin", "env");
+        then.facts.add(fact_table::ENVIRONMENT.key("TIME"), "1", "env");
+        let mut unset = then.clone();
+        unset.facts = now.facts.clone();
+        unset.facts.add(fact_table::ENVIRONMENT.key("PATH"), "/sbin", "env");
+        for manifest in [&mut newer, &mut redefined] {
+            manifest.facts.extend(
+                then.facts
+                    .iter()
+                    .filter(|(key, _)| key.starts_with("environment."))
+                    .map(|(key, fact)| (key.to_owned(), fact.clone())),
+            );
+        }
+        let mut elsewhere = then.clone();
+        elsewhere.facts.add(fact_table::ENVIRONMENT.key("PATH"), "/sbin", "env");
+        assert!(check_unchanged(&then, &elsewhere, false).is_ok(), "it is told");
+        for changed in [newer, redefined, unset] {
             assert!(check_unchanged(&then, &changed, false).is_err());
             assert!(check_unchanged(&then, &changed, true).is_ok());
         }

@@ -23,6 +23,7 @@ use perflab_model::study::{
 };
 use perflab_model::{
     FORMAT_VERSION, Facts, Manifest, Nanos, Overhead, PlannedTarget, RunEventKind, RunPlan, RunStatus, Study,
+    environment_facts, named_variables,
 };
 use perflab_observe::Root;
 use perflab_settings::setting_problems;
@@ -36,6 +37,7 @@ use crate::laboratory::workload::install_workload;
 use crate::measure::command_words::{check_command_exists, command_words, parameter_template, quote_toml};
 use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_consumers};
 use crate::measure::failing_command::FailingCommandWatch;
+use crate::measure::full_disk::DiskFullError;
 use crate::measure::progress::ProgressReporter;
 use crate::measure::repeatable_run::check_study_resumable;
 use crate::measure::varied_factor::VariedFactor;
@@ -272,11 +274,22 @@ pub fn plan_manifest(
     let study = perflab_conduct::plan::settle_study(&study, &catalogue, &facts, &choices)
         .map_err(|found| source.place_problems(found))?;
     check_settings(context, source, &study, &plan)?;
+    facts.extend(read_environment_facts(&study, &plan));
     let mut manifest = build_manifest(source, study, plan, facts, args.label.clone(), &context.root);
     if let Some(id) = &args.run_id {
         manifest.id.clone_from(id);
     }
     Ok((manifest, catalogue))
+}
+
+/// The variables of perflab's own environment that workloads on this host inherit, as far as they tell something.
+pub fn read_environment_facts(study: &Study, plan: &RunPlan) -> Facts {
+    if !plan.targets.is_empty() {
+        return Facts::default();
+    }
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+    environment_facts(&named_variables(study, plan), variables)
 }
 
 /// The study that runs a command.
@@ -379,11 +392,15 @@ pub fn execute_study(
         (source.join(), broken)
     });
     drop(guard);
+    let place = recording.run_path();
     let recorded = recording.finish();
     // What was cut off may have been a perflab with settings of its own.
     undo_leftovers(context);
     let status =
         outcome.map_err(|_| UnexpectedError("the measuring thread panicked: please report this".into()))?;
+    if let Some(full) = place.and_then(|run| DiskFullError::of_run(context, &run)) {
+        return Err(full.into());
+    }
     if let Some(error) = broken {
         return Err(error.context("the run was stopped, and its settings undone"));
     }
@@ -487,6 +504,7 @@ pub fn build_manifest(
         study,
         study_text: source.text.clone(),
         study_file: source.file.clone(),
+        brief: source.is_brief(),
         plan,
         facts,
         boot_id: perflab_observe::read_boot_id(root),

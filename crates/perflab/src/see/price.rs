@@ -7,8 +7,8 @@ use perflab_analyze::price::{PriceList, check_doses, fewest_blocks, list_prices}
 use perflab_analyze::{AnalysisOptions, CaseCondition, ComparisonSide};
 use perflab_archive::RunDir;
 use perflab_conduct::RunPermissions;
-use perflab_model::study::{LevelCombinations, SlotOrder, Study};
-use perflab_model::{Ratio, RunStatus, join_continued_runs};
+use perflab_model::study::{LevelCombinations, SlotOrder, Study, TomlSource};
+use perflab_model::{Manifest, Ratio, RunStatus, join_continued_runs};
 use perflab_present::comparison::{Grid, GridColumn, OutputFormat};
 use perflab_present::price::{PriceDocument, price_grid, price_rows_grid, price_schema, price_sentences};
 use perflab_workload::find_delay_refusal;
@@ -97,6 +97,25 @@ fn measure_doses(context: &App, args: &PriceArgs) -> Result<(RunStatus, RunDir),
     }
     let permissions = RunPermissions { apply: args.apply, ..RunPermissions::default() };
     run::execute_manifest(context, &manifest, catalogue, &permissions)
+}
+
+/// Whether a run was made by `perflab price`: its doses take turns although its study does not say so.
+pub fn is_price_run(manifest: &Manifest) -> bool {
+    let written = TomlSource::new(manifest.study_file.as_str(), manifest.study_text.as_str());
+    let as_written = written.parse_study().map(|study| study.run.combinations);
+    manifest.study.run.combinations == LevelCombinations::OneAtATime
+        && as_written.is_ok_and(|combinations| combinations != LevelCombinations::OneAtATime)
+}
+
+/// The price list of such a run in several parts, after the last of them.
+pub fn conclude_price_run(context: &App, parts: &[RunDir]) -> Result<(), Failure> {
+    let records = parts.iter().map(RunDir::read_record).collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<&str> = parts.iter().map(RunDir::short_id).collect();
+    let side = ComparisonSide { name: names.join(", "), runs: join_continued_runs(records) };
+    print_list(context, &list_prices(&side, &[], &AnalysisOptions::default())?)?;
+    let last = parts.last().map_or("", RunDir::short_id);
+    context.note(format!("run: {last} in {}", context.archive_path().display()));
+    Ok(())
 }
 
 fn print_run_prices(context: &App, runs: &[RunDir], args: &PriceArgs) -> Result<(), Failure> {

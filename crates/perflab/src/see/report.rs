@@ -68,7 +68,9 @@ pub fn conclude_runs(context: &App, runs: &[RunDir], no_report: bool) -> Result<
     let Some(run) = runs.last() else { return Ok(()) };
     let comparisons = compare_levels_of_runs(context, runs)?;
     if comparisons.is_empty() {
-        crate::see::show::print_run_overview(context, run, &run.read_record()?)?;
+        let records = runs.iter().map(RunDir::read_record).collect::<Result<Vec<_>, _>>()?;
+        let whole = join_continued_runs(records).pop();
+        whole.map_or(Ok(()), |whole| crate::see::show::print_run_overview(context, run, &whole))?;
     } else {
         context.print_text(&render_comparisons(
             &comparisons,

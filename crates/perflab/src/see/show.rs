@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use perflab_analyze::monitor_metric::summarise_monitor;
 use perflab_analyze::{RunWarmUp, find_warm_ups, run_differences};
 use perflab_archive::{RunDir, StoredOutput};
+use perflab_conduct::find_remaining_slots;
 use perflab_model::series::SeriesGap;
 use perflab_model::{
     IterationRecord, Manifest, Nanos, Outcome, RunEventKind, RunRecord, describe_overwritten_settings,
@@ -46,8 +47,9 @@ pub fn show_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
     } else if args.targets {
         context.print_grid(&fairness::fairness_grid(&run.read_record()?))?;
     } else {
-        print_run_overview(context, &run, &run.read_record()?)?;
-        note_other_parts(context, &run)?;
+        let record = run.read_record()?;
+        print_run_overview(context, &run, &record)?;
+        note_other_parts(context, &run, &record)?;
     }
     Ok(Exit::Fine)
 }
@@ -68,8 +70,8 @@ fn show_whole_run(context: &App, args: &ShowArgs) -> Result<Exit, Failure> {
 }
 
 /// Which run this one goes on with, which goes on with it, or how one would.
-fn note_other_parts(context: &App, run: &RunDir) -> Result<(), Failure> {
-    let manifest = run.manifest()?;
+fn note_other_parts(context: &App, run: &RunDir, record: &RunRecord) -> Result<(), Failure> {
+    let manifest = &record.manifest;
     if let Some(before) = &manifest.continues {
         let is_here = context.archive()?.find_runs(before).is_ok_and(|runs| !runs.is_empty());
         context.note(match is_here {
@@ -87,10 +89,11 @@ fn note_other_parts(context: &App, run: &RunDir) -> Result<(), Failure> {
                     .note(format!("run {} goes on with it: `compare` takes both for one", rest.short_id()));
             }
             None if archive.path().join("runs") == run.path().parent().unwrap_or(run.path()) => {
-                match check_study_resumable(run, &manifest) {
-                    Ok(()) => {
-                        context.note(format!("`perflab resume {}` measures the rest", run.short_id()));
-                    }
+                let is_whole = find_remaining_slots(&manifest.plan, &record.iterations).is_empty();
+                let rest =
+                    if is_whole { "makes the tables of what was measured" } else { "measures the rest" };
+                match check_study_resumable(run, manifest) {
+                    Ok(()) => context.note(format!("`perflab resume {}` {rest}", run.short_id())),
                     Err(refused) => context.note(format!("not to be resumed: {}", refused.hint)),
                 }
             }
@@ -130,7 +133,7 @@ fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
             manifest.plan.order,
             manifest.plan.seed,
         ),
-        overhead_line(manifest),
+        overhead_line(manifest) + &unknown_costs_text(record),
     ];
     if !failed.is_empty() && record.iterations.iter().any(|one| one.target.is_some()) {
         lines.push(format!("counted in each target: {} of {} failed", failed.len(), record.iterations.len()));
@@ -206,8 +209,7 @@ fn begin_timestamp(manifest: &Manifest) -> jiff::Timestamp {
 /// What perflab itself cost, in a line, and over which time it was counted.
 pub fn overhead_line(manifest: &Manifest) -> String {
     let own = &manifest.overhead;
-    // Told when a run ends; no run takes no time.
-    if own.wall == Nanos(0) {
+    if !own.is_known() {
         return "perflab's own cost: unknown (it is recorded when a run ends)".into();
     }
     let share = format_share(own.cpu.seconds() / own.wall.seconds().max(1e-9));
@@ -217,6 +219,16 @@ pub fn overhead_line(manifest: &Manifest) -> String {
          of one), {} for monitors; {} ticks, {} late, {} lost{stops}",
         own.wall, own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
     )
+}
+
+/// Of which parts of a run the cost is not known; empty where all of them tell it, or none.
+fn unknown_costs_text(record: &RunRecord) -> String {
+    let unknown: Vec<&str> =
+        record.parts.iter().filter(|part| !part.has_known_cost).map(|part| part.id.as_str()).collect();
+    match unknown.is_empty() || unknown.len() == record.parts.len() {
+        true => String::new(),
+        false => format!("; without that of {}, which did not come to its end", unknown.join(" and ")),
+    }
 }
 
 fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> Result<(), Failure> {

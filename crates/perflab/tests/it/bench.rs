@@ -37,6 +37,8 @@ fn commands_are_compared_in_one_line_and_exported_as_hyperfine_does() {
     assert_eq!(commands, ["short", "sleep 0.2"]);
     assert!(results.iter().all(|one| one["times"].as_array().unwrap().len() == 6));
 
+    let exported = sandbox.run_successfully(&["export", "b", "--to", "hyperfine"]).out;
+    assert_eq!(serde_json::from_str::<Value>(&exported).unwrap(), times);
     // What was written is read as what hyperfine wrote.
     sandbox.run_successfully(&["import", "times.json", "--label", "read-back"]);
     let again = sandbox.run_json(&["compare", "read-back", "--by", "command"]);

@@ -49,7 +49,7 @@ fn an_edited_definition_is_another_case() {
         .clone()
     };
     assert_eq!(first("same")["verdict"], "differs");
-    assert!(first("other")["withheld"].as_str().unwrap().starts_with("echo: definition: "));
+    assert!(first("other")["withheld"].as_str().unwrap().starts_with("echo: command: "));
 }
 
 #[test]

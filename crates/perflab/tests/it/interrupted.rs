@@ -44,7 +44,7 @@ pub fn wait_for_condition(mut done: impl FnMut() -> bool) {
     }
 }
 
-fn count_samples(laboratory: &Sandbox) -> usize {
+pub fn count_samples(laboratory: &Sandbox) -> usize {
     let runs = fs::read_dir(laboratory.path("archive/runs")).into_iter().flatten().flatten();
     let journals = runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok());
     journals.map(|journal| journal.matches("\"sample\"").count()).sum()
@@ -113,7 +113,8 @@ fn a_full_disk_is_said_and_what_was_flushed_stays_root() {
     let study = write_long_study(&laboratory);
     let ended = laboratory.run(&["run", &study]);
     assert_eq!(ended.code, Some(3), "{}", ended.err);
-    insta::assert_snapshot!(ended.err_wording_of("No space left on device"), @"error: the run was stopped, and its settings undone: cannot write /tmp/.TMP/archive/runs/RUN/journal.jsonl: No space left on device (os error N); the first N bytes are kept and readable");
+    insta::assert_snapshot!(ended.err_wording_of("the disk"), @"error: the disk of the archive /tmp/.TMP/archive is full: the run was stopped, and its settings undone; N of N iterations are kept; make room, then `perflab resume RUN` measures the rest");
+    assert_eq!(laboratory.latest_status(), "disk-full");
     assert!(!laboratory.path("mark").exists(), "the setting is undone");
     assert!(laboratory.shown_metrics("@latest").contains("speed"));
 }

@@ -14,6 +14,31 @@ fn signals(count: u32) -> String {
     format!("i=0; while [ $i -lt {count} ]; do kill -0 $$; i=$((i+1)); done")
 }
 
+/// What a price list lacks is measured, and the list is printed.
+#[test]
+fn a_price_list_that_was_cut_is_gone_on_with_as_one() {
+    let laboratory = Sandbox::new();
+    let mut command = laboratory.command(&[
+        "price",
+        "--dose",
+        "environment:PAUSE=0.01,0.03,0.06",
+        "--iterations",
+        "8",
+        "--quiet",
+        "--",
+        "sh",
+        "-c",
+        "sleep $PAUSE",
+    ]);
+    let mut cut = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    crate::interrupted::wait_for_condition(|| crate::interrupted::count_samples(&laboratory) > 50);
+    crate::interrupted::send_signal(&cut, rustix::process::Signal::INT);
+    assert_eq!(cut.wait().unwrap().code(), Some(4));
+    let found = laboratory.run_json(&["resume", "--quiet"]);
+    let row = row(&found, "PAUSE");
+    assert_eq!((&row["blocks"], &row["metric"]), (&8.into(), &"time".into()), "{found:#}");
+}
+
 /// Twelve blocks have an interval of 99.9 %, which a test may rely on.
 const SURE: [&str; 6] = ["--iterations", "12", "--confidence", "99.9%", "--format", "json"];
 

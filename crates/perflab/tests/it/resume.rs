@@ -1,6 +1,6 @@
 //! `perflab resume`: what an interrupted run lacks is measured once, and counts with the rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
@@ -8,7 +8,7 @@ use perflab_archive::Archive;
 use perflab_model::{Manifest, RunRecord, RunStatus, join_continued_runs};
 
 use crate::interrupted::{send_signal, wait_for_condition};
-use crate::laboratory::Sandbox;
+use crate::laboratory::{Sandbox, to_command_output};
 
 /// Cases times iterations of the study.
 const ITERATIONS: usize = 10;
@@ -30,9 +30,12 @@ fn write_held_study(laboratory: &Sandbox, more: &str) -> String {
 
 /// Starts perflab, and gives it once the iteration with this number is being carried out.
 fn start_until(laboratory: &Sandbox, arguments: &[&str], number: usize) -> Child {
+    start_command_until(laboratory, laboratory.command(arguments), number)
+}
+
+fn start_command_until(laboratory: &Sandbox, mut command: Command, number: usize) -> Child {
     fs::write(laboratory.path("hold"), number.to_string()).unwrap();
     let _ = fs::remove_file(laboratory.path("held"));
-    let mut command = laboratory.command(arguments);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for_condition(|| laboratory.path("held").exists());
     child
@@ -151,6 +154,9 @@ fn check_shown_whole(laboratory: &Sandbox, label: &str, parts: &[&Manifest]) {
         laboratory.run_successfully(&["export", selector, "--to", "csv"]).out.lines().count() - 1
     };
     let of_whole = exported(label);
+    let csv = laboratory.run_successfully(&["export", label, "--to", "csv"]).out;
+    let ids: BTreeSet<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(ids, parts.iter().map(|part| part.id.as_str()).collect(), "each row has its own part's id");
     assert_eq!([&parts[0].id, &parts[2].id].map(|id| exported(id)), [of_whole; 2]);
     let portable = laboratory.run(&["export", label]);
     assert_eq!(portable.code, Some(2), "a file holds one part: {}", portable.err);
@@ -171,6 +177,8 @@ fn check_labelled_together(laboratory: &Sandbox, part: &str, label: &str) {
 fn check_whole(records: &[RunRecord]) {
     let joined = join_continued_runs(records.to_vec());
     assert_eq!(joined.len(), 1);
+    let walls: u64 = records.iter().map(|record| record.manifest.overhead.wall.0).sum();
+    assert_eq!(joined[0].manifest.overhead.wall.0, walls, "the cost is that of all parts");
     let counts = count_times(&joined);
     assert_eq!(counts.len(), ITERATIONS);
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
@@ -212,6 +220,31 @@ fn of_two_runs_that_go_on_with_the_same_one_the_later_counts_and_both_are_named(
     let continues: Vec<Option<&str>> =
         listed.as_array().unwrap().iter().map(|run| run["continues"].as_str()).collect();
     assert_eq!(continues, [None, Some(ids[0].as_str()), Some(ids[0].as_str())]);
+}
+
+/// What a command reads from the shell is part of what it measures.
+#[test]
+fn a_variable_that_a_command_names_is_to_be_as_it_was() {
+    let laboratory = Sandbox::new();
+    let study = write_held_study(&laboratory, "[hooks]\nbefore-iteration = \"echo $PACE\"\n");
+    let mut command = laboratory.command(&["run", &study, "--no-report", "--quiet"]);
+    command.env("PACE", "slow").env("TZ", "UTC");
+    let mut killed = start_command_until(&laboratory, command, 6);
+    send_signal(&killed, rustix::process::Signal::KILL);
+    killed.wait().unwrap();
+    fs::write(laboratory.path("hold"), "0").unwrap();
+    let resume = |pace: Option<&str>| {
+        let mut command = laboratory.command(&["resume", "--no-report", "--quiet"]);
+        command.env_remove("PACE").env("TZ", "CET");
+        to_command_output(command.envs(pace.map(|pace| ("PACE", pace))).output().unwrap())
+    };
+    let refused = [None, Some("fast")].map(resume);
+    assert_eq!(refused.each_ref().map(|one| one.code), [Some(2); 2], "{}", refused[0].err);
+    insta::assert_snapshot!(refused[0].err_wording_of("PACE"), @"error: not as it was when the run began: environment.PACE was slow and is not set; the rest would be no part of that measurement: `perflab reproduce RUN --again` does all of it once more, and --changed measures the rest all the same, as a run by itself");
+    let taken = resume(Some("slow"));
+    assert_eq!(taken.code, Some(0), "{}", taken.err);
+    assert!(taken.err.contains("environment.TZ"), "{}", taken.err);
+    check_whole(&read_records(&laboratory));
 }
 
 #[test]

@@ -35,6 +35,56 @@ fn processes_that_a_workload_leaves_behind_are_told_once() {
     assert!(!String::from_utf8_lossy(&processes.stdout).contains("sleep 3571"));
 }
 
+/// Cases share `{{ kept }}`: in turns, each would have what the other's set-up made last.
+#[test]
+fn a_set_up_that_writes_over_what_another_made_is_told_once() {
+    let laboratory = Sandbox::new();
+    let warned = |order: &str, one: &str, other: &str| {
+        let workload = |name: &str, count: &str| {
+            format!(
+                "[workload.{name}]\ncommand = \"wc -l < {{{{ kept }}}}/lines\"\nsetup = \"seq {count} | tee {{{{ kept }}}}/lines\"\n"
+            )
+        };
+        let text = format!(
+            "run = {{ iterations = 2, warmup = 0, order = \"{order}\" }}\n{}{}",
+            workload("a", one),
+            workload("b", other)
+        );
+        let study = laboratory.write_study("kept.toml", &text);
+        laboratory.run_successfully(&["run", &study, "--seed", "1", "--no-report"]);
+        let archive = perflab_archive::Archive::open(&laboratory.path("archive")).unwrap();
+        let warnings = archive.find_runs("@latest").unwrap().remove(0).read_record().unwrap().warnings;
+        warnings.into_iter().map(|one| one.message).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(warned("randomised", "10", "20"), @"`setup` of a wrote over what that of b had made: {{ kept }}/lines");
+    assert_eq!(warned("sequential", "10", "20"), "", "the other's iterations are over");
+    assert_eq!(warned("randomised", "10", "10"), "", "it is the same");
+}
+
+/// Definitions that differ are told by what differs in them.
+#[test]
+fn two_runs_of_a_study_that_was_edited_differ_in_what_was_edited() {
+    let laboratory = Sandbox::new();
+    let run = |setup: &str| {
+        let text = format!(
+            "run = {{ iterations = 1, warmup = 0 }}\n[workload.w]\ncommand = \"true\"\nsetup = \"echo {setup}\"\n[workload.echo]\n"
+        );
+        let study = laboratory.write_study("edited.toml", &text);
+        laboratory.run_successfully(&["run", &study, "--no-report", "--quiet"]);
+    };
+    run("one");
+    laboratory.write_workload("echo", "", "echo speed 7");
+    run("two");
+    let found = laboratory.run_json(&["diff"]);
+    let keys = found.as_array().unwrap().iter().map(|row| row["what"].as_str().unwrap());
+    let keys: Vec<&str> = keys.filter(|key| key.contains(": ") && !key.starts_with("fact ")).collect();
+    assert_eq!(keys[0], "w: setup", "{found:#}");
+    assert!(
+        keys.contains(&"echo: command") && !keys.iter().any(|key| key.ends_with(": definition")),
+        "{keys:?}"
+    );
+}
+
 #[test]
 fn a_run_travels_as_one_file() {
     let (home, away) = (Sandbox::new(), Sandbox::new());

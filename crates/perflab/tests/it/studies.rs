@@ -265,6 +265,8 @@ fn a_brief_form_is_checked_with_its_study() {
     let good = study("");
     laboratory.run_successfully(&["study", "check", &good]);
     let run = laboratory.run_successfully(&["run", &good, "--brief", "--no-report"]).err;
+    let archive = perflab_archive::Archive::open(&laboratory.path("archive")).unwrap();
+    assert!(archive.find_runs("@latest").unwrap().remove(0).manifest().unwrap().brief);
     assert!(!run.contains("warning"), "{run}");
     let slip = study("run.boot = 1\n");
     let said = laboratory.run(&["study", "check", &slip]);

@@ -34,6 +34,9 @@ const BOTTOM: f64 = 48.0;
 
 const LEGEND: f64 = 190.0;
 
+/// Pixels from one of its names to the next.
+const LEGEND_LINE: f64 = 20.0;
+
 /// The place between the axes, and the marks so far.
 #[derive(Debug)]
 pub(crate) struct ChartFrame {
@@ -192,19 +195,23 @@ impl ChartFrame {
     /// Names beside their colours, from the top.
     pub(crate) fn add_legend<'a>(&mut self, entries: impl Iterator<Item = (RgbColour, &'a str)>) {
         let x = self.right + 18.0;
-        for (index, (colour, name)) in entries.enumerate() {
-            let y = self.top + 8.0 + 20.0 * index as f64;
-            if y > self.bottom {
-                break;
-            }
-            self.marks.push(rect_mark((x, y - 9.0), (x + 11.0, y + 2.0), MarkInk::Own(colour), ""));
-            self.marks.push(text_mark(
-                x + 18.0,
-                y,
-                TextAnchor::Start,
-                typeface::shorten_to_width(name, TEXT, LEGEND - 44.0),
-            ));
+        let (colours, names): (Vec<RgbColour>, Vec<&str>) = entries.unzip();
+        let room = ((self.bottom - self.top - 8.0) / LEGEND_LINE).max(0.0) as usize + 1;
+        // The last line says how many have none.
+        let shown = if names.len() > room { room - 1 } else { names.len() };
+        let line = |index: usize| self.top + 8.0 + LEGEND_LINE * index as f64;
+        let short = typeface::shorten_apart(&names, TEXT, LEGEND - 44.0);
+        let mut marks = Vec::new();
+        for (index, (colour, name)) in colours.into_iter().zip(short).take(shown).enumerate() {
+            let y = line(index);
+            marks.push(rect_mark((x, y - 9.0), (x + 11.0, y + 2.0), MarkInk::Own(colour), ""));
+            marks.push(text_mark(x + 18.0, y, TextAnchor::Start, name));
         }
+        if shown < names.len() {
+            let more = format!("and {} more", names.len() - shown);
+            marks.push(faint_text(x + 18.0, line(shown), TextAnchor::Start, more));
+        }
+        self.marks.extend(marks);
     }
 
     /// Says in the middle that there is nothing to draw.
@@ -228,8 +235,9 @@ const LINE: f64 = 18.0;
 /// Names beside their colours in lines, from `y` on; the base line of the last.
 fn push_legend_lines(marks: &mut Vec<SceneMark>, legend: &[(RgbColour, &str)], y: f64, width: f64) -> f64 {
     let (mut x, mut y) = (16.0, y);
-    for (colour, name) in legend {
-        let name = typeface::shorten_to_width(name, TEXT, width - 50.0);
+    let names: Vec<&str> = legend.iter().map(|(_, name)| *name).collect();
+    let short = typeface::shorten_apart(&names, TEXT, width - 50.0);
+    for ((colour, _), name) in legend.iter().zip(short) {
         let needed = typeface::text_width(&name, TEXT) + 34.0;
         if x > 16.0 && x + needed > width - 10.0 {
             (x, y) = (16.0, y + LINE);

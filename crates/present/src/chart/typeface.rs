@@ -37,6 +37,34 @@ pub(crate) fn shorten_to_width(text: &str, size: f64, room: f64) -> String {
     fitting.checked_sub(1).map(shortened).unwrap_or_default()
 }
 
+/// The names, each shortened so that it fits: at its end, or in the middle where others would look the same.
+pub(crate) fn shorten_apart(names: &[&str], size: f64, room: f64) -> Vec<String> {
+    let short: Vec<String> = names.iter().map(|name| shorten_to_width(name, size, room)).collect();
+    let is_alone = |at: usize| {
+        short.iter().zip(names).enumerate().all(|(other, (text, name))| {
+            other == at || Some(text) != short.get(at) || Some(name) == names.get(at)
+        })
+    };
+    let apart = |(at, name): (usize, &&str)| match is_alone(at) {
+        true => short.get(at).cloned().unwrap_or_default(),
+        false => shorten_in_middle(name, size, room),
+    };
+    names.iter().enumerate().map(apart).collect()
+}
+
+/// As much of both ends of a text as fits, with an ellipsis between them.
+fn shorten_in_middle(text: &str, size: f64, room: f64) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let shortened = |kept: usize| {
+        let head = letters.iter().take(kept / 2);
+        let tail = letters.iter().skip(letters.len().saturating_sub(kept.div_ceil(2)));
+        head.chain(['…'].iter()).chain(tail).collect::<String>()
+    };
+    let fits = |kept: &usize| text_width(&shortened(*kept), size) <= room;
+    let longest = (0..letters.len()).rev().find(fits);
+    longest.map(shortened).unwrap_or_default()
+}
+
 /// How much of the room a text may take where an SVG viewer without Roboto draws it in its own typeface: DejaVu Sans, the widest
 /// that is common, takes 1.19 times as much.
 pub(crate) const FALLBACK_SHARE: f64 = 0.84;
@@ -110,6 +138,18 @@ impl OutlineBuilder for GlyphPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_begin_alike_stay_apart() {
+        let long = "a-label-that-is-rather-long-";
+        let names = [format!("{long}one"), format!("{long}two"), "short".to_owned()];
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let short = shorten_apart(&names, 12.0, 100.0);
+        assert!(short[0].ends_with("one") && short[1].ends_with("two") && short[2] == "short", "{short:?}");
+        assert!(short.iter().all(|name| text_width(name, 12.0) <= 100.0), "{short:?}");
+        let alone = shorten_apart(&names[1..], 12.0, 100.0);
+        assert!(alone[0].ends_with('…'), "{alone:?}");
+    }
 
     #[test]
     fn as_many_letters_are_kept_as_fit() {

@@ -138,6 +138,7 @@ fn recorded_manifest(slots: &[Vec<String>]) -> Manifest {
         study: STUDY.parse_study(),
         study_text: STUDY.into(),
         study_file: "sweep.toml".into(),
+        brief: false,
         plan: RunPlan {
             seed: 20_261_121,
             order: "randomised".into(),
