@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _};
 use crate::laboratory::job_queue::JobQueue;
-use crate::laboratory::tree_watch::commit_test::{CommitTester, TestEnd};
+use crate::laboratory::tree_watch::commit_test::{CommitTestEnd, CommitTester};
 use crate::laboratory::tree_watch::stepped_metric::{EarlierCommit, StepSearch, SteppedMetric};
 use crate::laboratory::tree_watch::watch_state::{
     CommitInTest, CommitOutcome, CommitTestStep, TestedCommit, WatchFolder,
@@ -287,13 +287,13 @@ impl TreeWatch<'_> {
         let commit = &current.commit;
         let mut tester = CommitTester { context: self.context, watched: self.watched, source, folder, stop };
         let (outcome, reason) = match tester.test(current)? {
-            TestEnd::Stopped => return Ok(None),
-            TestEnd::Measured => {
+            CommitTestEnd::Stopped => return Ok(None),
+            CommitTestEnd::Measured => {
                 let runs = folder.state.current.as_ref().map(|current| current.runs.clone());
                 return self.conclude_measured(folder, commit, runs.unwrap_or_default(), stop);
             }
-            TestEnd::Unbuildable(reason) => (CommitOutcome::Unbuildable, reason),
-            TestEnd::Unrunnable(reason) => (CommitOutcome::Unrunnable, reason),
+            CommitTestEnd::Unbuildable(reason) => (CommitOutcome::Unbuildable, reason),
+            CommitTestEnd::Unrunnable(reason) => (CommitOutcome::Unrunnable, reason),
         };
         let tested = TestedCommit {
             commit: commit.clone(),

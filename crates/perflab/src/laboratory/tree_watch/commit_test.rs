@@ -35,7 +35,7 @@ const CUT: &str = " (interrupted)";
 
 /// How the test of a commit ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TestEnd {
+pub enum CommitTestEnd {
     /// It has all its runs.
     Measured,
     /// It does not build.
@@ -65,9 +65,9 @@ impl CommitTester<'_> {
     ///
     /// # Errors
     /// What is no fault of the commit: a wrong study, no room, a program that is missing.
-    pub fn test(&mut self, current: &CommitInTest) -> Result<TestEnd, Failure> {
+    pub fn test(&mut self, current: &CommitInTest) -> Result<CommitTestEnd, Failure> {
         if current.step == CommitTestStep::Judge {
-            return Ok(TestEnd::Measured);
+            return Ok(CommitTestEnd::Measured);
         }
         let is_built = current.step == CommitTestStep::Run && self.is_built(&current.commit);
         if !is_built && let Some(end) = self.build(&current.commit)? {
@@ -77,7 +77,7 @@ impl CommitTester<'_> {
             return Ok(end);
         }
         self.folder.edit_current(|current| (current.step, current.attempts) = (CommitTestStep::Judge, 0))?;
-        Ok(TestEnd::Measured)
+        Ok(CommitTestEnd::Measured)
     }
 
     fn is_built(&self, commit: &Commit) -> bool {
@@ -119,9 +119,9 @@ impl CommitTester<'_> {
     }
 
     /// Builds it; how the test ended, where it did.
-    fn build(&mut self, commit: &Commit) -> Result<Option<TestEnd>, Failure> {
+    fn build(&mut self, commit: &Commit) -> Result<Option<CommitTestEnd>, Failure> {
         if let Some(reason) = self.begin_attempt(CommitTestStep::Build)? {
-            return Ok(Some(TestEnd::Unbuildable(reason)));
+            return Ok(Some(CommitTestEnd::Unbuildable(reason)));
         }
         if self.watched.subject.builder != TreeBuilder::Command(None) {
             self.context.note_line(&format!("building {} {}", commit.short, commit.subject));
@@ -143,10 +143,10 @@ impl CommitTester<'_> {
                     .edit_current(|current| (current.step, current.attempts) = (CommitTestStep::Run, 0))?;
                 Ok(None)
             }
-            Ok((CommitBuild::Failed { reason }, ())) => Ok(Some(TestEnd::Unbuildable(reason))),
+            Ok((CommitBuild::Failed { reason }, ())) => Ok(Some(CommitTestEnd::Unbuildable(reason))),
             Ok((CommitBuild::Stopped, ())) => {
                 self.forgive_attempt()?;
-                Ok(Some(TestEnd::Stopped))
+                Ok(Some(CommitTestEnd::Stopped))
             }
             Err(failure) => {
                 self.forgive_attempt()?;
@@ -172,7 +172,7 @@ impl CommitTester<'_> {
     }
 
     /// Makes the runs that are still to be made; how the test ended, where it did.
-    fn measure(&mut self, commit: &Commit) -> Result<Option<TestEnd>, Failure> {
+    fn measure(&mut self, commit: &Commit) -> Result<Option<CommitTestEnd>, Failure> {
         let archive = self.context.archive()?;
         loop {
             let Some(current) = self.folder.state.current.clone() else { return Ok(None) };
@@ -180,7 +180,7 @@ impl CommitTester<'_> {
                 return Ok(None);
             }
             if self.stop.is_requested() {
-                return Ok(Some(TestEnd::Stopped));
+                return Ok(Some(CommitTestEnd::Stopped));
             }
             let begun = current.parts.iter().rev().find(|id| archive.run_path(id).is_dir());
             let made = match begun {
@@ -190,7 +190,7 @@ impl CommitTester<'_> {
             match made {
                 MadeRun::Complete(run) => {
                     if let Some(reason) = find_failure(&archive, &run)? {
-                        return Ok(Some(TestEnd::Unrunnable(reason)));
+                        return Ok(Some(CommitTestEnd::Unrunnable(reason)));
                     }
                     self.folder.edit_current(|current| {
                         current.runs.push(run.id().to_owned());
@@ -198,10 +198,10 @@ impl CommitTester<'_> {
                     })?;
                 }
                 MadeRun::None => {}
-                MadeRun::Failed(reason) => return Ok(Some(TestEnd::Unrunnable(reason))),
+                MadeRun::Failed(reason) => return Ok(Some(CommitTestEnd::Unrunnable(reason))),
                 MadeRun::Stopped => {
                     self.forgive_attempt()?;
-                    return Ok(Some(TestEnd::Stopped));
+                    return Ok(Some(CommitTestEnd::Stopped));
                 }
             }
         }
