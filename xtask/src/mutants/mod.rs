@@ -104,12 +104,19 @@ pub fn test_mutants(arguments: &[String]) -> Result<bool> {
     needs::install_cargo_program("cargo-mutants")?;
     let commit = reliability::tested_commit()?;
     println!("seed {seed}: --seed {seed} goes on where this is interrupted");
-    let tree = MutantTree::clone_repository()?;
+    // What is built differs from what is committed, file by file; what is listed does not.
+    let sources = MutantTree::clone_repository("sources")?;
+    sources.write_files(&BTreeMap::new())?;
+    let tree = MutantTree::clone_repository("tree")?;
     let mut all_good = true;
     for sample in
         SAMPLES.iter().filter(|sample| only.is_empty() || only.iter().any(|name| name == sample.name))
     {
-        let counts = test_sample(sample, count, seed, &tree, &commit)?;
+        let listed = code_mutant::list_mutants(sample.files, &sources.0)?;
+        let mutants = code_mutant::draw_mutants(listed, count, seed);
+        let directory = format!("target/mutants/{}-{commit}-{seed}-{count}", sample.name.replace(' ', "-"));
+        println!("=== {}: {} mutants", sample.name, mutants.len());
+        let counts = test_sample(&mutants, &tree, &std::env::current_dir()?.join(directory))?;
         let share = counts.percent_caught();
         println!("{}: {share:.1} % caught; missed:", sample.name);
         counts.missed.iter().for_each(|mutant| println!("  {mutant}"));
@@ -132,17 +139,17 @@ pub fn test_mutants(arguments: &[String]) -> Result<bool> {
 struct MutantTree(PathBuf);
 
 impl MutantTree {
-    fn clone_repository() -> Result<Self> {
-        let tree = MutantTree(std::env::current_dir()?.join("target/mutants/tree"));
+    /// The clone of that name under `target/mutants`, at today's commit; its files may be others.
+    fn clone_repository(name: &str) -> Result<Self> {
+        let here = std::env::current_dir()?;
+        let tree = MutantTree(here.join("target/mutants").join(name));
         if !tree.0.join(".git").exists() {
             needs::run_command(Command::new("git").args(["clone", "--quiet", "--local", "."]).arg(&tree.0))?;
         }
-        let here = std::env::current_dir()?.display().to_string();
-        tree.git(&["fetch", "--quiet", &here, "HEAD"])?;
-        // A file that is written anew is compiled anew.
-        if tree.git(&["rev-parse", "HEAD"])? != tree.git(&["rev-parse", "FETCH_HEAD"])? {
-            tree.git(&["reset", "--quiet", "--hard", "FETCH_HEAD"])?;
-        }
+        tree.git(&["fetch", "--quiet", &here.display().to_string(), "HEAD"])?;
+        // A file that is written anew is compiled anew: which ones differ is found out when they are written.
+        tree.git(&["reset", "--quiet", "FETCH_HEAD"])?;
+        tree.git(&["clean", "--quiet", "--force", "-d"])?;
         Ok(tree)
     }
 
@@ -183,19 +190,10 @@ fn crate_root(file: &Path) -> PathBuf {
     file.ancestors().find(is_source).unwrap_or(Path::new("")).join("lib.rs")
 }
 
-fn test_sample(
-    sample: &MutantSample,
-    count: usize,
-    seed: u64,
-    tree: &MutantTree,
-    commit: &str,
-) -> Result<MutantCounts> {
-    let mutants = code_mutant::draw_mutants(code_mutant::list_mutants(sample.files, &tree.0)?, count, seed);
-    let directory = format!("target/mutants/{}-{commit}-{seed}-{count}", sample.name.replace(' ', "-"));
-    let directory = std::env::current_dir()?.join(directory);
-    fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    println!("=== {}: {} mutants", sample.name, mutants.len());
-    let (programs, alone) = build_switched(&mutants, tree, &directory.join("alone"))?;
+/// Tries all of them; `directory` keeps what has been found out.
+fn test_sample(mutants: &[CodeMutant], tree: &MutantTree, directory: &Path) -> Result<MutantCounts> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let (programs, alone) = build_switched(mutants, tree, &directory.join("alone"))?;
     let (tests, unfit) =
         reaching_tests::find_reaching_tests(&programs, WORKERS, &directory.join("reaching-tests"))?;
     println!(
@@ -228,7 +226,7 @@ fn test_sample(
         }
     }
     let mut counts = MutantCounts::default();
-    for mutant in &mutants {
+    for mutant in mutants {
         let outcome = outcomes.find(mutant).with_context(|| format!("no outcome of {}", mutant.name))?;
         counts.count(mutant, &outcome);
     }

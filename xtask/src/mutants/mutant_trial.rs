@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::code_mutant::CodeMutant;
-use super::reaching_tests::ReachingTest;
-use super::test_programs::{TestEnd, TestProgram};
+use crate::mutants::code_mutant::CodeMutant;
+use crate::mutants::reaching_tests::ReachingTest;
+use crate::mutants::test_programs::{TestEnd, TestProgram};
 
 /// A test that runs longer is one that the mutant made endless.
 const ENDLESS: Duration = Duration::from_secs(60);
 /// As long as this tests are tried with one mutant, quick ones first.
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// What became of a mutant.
 #[derive(Debug, Clone, PartialEq, Eq)]

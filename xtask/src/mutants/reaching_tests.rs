@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::test_programs::{TestEnd, TestProgram};
+use crate::mutants::test_programs::{TestEnd, TestProgram};
 
 /// A test that needs longer is not among those that try mutants.
 const LONGEST: Duration = Duration::from_secs(20);

@@ -8,12 +8,14 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Arm, ExprBinary, ExprStruct, ExprUnary, Pat};
 
-use super::code_mutant::{CodeMutant, MutantKind, SourcePlace};
+use crate::mutants::code_mutant::{CodeMutant, MutantKind, SourcePlace};
 
 /// Says which mutant a program is to run with.
 pub const CHOSEN_VARIABLE: &str = "PERFLAB_MUTANT";
 /// Names the file to which a program appends the number of each mutant that it comes by.
 pub const REACHED_VARIABLE: &str = "PERFLAB_MUTANTS_REACHED";
+/// The root of whatever crate the switches are in.
+const ROOT: &str = "crate";
 
 /// The module that a crate with switches has at its end, for mutants below `count`.
 pub fn switch_module(count: usize) -> String {
@@ -116,7 +118,7 @@ fn byte_of_place(text: &str, place: SourcePlace) -> Option<usize> {
 }
 
 fn condition(number: usize) -> String {
-    format!("crate::mutant_switch::is_on({number})")
+    format!("{ROOT}::mutant_switch::is_on({number})")
 }
 
 /// Text that is put into a file.

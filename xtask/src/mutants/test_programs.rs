@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::switched_source::{CHOSEN_VARIABLE, REACHED_VARIABLE};
+use crate::mutants::switched_source::{CHOSEN_VARIABLE, REACHED_VARIABLE};
 use crate::needs;
 
 /// How often a running test is looked at.
@@ -46,12 +46,12 @@ pub enum TestEnd {
 /// Builds tests of the workspace in `tree`; what the compiler did not like, where it did not like something.
 pub fn build_tests(tree: &Path, packages: &[&str]) -> Result<Result<Vec<TestProgram>, Vec<CompilerError>>> {
     let mut command = Command::new("cargo");
-    command.args(["test", "--no-run", "--keep-going", "--message-format=json"]);
+    command.args(["build", "--all-targets", "--keep-going", "--message-format=json"]);
     if packages.is_empty() {
         command.args(["--workspace", "--exclude", "xtask", "--features", "perflab/object-storage"]);
     }
     command.args(packages.iter().flat_map(|package| ["--package", *package]));
-    command.current_dir(tree).env("CARGO_TARGET_DIR", tree.join("target")).stderr(Stdio::null());
+    command.current_dir(tree).env("CARGO_TARGET_DIR", tree.join("target"));
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     let lines = String::from_utf8_lossy(&output.stdout);
     let messages: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -60,7 +60,7 @@ pub fn build_tests(tree: &Path, packages: &[&str]) -> Result<Result<Vec<TestProg
         return Ok(Err(errors));
     }
     if !output.status.success() {
-        bail!("{command:?} ended with {} and no error of the compiler", output.status);
+        bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
     Ok(Ok(messages.iter().filter_map(test_program).collect()))
 }
@@ -82,6 +82,10 @@ fn compiler_error(message: &Value) -> Option<CompilerError> {
 
 fn test_program(message: &Value) -> Option<TestProgram> {
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    // Benches are built like tests, and have none.
+    if message["target"]["kind"].as_array()?.iter().any(|kind| kind == "bench") {
         return None;
     }
     let manifest = Path::new(message["manifest_path"].as_str()?);

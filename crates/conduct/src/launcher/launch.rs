@@ -13,6 +13,7 @@ use perflab_settings::TemporaryFolder;
 
 use crate::error::ConductError;
 use crate::launcher::agent_handle::LaunchedAgent;
+use crate::launcher::container::{container_problem, launch_in_container};
 use crate::launcher::guest::{guest_machine, launch_guest_agent};
 use crate::launcher::held_hosts::HeldHosts;
 use crate::launcher::libvirt::launch_in_domain;
@@ -127,7 +128,7 @@ impl LaunchableTarget {
     pub(crate) fn address(&self) -> Option<String> {
         let PlannedTarget { spec, .. } = &self.planned;
         match spec.kind {
-            TargetKind::Process => Some(Ipv4Addr::LOCALHOST.to_string()),
+            TargetKind::Process | TargetKind::Container => Some(Ipv4Addr::LOCALHOST.to_string()),
             TargetKind::Vm => {
                 let machine = self.guest.as_ref()?.as_ref().ok()?;
                 machine.network.switch.as_ref().map(|port| port.address.to_string())
@@ -143,7 +144,7 @@ impl LaunchableTarget {
     /// Where it reaches this host, as far as that is known here.
     pub(crate) fn host_address(&self) -> Option<String> {
         match self.planned.spec.kind {
-            TargetKind::Process => Some(Ipv4Addr::LOCALHOST.to_string()),
+            TargetKind::Process | TargetKind::Container => Some(Ipv4Addr::LOCALHOST.to_string()),
             TargetKind::Vm => {
                 let machine = self.guest.as_ref()?.as_ref().ok()?;
                 machine.network.host.then(|| HOST_ADDRESS.to_string())
@@ -226,6 +227,9 @@ impl LaunchableTarget {
 
     /// Why it cannot be launched, where that is known before.
     pub(crate) fn problem(&self) -> Option<ConductError> {
+        if self.planned.spec.kind == TargetKind::Container {
+            return container_problem(&self.planned).map(|refusal| ConductError::Refused(vec![refusal]));
+        }
         let reason = self.guest.as_ref()?.as_ref().err()?;
         Some(target_lost_error(self.name(), reason.clone()))
     }
@@ -257,6 +261,7 @@ pub fn launch_target(
             Some(node) => launch_on_node(name, node, host, stop),
             None => Err(std::io::Error::other("there is no job of Slurm's")),
         },
+        TargetKind::Container => launch_in_container(name, spec, host),
         TargetKind::Process | TargetKind::Vm => launch_process_agent(name, spec, host),
     };
     started.map_err(|error| target_lost_error(name, error.to_string()))

@@ -1,4 +1,4 @@
-//! Where an agent lives during a run: a process of this host, a login over ssh, a guest, a domain of libvirt, a node of Slurm's.
+//! Where an agent lives during a run: a process of this host, a container, a login over ssh, a guest, a domain of libvirt, a node of Slurm's.
 //!
 //! A launcher starts an agent and ends it, whatever state it is in. When that happens is decided in `boot_round`;
 //! what is sent is defined in [`crate::protocol`].
@@ -6,6 +6,7 @@
 pub(crate) mod agent_bundle;
 pub(crate) mod agent_call;
 pub(crate) mod agent_handle;
+pub(crate) mod container;
 pub(crate) mod guest;
 pub(crate) mod held_hosts;
 pub(crate) mod host_hold;

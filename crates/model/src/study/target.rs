@@ -64,7 +64,8 @@ pub struct TargetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
     /// vm: what its root is: `host` (this one's, read-only, under an overlay; the default), `bare` (perflab
-    /// and `programs`, nothing else), or a disk image as `IMAGE` or `IMAGE:PARTITION`, whose changes are thrown away.
+    /// and `programs`, nothing else), or a disk image as `IMAGE` or `IMAGE:PARTITION`, whose changes are thrown away. container: a folder that holds the root of a system (debootstrap makes
+    /// one), or `host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// vm, root `bare`: programs of this host that are packed as well, with their libraries.
@@ -488,6 +489,8 @@ impl TargetSpec {
 pub enum TargetKind {
     /// a process of this host: several things at once under one kernel
     Process,
+    /// the root of another system under this host's kernel, in namespaces of its own; what it writes there is thrown away
+    Container,
     /// a machine that ssh reaches; the perflab binary is copied there for the run
     Ssh,
     /// a guest that perflab boots with QEMU for the run
@@ -502,6 +505,7 @@ impl std::fmt::Display for TargetKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             TargetKind::Process => "process",
+            TargetKind::Container => "container",
             TargetKind::Ssh => "ssh",
             TargetKind::Vm => "vm",
             TargetKind::Libvirt => "libvirt",

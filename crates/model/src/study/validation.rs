@@ -613,6 +613,10 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         guest_device_problems(name, target, found);
         return;
     }
+    if target.kind == TargetKind::Container && target.root.is_none() {
+        let hint = "add `root = \"/srv/bookworm\"`, a folder that `debootstrap bookworm /srv/bookworm` makes; or `root = \"host\"`";
+        found.push(Problem::new(format!("target.{name}"), "needs `root`").with_hint(hint));
+    }
     let reboots = target.kind == TargetKind::Ssh && target.reboot.is_some();
     let present = [
         ("kernel", target.kernel.is_some() && !reboots),
@@ -621,7 +625,7 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         ("append", !target.append.is_empty() && !reboots),
         ("cpus", target.cpus.is_some()),
         ("memory", target.memory.is_some()),
-        ("root", target.root.is_some()),
+        ("root", target.root.is_some() && target.kind != TargetKind::Container),
         ("programs", !target.programs.is_empty()),
         ("pin", !target.pin.is_empty()),
         ("nodes", !target.nodes.is_empty()),

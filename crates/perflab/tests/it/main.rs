@@ -14,6 +14,7 @@ mod circles;
 mod compare;
 mod compared_rows;
 mod completions;
+mod containers;
 mod counters;
 mod daemon;
 mod dashboards;
