@@ -260,3 +260,35 @@ fn disk_regions(disk: DeviceNumber, requests: &[(u64, u64)], requested: usize) -
     }
     all.into_values().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_in_regions_of_equal_length() {
+        let disk = DeviceNumber::new(8, 0);
+        let found = disk_regions(disk, &[(10_240, 512), (10_752, 512), (20_480, 512)], 2);
+        let numbers: Vec<_> =
+            found.iter().map(|one| (one.from, one.length, one.requests, one.bytes, one.seeks)).collect();
+        assert_eq!(numbers, [(10_240, 5_376, 2, 1_024, 0), (15_616, 5_376, 1, 512, 1)]);
+    }
+
+    #[test]
+    fn only_a_disk_itself_is_a_disk() {
+        let device = DeviceNumber::new(8, 0);
+        let file = |inode, class| IoFile {
+            device,
+            inode,
+            generation: None,
+            class,
+            path: None,
+            size: 0,
+            changed: 0,
+            extents: Vec::new(),
+        };
+        let files = vec![file(7, FileClass::File), file(8, FileClass::Disk)];
+        let recording = IoRecording { files, ..IoRecording::default() };
+        assert_eq!(disk_inodes(&recording), HashSet::from([(device, 8)]));
+    }
+}

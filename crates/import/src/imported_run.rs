@@ -399,3 +399,15 @@ fn hash_files(files: BTreeSet<&Path>) -> Option<String> {
         _ => sha256_hex(&mut hashes.join("\n").as_bytes()).ok(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_files_two_are_named_and_the_others_counted() {
+        let files = ["a", "b", "c", "d"].map(String::from);
+        let lists = [1, 2, 3, 4].map(|count| format_file_list(&files[..count]));
+        assert_eq!(lists, ["a", "a, b", "a, b and 1 more", "a, b and 2 more"]);
+    }
+}

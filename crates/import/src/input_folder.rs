@@ -120,6 +120,9 @@ mod tests {
         assert_eq!(budget.left.get(), UNRECOGNISED - ENTRIES);
         folder.refund();
         assert_eq!(budget.left.get(), UNRECOGNISED);
+        folder.begin_search();
+        assert_eq!(folder.list_entries(home.path()).count(), ENTRIES, "each importer may look at as many");
+        folder.refund();
 
         let linked = tempfile::tempdir().unwrap();
         symlink(home.path(), linked.path().join("link")).unwrap();

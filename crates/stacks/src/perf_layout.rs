@@ -186,3 +186,20 @@ fn read_u64_at(bytes: &[u8], at: usize, is_big: bool) -> Option<u64> {
     let raw = bytes.get(at..at.checked_add(8)?)?.try_into().ok()?;
     Some(if is_big { u64::from_be_bytes(raw) } else { u64::from_le_bytes(raw) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_begin_within_the_file_or_at_its_end() {
+        let parse = |begin: u64| {
+            let mut bytes = vec![0; FILE_HEAD];
+            bytes[..8].copy_from_slice(b"PERFILE2");
+            bytes[DATA_OFFSET..DATA_OFFSET + 8].copy_from_slice(&begin.to_le_bytes());
+            PerfDataLayout::parse(&bytes)
+        };
+        assert_eq!(parse(FILE_HEAD as u64).map(|layout| layout.data), Ok((FILE_HEAD as u64, 0)));
+        assert!(parse(FILE_HEAD as u64 + 1).is_err());
+    }
+}

@@ -270,4 +270,13 @@ swapper     0 [000] 101.000000002: 1001001 cpu-clock:pppH:
             read_perf_script(text.as_bytes());
         }
     }
+
+    #[test]
+    fn what_stands_before_the_event_is_its_period_only_where_it_is_a_number() {
+        let head = parse_script_head("swapper 0 [000] 12.500000: sched:sched_switch: prev_comm=a").unwrap();
+        assert_eq!((head.period, head.event), (None, "sched:sched_switch"));
+        let head =
+            parse_script_head("swapper 0 [000] 12.500000: 77 sched:sched_switch: prev_comm=a").unwrap();
+        assert_eq!((head.period, head.event), (Some(77), "sched:sched_switch"));
+    }
 }

@@ -136,3 +136,17 @@ impl CulpritCandidates {
         bets.iter().map(|bet| if sum > 0.0 { bet / sum } else { 0.0 }).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_are_as_likely_each_before_anything_is_measured() {
+        let candidates = CulpritCandidates::new(8);
+        let each = (1.0 - NO_CHANGE) / 8.0;
+        assert!((candidates.probability_between(0, 8) - (1.0 - NO_CHANGE)).abs() < 1e-12);
+        assert!((candidates.probability_between(2, 5) - 3.0 * each).abs() < 1e-12);
+        assert_eq!(candidates.probability_between(5, 5), 0.0);
+    }
+}

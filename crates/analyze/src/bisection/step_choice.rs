@@ -260,4 +260,25 @@ mod tests {
         assert!(dear.blocks > cheap.blocks, "{cheap:?} {dear:?}");
         assert!(!cheap.commits.contains(&4) && !dear.commits.contains(&4));
     }
+
+    #[test]
+    fn minutes_are_of_the_step_of_each_commit_that_is_to_be_built_and_of_each_boot() {
+        let costs = BisectionCosts { build: 3.0, boot: 0.5, step: 2.0 };
+        assert_eq!(costs.minutes(&[0, 3, 5], 4, &BTreeSet::from([0])), 2.0 + 3.0 * 2.0 + 0.5 * 12.0);
+    }
+
+    #[test]
+    fn a_question_that_tells_nothing_is_not_asked() {
+        let known = StepEstimate { step: 0.0, noise: 1.0, pairs: 20 };
+        let (candidates, none) = (CulpritCandidates::new(8), BTreeSet::new());
+        let question = StepQuestion {
+            candidates: &candidates,
+            error: 0.05,
+            skipped: &none,
+            built: &none,
+            known,
+            costs: COSTS,
+        };
+        assert!(question.choose().is_none());
+    }
 }

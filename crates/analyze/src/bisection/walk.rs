@@ -499,6 +499,8 @@ mod tests {
         assert!(interval.low < 3.0 && 3.0 < interval.high, "{interval:?}");
         assert!(walk.skipped().count() >= 2);
         assert!(walk.candidates().error_of(10..=14) <= 0.05);
+        let known = walk.estimate().unwrap();
+        assert!((2.0..4.0).contains(&known.step.abs()) && known.pairs > 1, "{known:?}");
     }
 
     #[test]

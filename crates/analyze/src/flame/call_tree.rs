@@ -392,3 +392,14 @@ pub fn function_rows(tree: &CallTree) -> Vec<FunctionRow> {
     });
     rows
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_within_itself_is_not_outermost_and_one_beside_is() {
+        let nodes = [(None, 0), (Some(0), 1), (Some(1), 1), (Some(0), 2), (Some(3), 1), (None, 2)];
+        assert_eq!(find_outermost_nodes(&nodes), [true, true, false, true, true, true]);
+    }
+}

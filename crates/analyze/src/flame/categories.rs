@@ -154,3 +154,19 @@ fn kernel_variant(profile: &Profile, rules: &CategoryRules, anchors: &[SymbolAnc
     };
     rules.variants.iter().find(|(_, function)| has(function)).map(|(name, _)| name.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_beside_the_operations_is_that_of_the_callers_and_the_function() {
+        let caller = StackCategory { beside: 0b01, ..StackCategory::default() };
+        let matched = FrameMatch { beside: 0b10, leaf: Some(3), ..FrameMatch::default() };
+        let found = inherit_category(caller, matched, CategoryPick::Innermost, 9);
+        assert_eq!((found.beside, found.leaf), (0b11, Some(3)));
+        // Behind a boundary nothing of the callers counts.
+        let boundary = FrameMatch { is_boundary: true, ..matched };
+        assert_eq!(inherit_category(caller, boundary, CategoryPick::Innermost, 9).beside, 0b10);
+    }
+}

@@ -387,3 +387,17 @@ pub(crate) fn maintenance_costs(
     };
     numbers.filter_map(efficiency).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_even_stays_as_it_is_when_smoothed() {
+        assert_eq!(smooth_bins(&[3.0; 9]), [3.0; 9]);
+        // Five bins around the middle, then five around each of these; at the ends there are fewer.
+        let mut bins = [0.0; 11];
+        bins[5] = 25.0;
+        assert_eq!(smooth_bins(&bins), [0.0, 1.25, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.25, 0.0]);
+    }
+}

@@ -260,5 +260,7 @@ mod tests {
         assert_eq!(met(ended(Outcome::Failed { reason: "exit code 1".into() })), ["exit:failed", "exit"]);
         let signal = Trigger { condition: "signal".into(), found: TriggerFinding::Signal };
         assert_eq!(met(RunEventKind::Triggered(signal)), ["signal"]);
+        let other = Trigger { condition: "exit".into(), found: TriggerFinding::Exit("exit code 1".into()) };
+        assert!(met(RunEventKind::Triggered(other)).is_empty(), "what another found is no signal");
     }
 }

@@ -104,3 +104,14 @@ impl ReadingParser for IostatParser {
         (self.blocks > 0).then(|| text.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_without_a_report_leaves_none_out() {
+        assert!(IostatParser::default().closing_note().is_none());
+        assert!(IostatParser { blocks: 1, ..IostatParser::default() }.closing_note().is_some());
+    }
+}

@@ -91,7 +91,8 @@ impl ReadingParser for PerfStatParser {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_counter_line;
+    use super::{PerfStatParser, parse_counter_line};
+    use crate::reading_parser::ReadingParser as _;
 
     #[test]
     fn counters_are_told_from_what_is_derived() {
@@ -103,5 +104,10 @@ mod tests {
         );
         assert_eq!(parse_counter_line("   <not counted>      cycles   "), Some((None, "1", "cycles")));
         assert_eq!(parse_counter_line("perf: command not found here"), None);
+    }
+
+    #[test]
+    fn its_rows_are_those_of_all_cpus() {
+        assert_eq!(PerfStatParser::default().source(), "perf stat -a");
     }
 }

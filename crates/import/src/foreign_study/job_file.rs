@@ -50,7 +50,7 @@ const MOST_DOCUMENTS: usize = 500;
 const MADE_BY_RUBY: char = '\u{e000}';
 
 /// Whether a text is a job file: it names a suite or a test, or a file that does. A shell would take none of these lines.
-pub(super) fn is_job_file(text: &str) -> bool {
+pub(super) fn is_lkp_job_file(text: &str) -> bool {
     let names_job = |line: &str| {
         let key = line
             .split_once(':')
@@ -340,10 +340,10 @@ mod tests {
     #[test]
     fn job_files_are_known_by_what_they_name() {
         for text in ["suite: x\n", "a: b\ncategory : benchmark", "<<: x.yaml\n", "# c\ntestcase:\n"] {
-            assert!(is_job_file(text), "{text}");
+            assert!(is_lkp_job_file(text), "{text}");
         }
         for text in ["export MMTESTS=a\n", "", "a: b\n", "suite://x\n", "  suite: x\n"] {
-            assert!(!is_job_file(text), "{text}");
+            assert!(!is_lkp_job_file(text), "{text}");
         }
     }
 }

@@ -1046,4 +1046,31 @@ export SCHBENCH_RUNTIEM=5
             }
         }
     }
+
+    #[test]
+    fn only_a_pipe_between_bound_tasks_is_placed() {
+        let levels = |suite: &str| {
+            let study = convert(&format!("export MMTESTS=\"{suite}\"\nexport PERFPIPE_BINDING=pinned\n"));
+            parse(&study)
+                .get("factor")
+                .map(|factors| factors["placement"]["levels"][0].as_str().unwrap().to_owned())
+        };
+        assert_eq!(levels("perfpipe").as_deref(), Some("one-cpu"));
+        assert_eq!(levels("hackbench-process-pipes"), None);
+    }
+
+    #[test]
+    fn numbers_are_compared_as_the_shell_does() {
+        let chosen = |condition: &str| {
+            let text = format!(
+                "export MMTESTS=stressng STRESSNG_TESTNAME=context STRESSNG_ITERATIONS=1\nif [ {condition} ]; then\n\
+                 export STRESSNG_ITERATIONS=2\nfi\n"
+            );
+            parse(&convert(&text))["run"]["iterations"].as_integer().unwrap()
+        };
+        let conditions = [
+            "3 -le 3", "4 -le 3", "2 -le 3", "3 -lt 3", "3 -ge 3", "2 -ge 3", "3 -eq 3", "3 -ne 3", "4 -gt 3",
+        ];
+        assert_eq!(conditions.map(chosen), [2, 1, 2, 1, 2, 1, 2, 1, 2]);
+    }
 }

@@ -43,7 +43,7 @@ pub fn convert_study(path: &Path) -> Result<ConvertedStudy, ImportError> {
     let text = String::from_utf8(bytes).map_err(|_| foreign("it is no text in UTF-8".into()))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    match job_file::is_job_file(&text) {
+    match job_file::is_lkp_job_file(&text) {
         true => lkp_study::convert_job_file(&text, folder, &name).map_err(foreign),
         false => mmtests_study::convert_configuration(&text, folder, &name).map_err(foreign),
     }

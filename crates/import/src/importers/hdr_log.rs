@@ -231,3 +231,18 @@ fn interval_row(tag: Option<&str>, length: f64, histogram: &ValueHistogram) -> V
         micros(histogram.largest()),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_counts_from_the_base_or_from_a_start_that_is_more_than_a_year_later() {
+        let absolute = |base, start, time| LogTimes { start, base }.absolute(time);
+        let start = 1_600_000_000.0;
+        assert_eq!(absolute(Some(100.0), Some(start), 5.0), 105.0);
+        assert_eq!(absolute(None, Some(start), 5.0), start + 5.0);
+        assert_eq!(absolute(None, Some(start), start + 5.0), start + 5.0);
+        assert_eq!(absolute(None, None, 5.0), 5.0);
+    }
+}

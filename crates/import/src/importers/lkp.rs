@@ -429,3 +429,20 @@ impl LkpResultPath {
         Some(LkpResultPath { testcase, parameters, machine, commit, run })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_has_what_is_short_and_said_by_tables_one_deep() {
+        let long = "x".repeat(LONGEST + 1);
+        let text = format!(
+            "  lost: 1\ncategory: benchmark\nempty:\nlong: {long}\nfsmark:\n  threads: 1x\n  long: {long}\n"
+        );
+        let LkpJob(job) = LkpJob::parse(&text);
+        let found: Vec<(&str, &str)> =
+            job.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(found, [("category", "benchmark"), ("fsmark.threads", "1x")]);
+    }
+}

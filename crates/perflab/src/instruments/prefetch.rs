@@ -665,7 +665,7 @@ pub fn relayout_program(
         refresh_extents(&mut known);
         store.replace(Path::new(&known.program), &known)?;
     }
-    note_relayout(context, &done?);
+    note_moved_extents(context, &done?);
     if stopped {
         return Err(WorkStoppedError.into());
     }
@@ -688,7 +688,7 @@ fn relayout_progress_bar(context: &App, pages: u64) -> ProgressBar {
     bar
 }
 
-fn note_relayout(context: &App, done: &RelayoutOutcome) {
+fn note_moved_extents(context: &App, done: &RelayoutOutcome) {
     for (why, files) in &done.left {
         stderr_line!("parts of files not moved: {files} ({why})");
     }
