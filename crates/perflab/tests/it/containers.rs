@@ -1,4 +1,4 @@
-//! Targets that are containers: the roots of other systems under this kernel.
+//! Targets that are containers: the roots of other systems under this kernel. Each test that sets something sets what no other test sets.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,19 +54,19 @@ fn needs_root_roots_are_levels_and_stay_as_they_are() {
         &format!(
             "run = {{ iterations = 2, warmup = 0, boots = 2 }}\n[workload.speeds]\n[target.box]\nkind = \"container\"\n\
              [factor.root]\nkind = \"target\"\nkey = \"root\"\nlevels = [\"{}\", \"{}\"]\n\
-             [factor.pressure]\nkind = \"sysctl\"\nkey = \"vm.vfs_cache_pressure\"\nlevels = [137]\n",
+             [factor.proactiveness]\nkind = \"sysctl\"\nkey = \"vm.compaction_proactiveness\"\nlevels = [37]\n",
             slow.display(),
             fast.display()
         ),
     );
-    let pressure = || fs::read_to_string("/proc/sys/vm/vfs_cache_pressure").unwrap();
-    let usual = pressure();
+    let proactiveness = || fs::read_to_string("/proc/sys/vm/compaction_proactiveness").unwrap();
+    let usual = proactiveness();
     laboratory.run_successfully(&["run", &study]);
     let mut measured = laboratory.samples_by_level("root", "speed");
     measured.sort_by(|one, other| one.0.cmp(&other.0));
     let speeds: Vec<f64> = measured.iter().map(|(_, speed)| *speed).collect();
     assert_eq!(speeds, [10.0, 10.0, 10.0, 10.0, 20.0, 20.0, 20.0, 20.0], "{measured:?}");
-    assert_eq!(pressure(), usual);
+    assert_eq!(proactiveness(), usual);
     assert_eq!([&slow, &fast].map(|root| list_tree(root)), before);
     assert_eq!(mounts_of_perflab(), [""; 0]);
 }
@@ -84,16 +84,16 @@ fn needs_root_a_killed_run_leaves_no_container() {
         "long.toml",
         &format!(
             "run = {{ iterations = 1, warmup = 0 }}\n[workload.long]\n[target.box]\nkind = \"container\"\nroot = \"{}\"\n\
-             [factor.pressure]\nkind = \"sysctl\"\nkey = \"vm.vfs_cache_pressure\"\nlevels = [139]\n",
+             [factor.unfairness]\nkind = \"sysctl\"\nkey = \"vm.page_lock_unfairness\"\nlevels = [9]\n",
             root.display()
         ),
     );
-    let pressure = || fs::read_to_string("/proc/sys/vm/vfs_cache_pressure").unwrap();
-    let usual = pressure();
+    let unfairness = || fs::read_to_string("/proc/sys/vm/page_lock_unfairness").unwrap();
+    let usual = unfairness();
     let mut run = laboratory.command(&["run", &study]);
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for_condition(|| begun.exists());
-    assert_eq!(pressure().trim(), "139");
+    assert_eq!(unfairness().trim(), "9");
     send_signal(&child, Signal::KILL);
     child.wait().unwrap();
     wait_for_condition(|| {
@@ -101,7 +101,7 @@ fn needs_root_a_killed_run_leaves_no_container() {
         sleeping.stdout.is_empty()
     });
     laboratory.run_successfully(&["undo"]);
-    assert_eq!(pressure(), usual);
+    assert_eq!(unfairness(), usual);
     assert_eq!(mounts_of_perflab(), [""; 0]);
 }
 
