@@ -238,7 +238,8 @@ fn a_killed_watch_goes_on_where_it_was() {
 
     let lines = || fs::read_to_string(sandbox.path("iterations")).map_or(0, |text| text.lines().count());
     let mut watch = watch_in_background(&repository);
-    wait_for_condition(|| lines() == 2);
+    // The second one runs, and that the first has ended is written.
+    wait_for_condition(|| lines() == 2 && list_runs(&repository).iter().any(|run| run["iterations"] == 1));
     assert_eq!(read_state(&repository)["current"]["step"], "run");
     kill(&mut watch);
     fs::write(sandbox.path("go"), "").unwrap();
