@@ -5,6 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::steps::FEATURES;
+
 /// Pages: file under docs/reference/, title, and the command whose output it holds.
 const PAGES: &[(&str, &str, &[&str])] = &[
     ("workloads.md", "Workloads", &["workload", "list", "--format", "markdown"]),
@@ -45,7 +47,7 @@ fn drop_last_column(table: &str) -> String {
 
 fn capture_perflab_output(arguments: &[&str]) -> Result<String> {
     let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--package", "perflab", "--"]).args(arguments);
+    command.args(["run", "--quiet", "--package", "perflab", "--features", FEATURES, "--"]).args(arguments);
     let output = command.output().context("cannot run perflab")?;
     if !output.status.success() {
         bail!("perflab {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

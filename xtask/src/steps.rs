@@ -124,7 +124,7 @@ const CARGO_TEST: &[&str] =
     &["cargo", "test", "--workspace", "--features", FEATURES, "--no-fail-fast", "--", "--show-output"];
 
 /// What perflab has beyond a build by hand, in tests and in packages.
-const FEATURES: &str = "perflab/object-storage";
+pub const FEATURES: &str = "perflab/object-storage";
 
 impl TestStep {
     /// Runs the step, shows its output, counts, and keeps what failed.

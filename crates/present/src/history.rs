@@ -18,6 +18,7 @@ use crate::chart::scene::Scene;
 use crate::grid::{Grid, GridCell, GridColumn};
 use crate::method_text::describe_methods;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
+use crate::sentence::count_text;
 use perflab_model::quantity::format_probability;
 use perflab_model::remove_control_characters;
 
@@ -363,21 +364,44 @@ pub(crate) const SECTION: Section =
 
 fn history_conclusions(data: &ReportData) -> Result<Vec<String>, SectionError> {
     let Some(history) = &data.history else { return Ok(Vec::new()) };
-    let runs = history.runs.len();
+    let newest = data.guard.as_ref().and_then(|guard| newest_run_sentence(history, guard));
+    Ok(newest.into_iter().chain([steps_sentence(history)]).collect())
+}
+
+/// As many metrics are named in a sentence.
+const NAMED: usize = 3;
+
+/// What the guard says of the newest run; none where all is as before.
+fn newest_run_sentence(history: &MetricHistories, guard: &GuardReport) -> Option<String> {
+    let is_news = |row: &&GuardRow| row.alarm.is_some() || row.outside || row.verdict == Verdict::Worse;
+    let rows: Vec<&GuardRow> = guard.rows.iter().filter(is_news).collect();
+    let mut named: Vec<String> = Vec::new();
+    for row in rows.iter().take(NAMED) {
+        let word = alarm_word(row).split_once(' ').map_or("", |(_, word)| word);
+        let (_, values) = guard_row_text(history, row);
+        named.push(format!("{} of {} is {word} ({values})", row.metric, row.subject));
+    }
+    let more = rows.len().saturating_sub(NAMED);
+    named.extend((more > 0).then(|| format!("{more} more")));
+    (!named.is_empty()).then(|| format!("The newest run: {}.", named.join("; ")))
+}
+
+fn steps_sentence(history: &MetricHistories) -> String {
+    let runs = count_text(history.runs.len(), "run");
+    let metrics = count_text(history.series.len(), "metric");
     let stepped: Vec<&MetricHistory> = history.series.iter().filter(|one| !one.steps.is_empty()).collect();
     let last = stepped.iter().flat_map(|one| one.steps.iter().map(move |step| (one, step)));
     let Some((series, step)) = last.max_by(|a, b| a.1.first_bad.cmp(&b.1.first_bad)) else {
-        return Ok(vec![format!("No step in {} metrics over {runs} runs.", history.series.len())]);
+        return format!("No step in {metrics} over {runs}.");
     };
     let change = step_change_text(step.change, &series.unit.0);
-    Ok(vec![format!(
-        "{} of {} metrics stepped over {runs} runs; the last step: {} of {} {change} {}.",
+    format!(
+        "{} of {metrics} stepped over {runs}; the last step: {} of {} {change} {}.",
         stepped.len(),
-        history.series.len(),
         series.metric,
         series.subject,
         step_word(step)
-    )])
+    )
 }
 
 /// Figures of the series that have steps, or of the first ones; the table of all steps.
@@ -399,4 +423,74 @@ fn history_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
     let more = (left_out > 0).then(|| format!("{left_out} further series have no figure here"));
     blocks.extend(describe_methods(&history.notes).into_iter().chain(more).map(SectionBlock::Hint));
     Ok(blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use perflab_analyze::{ChangeInterval, IntervalMeaning};
+    use perflab_model::Unit;
+
+    use super::*;
+
+    fn judged_row(subject: &str, outside: bool) -> GuardRow {
+        let expected = ChangeInterval { low: 0.99, high: 1.02, level: 0.95 };
+        let change = MetricChange {
+            scale: ChangeScale::Ratio,
+            value: 0.2,
+            interval: None,
+            narrow: None,
+            covers: IntervalMeaning::default(),
+        };
+        GuardRow {
+            subject: subject.into(),
+            metric: "time".into(),
+            unit: Unit("s".into()),
+            primary: true,
+            value: 1.2,
+            runs: 5,
+            expected: Some(expected),
+            own: None,
+            level: Some(1.0),
+            change: outside.then_some(change),
+            p: None,
+            q: None,
+            e_value: None,
+            outside,
+            failed: None,
+            baseline: None,
+            verdict: Verdict::Unclear,
+            alarm: None,
+            improvement: None,
+            standing: None,
+        }
+    }
+
+    fn sentence_of(rows: Vec<GuardRow>) -> Option<String> {
+        let history = MetricHistories {
+            format: 1,
+            writer: String::new(),
+            runs: Vec::new(),
+            series: Vec::new(),
+            notes: Vec::new(),
+        };
+        let guard = GuardReport {
+            run: "run".into(),
+            rows,
+            lost: Vec::new(),
+            failures: Vec::new(),
+            newer_unreadable: None,
+            notes: Vec::new(),
+        };
+        newest_run_sentence(&history, &guard)
+    }
+
+    #[test]
+    fn a_page_begins_with_what_the_guard_says_of_the_newest_run() {
+        let sentence = sentence_of(vec![judged_row("spin", true), judged_row("sort", false)]).unwrap();
+        insta::assert_snapshot!(sentence, @"The newest run: time of spin is outside (1.2 s, expected 990 ms to 1.02 s, +20 %).");
+        let many = ["a", "b", "c", "d", "e"].map(|subject| judged_row(subject, true));
+        let sentence = sentence_of(many.into()).unwrap();
+        assert!(sentence.contains("of c") && !sentence.contains("of d") && sentence.contains("2 more"));
+        assert_eq!(sentence_of(vec![judged_row("spin", false)]), None);
+    }
 }

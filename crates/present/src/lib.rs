@@ -60,4 +60,5 @@ pub mod why;
 
 pub use badge::guard_badge;
 pub use section::{ReportData, ReportRun};
+pub use sentence::count_text;
 pub use terminal_text::wrap_text;

@@ -4,7 +4,7 @@
 
 use perflab_analyze::operations::OperationError;
 use perflab_analyze::slab::SlabError;
-use perflab_analyze::{AnalyzeError, Comparison, MetricHistories, TraceContents};
+use perflab_analyze::{AnalyzeError, Comparison, GuardReport, MetricHistories, TraceContents};
 use perflab_model::error_class::{Classify, ErrorClass};
 use perflab_model::io_trace::IoRecording;
 use perflab_model::operation::OperationColumns;
@@ -152,6 +152,8 @@ pub struct ReportData<'a> {
     pub runs: Vec<Box<dyn RunData + 'a>>,
     /// The history of metrics, its newest run among the runs.
     pub history: Option<MetricHistories>,
+    /// The newest run, held against the history.
+    pub guard: Option<GuardReport>,
     /// What a startup trace that is remembered of a program would bring. Startup traces are of the measuring wing.
     pub startup_trace: fn(&str) -> Option<TraceContents>,
     /// Other pages, where the page is one of a site; a page that stands alone has none.
@@ -174,6 +176,7 @@ impl Default for ReportData<'_> {
             comparisons: Vec::new(),
             runs: Vec::new(),
             history: None,
+            guard: None,
             startup_trace: |_| None,
             links: Vec::new(),
         }

@@ -10,13 +10,13 @@ mod mutant_trial;
 mod reaching_tests;
 mod switched_source;
 mod test_programs;
+mod worker_pool;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -53,8 +53,6 @@ const SAMPLES: &[MutantSample] = &[
 const COUNT: usize = 200;
 /// The share that is to be caught.
 const WANTED_PERCENT: f64 = 85.0;
-/// How many tests run at a time.
-const WORKERS: usize = 2;
 /// All tests of a package, with one mutant: longer is endless.
 const PACKAGE_LIMIT: Duration = Duration::from_secs(240);
 
@@ -194,8 +192,7 @@ fn crate_root(file: &Path) -> PathBuf {
 fn test_sample(mutants: &[CodeMutant], tree: &MutantTree, directory: &Path) -> Result<MutantCounts> {
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let (programs, alone) = build_switched(mutants, tree, &directory.join("alone"))?;
-    let (tests, unfit) =
-        reaching_tests::find_reaching_tests(&programs, WORKERS, &directory.join("reaching-tests"))?;
+    let (tests, unfit) = reaching_tests::find_reaching_tests(&programs, &directory.join("reaching-tests"))?;
     println!(
         "{} tests are of use; {} fail or take too long by themselves: {}",
         tests.len(),
@@ -203,22 +200,13 @@ fn test_sample(mutants: &[CodeMutant], tree: &MutantTree, directory: &Path) -> R
         unfit.join(" ")
     );
     let outcomes = KeptOutcomes::open(&directory.join("outcomes"))?;
-    let (next, others) = (AtomicUsize::new(0), RwLock::new(()));
-    let work = || -> Result<()> {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(mutant) = mutants.get(number) else { return Ok(()) };
-            if !alone.contains(&number) && outcomes.find(mutant).is_none() {
-                outcomes
-                    .keep(mutant, mutant_trial::try_mutant(number, mutant, &programs, &tests, &others)?)?;
-            }
+    let others = RwLock::new(());
+    worker_pool::work_through(mutants.len(), |number| {
+        let mutant = &mutants[number];
+        if alone.contains(&number) || outcomes.find(mutant).is_some() {
+            return Ok(());
         }
-    };
-    std::thread::scope(|scope| {
-        let running: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
-        running
-            .into_iter()
-            .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        outcomes.keep(mutant, mutant_trial::try_mutant(number, mutant, &programs, &tests, &others)?)
     })?;
     for mutant in alone.iter().map(|number| &mutants[*number]) {
         if outcomes.find(mutant).is_none() {

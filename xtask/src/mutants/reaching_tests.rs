@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 use crate::mutants::test_programs::{TestEnd, TestProgram};
+use crate::mutants::worker_pool::work_through;
 
 /// A test that needs longer is not among those that try mutants.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -35,13 +35,15 @@ pub struct ReachingTest {
     pub reached: BTreeSet<usize>,
 }
 
-/// Runs every test once, on `workers` threads; those that pass in time, and the names of the others. `kept` is a file in which
+/// Runs every test once; those that pass in time, and the names of the others. `kept` is a file in which
 /// they are found again.
 pub fn find_reaching_tests(
     programs: &[TestProgram],
-    workers: usize,
     kept: &Path,
 ) -> Result<(Vec<ReachingTest>, Vec<String>)> {
+    if let Ok(text) = fs::read_to_string(kept) {
+        return Ok(read_kept_tests(&text, programs));
+    }
     let mut tests = Vec::new();
     for (index, program) in programs.iter().enumerate() {
         let listed = program.list_tests()?.into_iter();
@@ -49,49 +51,33 @@ pub fn find_reaching_tests(
             listed.filter(|test| !LEFT_OUT.iter().any(|part| test.contains(part))).map(|test| (index, test)),
         );
     }
-    if let Ok(text) = fs::read_to_string(kept) {
-        return Ok(read_kept_tests(&text, programs));
-    }
     println!("{} tests, each by itself", tests.len());
-    let (next, found, unfit) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
-    let work = || -> Result<()> {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((program, name)) = tests.get(number) else { return Ok(()) };
-            if number.is_multiple_of(200) {
-                println!("  test {number}");
-            }
-            let file = kept.with_extension(format!("reached-{number}"));
-            let _ = fs::remove_file(&file);
-            let from = Instant::now();
-            let end = programs[*program].run_test(name, None, Some(&file), LONGEST)?;
-            let numbers = fs::read_to_string(&file).unwrap_or_default();
-            let _ = fs::remove_file(&file);
-            if end == TestEnd::Passed {
-                lock(&found).push(ReachingTest {
-                    program: *program,
-                    name: name.clone(),
-                    milliseconds: u64::try_from(from.elapsed().as_millis()).unwrap_or(u64::MAX),
-                    reached: numbers.lines().filter_map(|number| number.parse().ok()).collect(),
-                });
-            } else {
-                lock(&unfit).push(name.clone());
-            }
+    // Those that pass in time, and the names of the others.
+    let results = Mutex::new((Vec::new(), Vec::new()));
+    work_through(tests.len(), |number| {
+        if number.is_multiple_of(200) {
+            println!("  test {number}");
         }
-    };
-    std::thread::scope(|scope| {
-        let running: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        running
-            .into_iter()
-            .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let (program, name) = tests[number].clone();
+        let file = kept.with_extension(format!("reached-{number}"));
+        let _ = fs::remove_file(&file);
+        let from = Instant::now();
+        let end = programs[program].run_test(&name, None, Some(&file), LONGEST)?;
+        let numbers = fs::read_to_string(&file).unwrap_or_default();
+        let _ = fs::remove_file(&file);
+        let (found, unfit) = &mut *results.lock().unwrap_or_else(PoisonError::into_inner);
+        if end == TestEnd::Passed {
+            let milliseconds = u64::try_from(from.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let reached = numbers.lines().filter_map(|number| number.parse().ok()).collect();
+            found.push(ReachingTest { program, name, milliseconds, reached });
+        } else {
+            unfit.push(name);
+        }
+        Ok(())
     })?;
-    let (found, unfit) = (lock(&found).clone(), lock(&unfit).clone());
+    let (found, unfit) = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     keep_tests(&found, &unfit, programs, kept)?;
     Ok((found, unfit))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// One line a test: program, name, milliseconds, mutants; those that are unfit have no program.

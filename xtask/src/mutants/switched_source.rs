@@ -80,7 +80,7 @@ pub fn switch_mutants(text: &str, mutants: &[(usize, &CodeMutant)]) -> Result<Sw
     for (number, mutant) in mutants.iter().filter(|(_, mutant)| mutant.kind == MutantKind::FunctionValue) {
         let at =
             byte_of_place(text, mutant.start).with_context(|| format!("nothing is at {}", mutant.name))?;
-        let early = format!("if {} {{ return {}; }} ", condition(*number), mutant.replacement);
+        let early = format!("if {} {{ return {}; }} ", switch_condition(*number), mutant.replacement);
         switches.insertions.push(Insertion { at, order: (1, 0, 0), text: early, number: *number });
     }
     let mut insertions = switches.insertions;
@@ -117,7 +117,7 @@ fn byte_of_place(text: &str, place: SourcePlace) -> Option<usize> {
     characters.nth(place.column.checked_sub(1)?)
 }
 
-fn condition(number: usize) -> String {
+fn switch_condition(number: usize) -> String {
     format!("{ROOT}::mutant_switch::is_on({number})")
 }
 
@@ -156,7 +156,7 @@ impl<'a> SwitchPlaces<'a> {
 
     /// The expression becomes the mutant where its switch is on.
     fn switch_expression(&mut self, range: &Range<usize>, number: usize, mutant: &str) {
-        let before = format!("(if {} {{ {mutant} }} else {{ ", condition(number));
+        let before = format!("(if {} {{ {mutant} }} else {{ ", switch_condition(number));
         self.insert_around(range, number, before, " })");
     }
 }
@@ -186,7 +186,7 @@ impl<'a> Visit<'a> for SwitchPlaces<'_> {
 
     fn visit_arm(&mut self, arm: &'a Arm) {
         for (number, _) in self.mutants_at(MutantKind::MatchArm, arm.span()) {
-            let on = condition(number);
+            let on = switch_condition(number);
             if let Pat::Guard(guarded) = &arm.pat {
                 let range = guarded.guard.span().byte_range();
                 self.insert_around(&range, number, format!("!{on} && ("), ")");
@@ -214,7 +214,7 @@ impl<'a> Visit<'a> for SwitchPlaces<'_> {
                 let colon = if field.colon_token.is_none() { format!("{member}: ") } else { String::new() };
                 let before = format!(
                     "{colon}(if {} {{ ({name} {{ ..{base} }}).{member} }} else {{ ",
-                    condition(number)
+                    switch_condition(number)
                 );
                 self.insert_around(&field.expr.span().byte_range(), number, before, " })");
             }
@@ -253,7 +253,7 @@ mod tests {
         let numbered: Vec<(usize, &CodeMutant)> = mutants.iter().enumerate().collect();
         let switched = switch_mutants(TEXT, &numbered).unwrap();
         assert_eq!(switched.left_out, [0_usize; 0]);
-        let on = condition;
+        let on = switch_condition;
         let expected = format!(
             "fn µ(a: i32) -> i32 {{\n    if {} {{ return 7; }} (if {} {{ a * 2 - -a }} else {{ (if {} {{ a / 2 }} else {{ a * 2 }}) + (if {} {{ a }} else {{ -a }}) }})\n}}\n",
             on(0),
@@ -294,7 +294,7 @@ mod tests {
         let switched = switch_mutants(text, &numbered).unwrap();
         assert_eq!(switched.left_out, [0_usize; 0]);
         let lines: Vec<&str> = switched.text.lines().collect();
-        let on = condition;
+        let on = switch_condition;
         assert_eq!(lines[2], format!("        1 if !{} => g(),", on(0)));
         assert!(lines[3].contains(&format!("!{} && (", on(2))), "{}", lines[3]);
         assert!(lines[3].contains(&format!("(if {} {{ true }} else {{ a > b() }})", on(1))), "{}", lines[3]);

@@ -7,22 +7,17 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use perflab_guest::pack_portable_perflab;
 use perflab_model::study::TargetSpec;
 use perflab_model::{PlannedTarget, Refusal, remove_control_characters};
-use perflab_observe::own_directories;
 use perflab_settings::TemporaryFolder;
 
-use crate::connection::Connection;
 use crate::launcher::agent_handle::{AgentHandle, LaunchedAgent};
-use crate::launcher::process::{AgentProcess, StderrTail};
+use crate::launcher::process::{AgentProcess, spawn_paired_agent};
 use crate::run_context::LocalMachine;
 
 /// Where perflab lies in a container: so short that a loader's path within fits where a program names the system's.
@@ -98,12 +93,9 @@ pub(crate) fn launch_in_container(
     host: &LocalMachine,
 ) -> io::Result<LaunchedAgent> {
     let root = fs::canonicalize(container_root(spec))?;
-    own_directories::create_own_directory(&host.state)?;
     let scratch = TemporaryFolder::create(&host.state, &perflab_observe::read_boot_id(&host.root))
         .map_err(io::Error::other)?;
     prepare_scratch(scratch.path(), &host.perflab)?;
-    let (ours, theirs) = UnixStream::pair()?;
-    let theirs = OwnedFd::from(theirs);
     let mut command = Command::new("unshare");
     command.args([
         "--mount",
@@ -120,17 +112,11 @@ pub(crate) fn launch_in_container(
     }
     command.args(["--", "sh", "-euc", ENTER, "sh"]).arg(&root).arg(scratch.path()).arg(&host.state);
     command.arg(name).arg(AGENT_HOME).env("PERFLAB_STATE", "/run/perflab-state");
-    command.stdin(theirs.try_clone()?).stdout(theirs).stderr(Stdio::piped()).process_group(0);
-    let mut child = command.spawn().map_err(|error| match error.kind() {
+    let (connection, process) = spawn_paired_agent(name, command).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other("a container needs `unshare`, of util-linux"),
         _ => error,
     })?;
-    // The command holds their end: as long as it lives, the stream would not end with the child.
-    drop(command);
-    let stderr = StderrTail::of_child(&mut child);
-    let connection = Connection::duplex(name, ours)?;
-    let handle = ContainerAgent { process: AgentProcess::new(child, stderr), _scratch: scratch };
-    Ok(LaunchedAgent { connection, handle: Box::new(handle) })
+    Ok(LaunchedAgent { connection, handle: Box::new(ContainerAgent { process, _scratch: scratch }) })
 }
 
 /// Makes the folders that mounts go to, and puts perflab there.

@@ -98,18 +98,24 @@ fn launch_calling_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedA
     }
 }
 
-/// One with an end of a socket pair as its standard input and output.
+/// One that speaks over its standard input and output.
 fn launch_paired_agent(name: &str, host: &LocalMachine) -> io::Result<LaunchedAgent> {
+    let mut command = Command::new(&host.perflab);
+    command.arg("agent");
+    let (connection, process) = spawn_paired_agent(name, command)?;
+    Ok(LaunchedAgent { connection, handle: Box::new(process) })
+}
+
+/// Starts what becomes an agent, with an end of a socket pair as its standard input and output, in a process group of its own.
+pub(crate) fn spawn_paired_agent(name: &str, mut command: Command) -> io::Result<(Connection, AgentProcess)> {
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = OwnedFd::from(theirs);
-    let mut command = Command::new(&host.perflab);
-    command.arg("agent").stdin(theirs.try_clone()?).stdout(theirs).stderr(Stdio::piped()).process_group(0);
+    command.stdin(theirs.try_clone()?).stdout(theirs).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn()?;
     // The command holds their end: as long as it lives, the stream would not end with the child.
     drop(command);
     let stderr = StderrTail::of_child(&mut child);
-    let channel = Connection::duplex(name, ours)?;
-    Ok(LaunchedAgent { connection: channel, handle: Box::new(AgentProcess::new(child, stderr)) })
+    Ok((Connection::duplex(name, ours)?, AgentProcess::new(child, stderr)))
 }
 
 /// Bytes kept.

@@ -64,8 +64,8 @@ pub struct TargetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
     /// vm: what its root is: `host` (this one's, read-only, under an overlay; the default), `bare` (perflab
-    /// and `programs`, nothing else), or a disk image as `IMAGE` or `IMAGE:PARTITION`, whose changes are thrown away. container: a folder that holds the root of a system (debootstrap makes
-    /// one), or `host`.
+    /// and `programs`, nothing else), or a disk image as `IMAGE` or `IMAGE:PARTITION`, whose changes are thrown away.
+    /// container: a folder that holds the root of a system (debootstrap makes one), or `host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// vm, root `bare`: programs of this host that are packed as well, with their libraries.

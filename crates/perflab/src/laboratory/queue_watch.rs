@@ -8,7 +8,7 @@ use perflab_analyze::GuardReport;
 use perflab_archive::RunDir;
 use perflab_model::error_class::ErrorClass;
 use perflab_model::study::TomlSource;
-use perflab_model::{Nanos, Ratio, RunNote, StopRequest};
+use perflab_model::{Nanos, RunNote, StopRequest};
 use perflab_present::comparison::OutputFormat;
 use perflab_present::history::guard_grid;
 use serde::Serialize;
@@ -28,15 +28,14 @@ use crate::measure::bisection::bisection_result::BisectionResult;
 use crate::measure::bisection::commit_line::{Commit, is_ancestor, read_commit};
 use crate::measure::run;
 use crate::output_path::OutputPath;
-use crate::see::history::{HistorySelection, JudgedHistory, judge_newest_run, write_history_report};
+use crate::see::history::{
+    GUARD_MARGIN, HistorySelection, JudgedHistory, judge_newest_run, write_history_report,
+};
 use crate::selection::{parse_label, select_run};
 use crate::study_source;
 
 /// The version of the JSON document.
 const FORMAT: u32 = 1;
-
-/// The smallest relative change that matters, as `perflab guard` has it.
-const MARGIN: Ratio = Ratio(0.03);
 
 /// Who writes notes on runs.
 const WRITER: &str = "perflab queue watch";
@@ -389,7 +388,8 @@ impl TreeWatch<'_> {
         let Some(judged) = self.judge(folder, commit, &newest, stop)? else { return Ok(None) };
         self.note_bisections(&newest, &judged)?;
         let history = &judged.history;
-        write_history_report(self.context, &judged.selection, &history.runs, &history.found)?;
+        let guard = Some(&history.judged);
+        write_history_report(self.context, &judged.selection, &history.runs, &history.found, guard)?;
         let study = folder.state.current.as_ref().map(|current| current.study.clone());
         let tested = TestedCommit {
             commit: commit.clone(),
@@ -425,7 +425,7 @@ impl TreeWatch<'_> {
             study: Some(manifest.study.title.clone()),
             last: None,
             all: false,
-            margin: MARGIN,
+            margin: GUARD_MARGIN,
             report: Some(report.clone()),
         };
         let history = judge_newest_run(self.context, &selection)?;

@@ -9,6 +9,7 @@ use perflab_model::study::{DiskKind, FactorSide, ScratchDisk, TomlSource};
 use perflab_model::{Bytes, Case, PlannedSetting, PlannedTarget, Problem, RunPlan, Scalar, Study};
 use perflab_observe::{EventFault, find_event_fault};
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
+use perflab_present::count_text;
 use serde_json::json;
 
 use crate::app::App;
@@ -66,16 +67,12 @@ fn check_named_study(context: &App, name: &str) -> Result<(), Failure> {
         });
         return context.print_json(&found);
     }
-    let case_noun = if cases == 1 { "case" } else { "cases" };
-    let slot_noun = if slots == 1 { "iteration" } else { "iterations" };
+    let (case_text, slot_text) = (count_text(cases, "case"), count_text(slots, "iteration"));
     let verdict = match refusals.len() {
         0 => "is good",
         _ => "is good, but cannot run on this machine",
     };
-    context.note(format!(
-        "{name} {verdict}: \"{}\", {cases} {case_noun}, {slots} {slot_noun} with warm-ups",
-        study.title
-    ));
+    context.note(format!("{name} {verdict}: \"{}\", {case_text}, {slot_text} with warm-ups", study.title));
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use perflab_model::study::TomlSource;
 use perflab_model::{Direction, Nanos, Ratio, RunStatus, StopRequest};
 use perflab_observe::own_directories;
 use perflab_present::comparison::OutputFormat;
+use perflab_present::count_text;
 
 use crate::app::{App, named_parser};
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
@@ -42,6 +43,12 @@ const LONGEST_REASON: usize = 600;
 
 /// What is assumed before anything was measured, in minutes.
 const FIRST_COSTS: BisectionCosts = BisectionCosts { build: 0.5, boot: 0.05, step: 0.05 };
+
+/// The chance that a bisection ends at a wrong commit, unless something else is asked for.
+pub const BISECTION_ERROR: Ratio = Ratio(0.05);
+
+/// The smallest difference of good and bad that is bisected, unless something else is asked for.
+pub const BISECTION_MARGIN: Ratio = Ratio(0.01);
 
 /// Find the commit that made a metric worse, with a bounded error
 #[derive(Debug, Args)]
@@ -78,10 +85,10 @@ pub struct BisectArgs {
     #[arg(long, value_name = "TIME", default_value = "1h")]
     pub build_limit: Nanos,
     /// The chance that the whole walk ends at a wrong commit, at most
-    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_error)]
+    #[arg(long, value_name = "PERCENT", default_value_t = BISECTION_ERROR, value_parser = parse_error)]
     pub error: Ratio,
     /// Stop where good and bad differ by less, as far as their interval tells; what is named may be smaller
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = parse_margin)]
+    #[arg(long, value_name = "PERCENT", default_value_t = BISECTION_MARGIN, value_parser = parse_margin)]
     pub margin: Ratio,
     /// Keep only these levels of a factor of the study (repeatable)
     #[arg(long, value_name = "FACTOR=LEVEL", value_delimiter = ',')]
@@ -209,7 +216,12 @@ pub fn walk_commits(
 }
 
 fn note_line(context: &App, line: &CommitLine) {
-    context.note(format!("{} commits from {} to {}", line.bad(), line.name(0), line.name(line.bad())));
+    context.note(format!(
+        "{} from {} to {}",
+        count_text(line.bad(), "commit"),
+        line.name(0),
+        line.name(line.bad())
+    ));
     if let Some(good) = &line.good_beside {
         context.note(format!(
             "{good} is not on the first-parent line of the bad commit: measured is {}, where the line leaves it",

@@ -12,6 +12,7 @@ use perflab_analyze::stopping_rule::relative_precision;
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::quantity::{format_quantity, format_share};
 use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind, Sample};
+use perflab_present::count_text;
 
 use crate::failure::Failure;
 use crate::measure::event_consumers::EventConsumer;
@@ -219,11 +220,6 @@ impl RunningEstimate {
             relative_precision(&self.values, 0.95).map(|share| format!(" ± {}", format_share(share)));
         Some(format!("{} {middle}{} ({})", self.metric, precision.unwrap_or_default(), self.values.len()))
     }
-}
-
-/// `1 case`, `2 cases`
-fn count_text(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// More targets than this are counted, not listed.

@@ -45,7 +45,7 @@ pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> 
     if let Some(series) = found.series.first() {
         app::write_scene(context, args.output.as_ref(), || history_chart(&found, series))?;
     }
-    write_history_report(context, &args.of, &runs, &found)?;
+    write_history_report(context, &args.of, &runs, &found, None)?;
     Ok(Exit::Fine)
 }
 
@@ -76,6 +76,9 @@ impl HistoryRuns {
         Ok(found)
     }
 }
+
+/// The smallest relative change that matters to the guard, unless something else is asked for.
+pub const GUARD_MARGIN: Ratio = Ratio(0.03);
 
 /// Runs of each study that a history looks back on, unless all are asked for.
 const LATEST_RUNS: usize = 500;
@@ -246,15 +249,17 @@ fn print_history(context: &App, found: &MetricHistories) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The page with the newest run, where one is requested.
+/// The page with the newest run, where one is requested; with `guard`, it begins with what that says.
 pub fn write_history_report(
     context: &App,
     of: &HistorySelection,
     runs: &HistoryRuns,
     found: &MetricHistories,
+    guard: Option<&GuardReport>,
 ) -> Result<(), Failure> {
     let Some(path) = &of.report else { return Ok(()) };
-    let page = render_report(&history_data(runs, found)?, SECTIONS)?;
+    let data = ReportData { guard: guard.cloned(), ..history_data(runs, found)? };
+    let page = render_report(&data, SECTIONS)?;
     path.write(page.as_bytes())?;
     context.note(format!("report: {path}"));
     Ok(())
@@ -403,7 +408,7 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     if !judged.lost.is_empty() {
         stderr_line!("warning: measured earlier, but not in the newest run: {}", judged.lost.join("; "));
     }
-    write_history_report(context, &args.of, &runs, &found)?;
+    write_history_report(context, &args.of, &runs, &found, Some(&judged))?;
     for found in &judged.failures {
         stderr_line!("perflab: {}: {}", found.subject, guard_failures_text(found));
     }
@@ -575,7 +580,7 @@ pub struct HistorySelection {
     #[arg(long, conflicts_with = "last")]
     pub all: bool,
     /// The smallest relative change that matters, unless the study gives one for the metric
-    #[arg(long, default_value = "3%", value_name = "PERCENT", value_parser = parse_margin)]
+    #[arg(long, default_value_t = GUARD_MARGIN, value_name = "PERCENT", value_parser = parse_margin)]
     pub margin: Ratio,
     /// Write one HTML file with the newest run and the history
     #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]

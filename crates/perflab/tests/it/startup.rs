@@ -131,11 +131,15 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
 #[test]
 fn a_startup_answers_in_one_line_and_in_the_format_that_is_wanted() {
     let laboratory = Sandbox::new();
+    // What another test has open at the moment could not be read ahead.
+    let program = laboratory.path("program");
+    std::fs::copy("/bin/true", &program).unwrap();
+    let program = program.to_str().unwrap();
     let startup = |format: &str, prefetch: &str| {
         let ways: &[&str] =
             if prefetch == "none" { &[] } else { &["--prefetch", "none,reader", "--reader", "sleep 0.05"] };
         let fixed = ["startup", "--format", format, "--caches", "warm", "--iterations", "6", "--warmup", "0"];
-        laboratory.run_successfully(&[&fixed[..], ways, &["--", "true"]].concat())
+        laboratory.run_successfully(&[&fixed[..], ways, &["--", program]].concat())
     };
     let json = |said: &crate::laboratory::CommandOutput| -> Vec<Value> {
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.out))

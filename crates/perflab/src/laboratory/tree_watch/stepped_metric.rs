@@ -2,21 +2,16 @@
 
 use perflab_analyze::{GuardReport, GuardRow, MetricHistories};
 use perflab_model::error_class::ErrorClass;
-use perflab_model::{Case, Manifest, Ratio, StopRequest};
+use perflab_model::{Case, Manifest, StopRequest};
 use perflab_workload::argv_element::quote_word;
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure};
 use crate::laboratory::tree_watch::watched_tree::{TreeBuilder, WatchedTree};
-use crate::measure::bisect::{BisectArgs, walk_commits};
+use crate::measure::bisect::{BISECTION_ERROR, BISECTION_MARGIN, BisectArgs, walk_commits};
 use crate::measure::bisection::bisection_result::{BisectionOutcome, BisectionResult};
 use crate::measure::bisection::commit_line::{Commit, find_merge_base, is_ancestor};
-
-/// The error of a bisection, and the smallest change of its ends that matters: those of `perflab bisect`.
-const ERROR: Ratio = Ratio(0.05);
-
-const MARGIN: Ratio = Ratio(0.01);
 
 /// What a suspicion rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,8 +203,8 @@ impl StepSearch<'_> {
             build,
             kernel,
             build_limit: self.watched.build_limit,
-            error: ERROR,
-            margin: MARGIN,
+            error: BISECTION_ERROR,
+            margin: BISECTION_MARGIN,
             set: case_levels(case),
             only: Some(case.workload.clone()),
             at_most: self.watched.at_most,
