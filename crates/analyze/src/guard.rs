@@ -391,7 +391,7 @@ impl GuardRow {
     }
 
     /// The series that it is of: of those of its case and metric, the one that the newest run belongs to.
-    fn find_series<'a>(&self, history: &'a MetricHistories) -> Option<&'a MetricHistory> {
+    pub(crate) fn find_series<'a>(&self, history: &'a MetricHistories) -> Option<&'a MetricHistory> {
         let last = history.runs.len().checked_sub(1)?;
         let is_own = |series: &&MetricHistory| {
             series.points.last().is_some_and(|point| point.run == last)

@@ -176,7 +176,7 @@ impl MetricHistory {
         self.baselines.iter().find(|baseline| baseline.at.abs_diff(step.at) < SHORTEST_SEGMENT)
     }
 
-    fn statistic_error(&self, source: StatsError) -> AnalyzeError {
+    pub(crate) fn statistic_error(&self, source: StatsError) -> AnalyzeError {
         AnalyzeError::Statistic { subject: self.subject.clone(), metric: self.metric.clone(), source }
     }
 

@@ -25,6 +25,8 @@
 //! | [`stopping_rule`] | are the samples so far precise enough? |
 //! | [`history`] | how did a metric move over the runs of an archive, and where did it step? |
 //! | `guard` | does the newest run fall out of its history? ([`check_newest_run`]) |
+//! | `standing_step` | which step for the worse does the newest run still have, though it does not alarm? |
+//! | `told_step` | which runs are worse for a known reason, and no measure for those after them? |
 //! | `guard_failures` | do more of its iterations fail than before? ([`judge_newest_failures`]) |
 //! | [`fairness`] | how evenly were targets served, and how far apart did they start? |
 //! | [`flame`] | which functions took the time, and which changed? |
@@ -102,10 +104,12 @@ pub mod sample_lines;
 pub mod sample_size;
 pub mod scaling_curves;
 pub mod slab;
+mod standing_step;
 pub mod startup;
 mod startup_2007;
 pub mod statistic;
 pub mod stopping_rule;
+mod told_step;
 pub mod trigger;
 mod value_grid;
 mod warm_up;
@@ -172,11 +176,13 @@ pub use scaling_curves::{ScalingCurve, ScalingCurves, ScalingPoint, scaling_curv
 pub use slab::notebook::{
     notebook_cache, notebook_proc_histogram, notebook_timeline, notebook_tool_histogram,
 };
+pub use standing_step::StandingStep;
 pub use startup_2007::{
     ClaimFigures, ClaimOf2007, ClaimStatus, HistoricalClaim, PublishedStartup, STARTUPS_OF_2007,
     StartupRatio, claims_of_2007,
 };
 pub use statistic::SampleStatistic;
 pub use stopping_rule::DecidingRows;
+pub use told_step::ToldStep;
 pub use value_grid::{ValueGrid, metric_grid, monitor_grid};
 pub use warm_up::{RunWarmUp, find_warm_ups};

@@ -343,7 +343,8 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
         ));
     }
     let failed = row.failed.map(|count| format!("{} of {} iterations failed", count.failed, count.of));
-    let outside = row.outside.then(|| "out of its history; one run is no step: run it again".to_owned());
+    let is_open = row.outside && row.verdict != Verdict::Worse;
+    let outside = is_open.then(|| "out of its history; one run is no step: run it again".to_owned());
     let baseline = row.baseline.as_ref();
     let baseline =
         baseline.map(|baseline| format!("since {}, {}", run(&baseline.run), accepted_text(baseline)));

@@ -7,8 +7,10 @@ use clap::Args;
 use perflab_analyze::GuardReport;
 use perflab_archive::RunDir;
 use perflab_model::error_class::ErrorClass;
+use perflab_model::quantity::format_quantity;
 use perflab_model::study::TomlSource;
 use perflab_model::{Nanos, RunNote, StopRequest};
+use perflab_observe::read_clock_anchor;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::history::guard_grid;
 use serde::Serialize;
@@ -17,7 +19,9 @@ use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _};
 use crate::laboratory::job_queue::JobQueue;
 use crate::laboratory::tree_watch::commit_test::{CommitTestEnd, CommitTester};
-use crate::laboratory::tree_watch::stepped_metric::{EarlierCommit, StepSearch, SteppedMetric};
+use crate::laboratory::tree_watch::stepped_metric::{
+    EarlierCommit, RepairedMetric, StepSearch, SteppedMetric, list_told_steps,
+};
 use crate::laboratory::tree_watch::watch_state::{
     CommitInTest, CommitOutcome, CommitTestStep, TestedCommit, WatchFolder,
 };
@@ -25,7 +29,7 @@ use crate::laboratory::tree_watch::watched_tree::{
     TreeBuilder, WatchSubject, WatchedTree, find_archive_path, find_branch, find_builder, find_study_path,
 };
 use crate::measure::bisection::bisection_result::BisectionResult;
-use crate::measure::bisection::commit_line::{Commit, is_ancestor, read_commit};
+use crate::measure::bisection::commit_line::{Commit, HEAD, is_ancestor, read_branch_head};
 use crate::measure::run;
 use crate::output_path::OutputPath;
 use crate::see::history::{
@@ -153,8 +157,8 @@ pub fn watch_tree(context: &App, args: &QueueWatchArgs) -> Result<Exit, Failure>
 
 /// What the arguments mean.
 fn resolve_watch(context: &App, args: &QueueWatchArgs) -> Result<WatchedTree, Failure> {
-    let asked = args.branch.as_deref().unwrap_or("HEAD");
-    let head = read_commit(&args.tree, asked)?;
+    let asked = args.branch.as_deref().unwrap_or(HEAD);
+    let head = read_branch_head(&args.tree, asked)?;
     let tree =
         std::fs::canonicalize(&args.tree).with_context(|| format!("cannot find {}", args.tree.display()))?;
     let branch = match &args.branch {
@@ -235,6 +239,7 @@ impl TreeLook {
 struct JudgedCommit {
     outcome: CommitOutcome,
     steps: Vec<SteppedMetric>,
+    repaired: Vec<RepairedMetric>,
     bisections: Vec<BisectionResult>,
     history: JudgedHistory,
     selection: HistorySelection,
@@ -301,6 +306,8 @@ impl TreeWatch<'_> {
             reason: Some(reason),
             runs: Vec::new(),
             steps: Vec::new(),
+            repaired: Vec::new(),
+            at: read_clock_anchor().realtime,
         };
         folder.state.finish(tested.clone());
         folder.save()?;
@@ -398,6 +405,8 @@ impl TreeWatch<'_> {
             reason: None,
             runs,
             steps: judged.steps,
+            repaired: judged.repaired,
+            at: read_clock_anchor().realtime,
         };
         folder.state.finish(tested.clone());
         folder.save()?;
@@ -428,34 +437,42 @@ impl TreeWatch<'_> {
             margin: GUARD_MARGIN,
             report: Some(report.clone()),
         };
-        let history = judge_newest_run(self.context, &selection)?;
         let study = folder.state.current.as_ref().map(|current| current.study.as_str());
         let is_earlier = |one: &&TestedCommit| one.outcome.is_measured() && Some(one.study.as_str()) == study;
+        let accepted = self.context.archive()?.read_accepted_steps()?;
         let earlier = folder.state.tested.iter().filter(is_earlier).map(|one| EarlierCommit {
             commit: &one.commit,
             runs: &one.runs,
-            steps: &one.steps,
+            steps: one.open_steps(&accepted),
         });
+        let earlier: Vec<EarlierCommit<'_>> = earlier.collect();
+        let mut history = judge_newest_run(self.context, &selection, &list_told_steps(&earlier))?;
         let search = StepSearch {
             context: self.context,
             watched: self.watched,
             commit,
-            earlier: earlier.collect(),
+            earlier,
             manifest: &manifest,
+            history: &history.found,
+            judged: &history.judged,
         };
-        let mut steps = search.find_steps(&history.found, &history.judged);
+        let mut steps = search.find_steps();
+        let repaired = search.find_repaired(&steps);
         let bisections = match self.watched.bisects {
             true => search.bisect(&mut steps, stop)?,
             false => Some(Vec::new()),
         };
         let Some(bisections) = bisections else { return Ok(None) };
+        for step in steps.iter().filter(|step| step.is_worse()) {
+            step.set_verdict(&mut history.judged);
+        }
         let is_worse = steps.iter().any(SteppedMetric::is_worse) || !history.judged.failing().is_empty();
         let outcome = match (is_worse, history.judged.is_empty()) {
             (true, _) => CommitOutcome::Worse,
             (false, true) => CommitOutcome::Unjudged,
             (false, false) => CommitOutcome::Good,
         };
-        Ok(Some(JudgedCommit { outcome, steps, bisections, history, selection, report }))
+        Ok(Some(JudgedCommit { outcome, steps, repaired, bisections, history, selection, report }))
     }
 
     fn report_path(&self) -> Result<OutputPath, Failure> {
@@ -515,10 +532,20 @@ impl TreeWatch<'_> {
                 perflab_model::untrusted_text::escape_controls_in_line(&step_text(step))
             );
         }
+        for metric in &tested.repaired {
+            context.note_line(&repair_text(metric));
+        }
         let reason = tested.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         context.note_line(&format!("{branch} {commit}: {}{reason}", tested.outcome.words()));
         Ok(())
     }
+}
+
+/// What is said of what was mended.
+fn repair_text(metric: &RepairedMetric) -> String {
+    let text = |value: f64| format_quantity(value, &metric.unit);
+    let (before, after) = (text(metric.before), text(metric.after));
+    format!("{} {} is repaired: {after}, after {before}", metric.case, metric.metric)
 }
 
 /// What is said of a step in one line.

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use perflab_analyze::{
     AnalysisOptions, FEWEST_HISTORY_RUNS, FailureRecords, GuardFailures, GuardReport, GuardRow,
-    MethodDescription, MetricHistories, UnreadableRun, check_newest_run, judge_newest_failures,
+    MethodDescription, MetricHistories, ToldStep, UnreadableRun, check_newest_run, judge_newest_failures,
     metric_histories,
 };
 use perflab_archive::{Archive, ArchiveEntry, RunDir, RunSummary};
@@ -319,7 +319,7 @@ pub fn judge_newest_metric(
     of: &HistorySelection,
     case: Option<&str>,
 ) -> Result<(MetricHistories, GuardRow), Failure> {
-    let JudgedHistory { found, judged, .. } = judge_newest_run(context, of)?;
+    let JudgedHistory { found, judged, .. } = judge_newest_run(context, of, &[])?;
     let is_asked = |row: &&GuardRow| case.is_none_or(|case| row.subject == case);
     let asked: Vec<&GuardRow> = judged.rows.iter().filter(is_asked).collect();
     match (asked.as_slice(), case) {
@@ -357,22 +357,32 @@ pub struct JudgedHistory {
 }
 
 impl JudgedHistory {
-    fn read(context: &App, of: &HistorySelection) -> Result<Self, Failure> {
+    fn read(context: &App, of: &HistorySelection, told: &[ToldStep]) -> Result<Self, Failure> {
         let runs = read_history_runs(context, of, true)?;
         let options = history_options(of);
         let mut found = runs.histories(&options)?;
         found.begin_accepted_baselines(&context.archive()?.read_accepted_steps()?);
-        let judged = check_newest_run(&found, &options)?;
+        let judged = if told.is_empty() {
+            check_newest_run(&found, &options)?
+        } else {
+            let mut reference = found.clone();
+            reference.leave_out_told_steps(told, &options)?;
+            check_newest_run(&reference, &options)?
+        };
         Ok(JudgedHistory { runs, found, judged, options })
     }
 }
 
-/// The newest run against its history, with how often its iterations failed.
+/// The newest run against its history without the steps that were told, with how often its iterations failed.
 ///
 /// # Errors
 /// No such run; no value of what is chosen; runs that cannot be read.
-pub fn judge_newest_run(context: &App, of: &HistorySelection) -> Result<JudgedHistory, Failure> {
-    let mut history = JudgedHistory::read(context, of)?;
+pub fn judge_newest_run(
+    context: &App,
+    of: &HistorySelection,
+    told: &[ToldStep],
+) -> Result<JudgedHistory, Failure> {
+    let mut history = JudgedHistory::read(context, of, told)?;
     let failures = newest_failures(context, &history.runs, &history.options)?;
     history.judged = history.judged.with_failures(failures);
     Ok(history)
@@ -380,7 +390,7 @@ pub fn judge_newest_run(context: &App, of: &HistorySelection) -> Result<JudgedHi
 
 /// The newest run against its history.
 pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure> {
-    let JudgedHistory { runs, mut found, mut judged, options } = JudgedHistory::read(context, &args.of)?;
+    let JudgedHistory { runs, mut found, mut judged, options } = JudgedHistory::read(context, &args.of, &[])?;
     let archive = context.archive()?;
     if let Some(note) = &args.accept {
         let accepted = accept_alarms(&found, &judged, note)?;

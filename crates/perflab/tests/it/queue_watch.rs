@@ -1,12 +1,12 @@
 //! `perflab queue watch` on real git trees: what is new is tested once, whatever kills perflab in between, and what steps is bisected.
 
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
 use crate::interrupted::{send_signal, wait_for_condition};
-use crate::laboratory::to_command_output;
+use crate::laboratory::{is_root, skip_test, to_command_output};
 use crate::repository::Repository;
 
 /// Says the commit's speed, with a little noise.
@@ -62,6 +62,8 @@ fn what_is_new_is_tested_once_and_the_tree_is_only_read() {
     // What is not committed is of no matter.
     repository.write("speed", "1\n");
     let before = repository.git(&["status", "--porcelain", "--ignored"]);
+    // A tag of the branch's name is not the branch.
+    repository.git(&["tag", "main"]);
     let (code, first) = look(&repository, &["--runs", "2"]);
     assert_eq!((code, &first["is_new"], &first["outcome"]), (Some(0), &true.into(), &"unjudged".into()));
     assert_eq!(first["commit"]["id"], repository.commits[0].as_str());
@@ -163,6 +165,10 @@ fn a_step_is_bisected_told_once_and_written_into_the_report() {
     commit_speed(&mut repository, 10000, "mends it");
     let (code, good) = look(&repository, &[]);
     assert_eq!((code, &good["outcome"]), (Some(0), &"good".into()), "{good}");
+    assert_eq!(
+        (&good["repaired"][0]["metric"], &good["guard"]["rows"][0]["verdict"]),
+        (&"speed".into(), &"same".into())
+    );
 
     // Without a bisection it is said how to do one; a single run is no step.
     let slow = commit_speed(&mut repository, 4000, "makes it slow once more");
@@ -171,6 +177,64 @@ fn a_step_is_bisected_told_once_and_written_into_the_report() {
     let command = told["steps"][0]["command"].as_str().unwrap();
     let words: Vec<&str> = command.split(' ').collect();
     assert!(words.starts_with(&["perflab", "bisect"]) && words.contains(&slow.as_str()), "{command}");
+
+    // What was worse before it was mended hides nothing that comes later.
+    commit_speed(&mut repository, 4010, "nothing for the fourth time");
+    let (code, again) = look(&repository, &[]);
+    assert_eq!(
+        (code, &again["outcome"], &again["repaired"]),
+        (Some(5), &"worse".into(), &Value::Array(vec![]))
+    );
+    assert_eq!(
+        (&again["steps"][0]["good"], &again["bisections"][0]["culprits"][0]["id"]),
+        (&good["commit"]["id"], &slow.into())
+    );
+}
+
+/// Five runs are a level; a step among the first of them is told once the history shows it.
+#[test]
+fn a_step_among_the_first_commits_is_told_once() {
+    let Some(mut repository) = prepare_tree("queue_watch", SPEED, 10000) else { return };
+    assert_eq!(look(&repository, &["--runs", "4"]).0, Some(0));
+    let slow = commit_speed(&mut repository, 7000, "makes it slow");
+    let (code, told) = look(&repository, &["--runs", "4"]);
+    assert_eq!((code, &told["steps"][0]["evidence"]), (Some(5), &"standing".into()), "{told}");
+    assert_eq!(
+        (&told["steps"][0]["good"], &told["bisections"][0]["culprits"][0]["id"]),
+        (&repository.commits[0].clone().into(), &slow.into())
+    );
+    let runs = count_bisections(&list_runs(&repository));
+    commit_speed(&mut repository, 7000, "nothing");
+    let (code, known) = look(&repository, &[]);
+    assert_eq!((code, &known["steps"][0]["is_known"]), (Some(0), &true.into()), "{known}");
+    assert_eq!(count_bisections(&list_runs(&repository)), runs);
+}
+
+/// What a build mounts below its folder is not removed with it.
+#[test]
+fn what_a_build_mounts_stays_and_is_named_root() {
+    if !is_root() {
+        skip_test("queue_watch", "needs root");
+        return;
+    }
+    let Some(mut repository) = prepare_tree("queue_watch", SPEED, 10000) else { return };
+    let victim = repository.sandbox.path("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::write(victim.join("kept"), "").unwrap();
+    let mount = format!("cp speed built; mkdir ro && mount --bind {} ro\n", victim.display());
+    repository.write("build.sh", &mount);
+    let commit = repository.commit("mounts");
+    assert_eq!(look(&repository, &[]).0, Some(0));
+    repository.write("build.sh", "cp speed built\n");
+    repository.commit("does not");
+    let said = repository.sandbox.run(&[WATCH, &["--once"]].concat());
+    let folders = fs::read_dir(repository.sandbox.path("state/watch")).unwrap();
+    let mut places = folders.map(|folder| folder.unwrap().path().join("trees").join(&commit).join("ro"));
+    let place = places.find(|place| place.exists());
+    assert!(Command::new("umount").arg(place.as_ref().unwrap()).status().unwrap().success());
+    assert!(said.code == Some(3) && said.err.contains(place.unwrap().to_str().unwrap()), "{}", said.err);
+    assert!(victim.join("kept").exists());
+    assert_eq!(look(&repository, &[]).0, Some(0));
 }
 
 /// A value that falls out of its history although the commits are alike is the machine's.

@@ -1,6 +1,6 @@
 //! What got worse with a commit: what the guard suspects, and what a bisection made of it.
 
-use perflab_analyze::{GuardReport, GuardRow, MetricHistories};
+use perflab_analyze::{GuardReport, GuardRow, MetricHistories, StandingStep, ToldStep, Verdict};
 use perflab_model::error_class::ErrorClass;
 use perflab_model::{Case, Manifest, StopRequest};
 use perflab_workload::argv_element::quote_word;
@@ -13,12 +13,17 @@ use crate::measure::bisect::{BISECTION_ERROR, BISECTION_MARGIN, BisectArgs, walk
 use crate::measure::bisection::bisection_result::{BisectionOutcome, BisectionResult};
 use crate::measure::bisection::commit_line::{Commit, find_merge_base, is_ancestor};
 
+/// The beginning of a step is known within so many runs.
+const NEIGHBOURS: usize = 3;
+
 /// What a suspicion rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SuspicionEvidence {
     /// the guard alarms
     Alarm,
+    /// a step of the history that was never told, and that came too early or too long ago for an alarm
+    Standing,
     /// the newest value falls out of its history, which alone is no alarm
     Outside,
 }
@@ -40,6 +45,8 @@ pub struct SteppedMetric {
     pub evidence: SuspicionEvidence,
     /// The run with which an alarm was seen first.
     pub seen: Option<String>,
+    /// The first run of an alarm, or of a standing step.
+    pub first_bad: Option<String>,
     /// The last commit that was tested and is good.
     pub good: Option<String>,
     /// What bisects it, as somebody would type it.
@@ -74,9 +81,21 @@ impl SteppedMetric {
         is_sure && !self.is_refuted()
     }
 
+    /// Has the guard say so of its row: what is known of the commits decides.
+    pub fn set_verdict(&self, judged: &mut GuardReport) {
+        for row in judged.rows.iter_mut().filter(|row| self.is_of(row)) {
+            row.verdict = Verdict::Worse;
+        }
+    }
+
     /// Whether it is about the same thing.
     fn is_of(&self, row: &GuardRow) -> bool {
         self.case == row.subject && self.metric == row.metric
+    }
+
+    /// Whether a value has it: it is nearer to the level since than to the one before.
+    fn has(&self, value: f64) -> bool {
+        self.before.is_none_or(|before| (value - self.after).abs() < (value - before).abs())
     }
 
     /// Whether a commit that was found lies between the good one and this one.
@@ -88,6 +107,21 @@ impl SteppedMetric {
     }
 }
 
+/// A metric that was worse, and is as it was before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RepairedMetric {
+    /// The case.
+    pub case: String,
+    /// The metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// What it was while it was worse.
+    pub before: f64,
+    /// The newest value.
+    pub after: f64,
+}
+
 /// An earlier commit, as far as it tells what is new with a later one.
 #[derive(Debug)]
 pub struct EarlierCommit<'a> {
@@ -95,8 +129,42 @@ pub struct EarlierCommit<'a> {
     pub commit: &'a Commit,
     /// Its runs.
     pub runs: &'a [String],
-    /// What had got worse with it.
-    pub steps: &'a [SteppedMetric],
+    /// What had got worse with it, and nobody has accepted since.
+    pub steps: Vec<&'a SteppedMetric>,
+}
+
+impl<'a> EarlierCommit<'a> {
+    /// What had got worse of this row.
+    fn find_step(&self, row: &GuardRow) -> Option<&'a SteppedMetric> {
+        self.steps.iter().copied().find(|step| step.is_of(row))
+    }
+}
+
+/// The steps that were told of these commits, the oldest first: one that several commits in a row had is one.
+pub fn list_told_steps(earlier: &[EarlierCommit<'_>]) -> Vec<ToldStep> {
+    let mut told: Vec<ToldStep> = Vec::new();
+    let mut last_runs: &[String] = &[];
+    for one in earlier {
+        let Some((first, last)) = one.runs.first().zip(one.runs.last()) else { continue };
+        for step in one.steps.iter().filter(|step| step.is_worse()) {
+            let goes_on = told.iter_mut().find(|known| {
+                known.subject == step.case
+                    && known.metric == step.metric
+                    && last_runs.contains(&known.last_bad)
+            });
+            match goes_on {
+                Some(known) => known.last_bad.clone_from(last),
+                None => told.push(ToldStep {
+                    subject: step.case.clone(),
+                    metric: step.metric.clone(),
+                    first_bad: step.first_bad.as_ref().unwrap_or(first).clone(),
+                    last_bad: last.clone(),
+                }),
+            }
+        }
+        last_runs = one.runs;
+    }
+    told
 }
 
 /// What is needed to say what got worse.
@@ -111,69 +179,136 @@ pub struct StepSearch<'a> {
     pub earlier: Vec<EarlierCommit<'a>>,
     /// Of the newest run.
     pub manifest: &'a Manifest,
+    /// All runs.
+    pub history: &'a MetricHistories,
+    /// What the guard says of the newest one.
+    pub judged: &'a GuardReport,
 }
 
 impl StepSearch<'_> {
-    /// What the guard suspects, the strongest suspicion first.
-    pub fn find_steps(&self, found: &MetricHistories, judged: &GuardReport) -> Vec<SteppedMetric> {
-        let mut rows = judged.suspects(found);
+    /// What is suspected, the strongest suspicion first.
+    pub fn find_steps(&self) -> Vec<SteppedMetric> {
+        let suspects = self.judged.suspects(self.history);
+        let standing = self.judged.deciding_rows().filter_map(|row| {
+            let step = row.find_standing_step(self.history)?;
+            (!suspects.contains(&row)).then_some((row, Some(step)))
+        });
+        let mut rows: Vec<(&GuardRow, Option<StandingStep>)> =
+            suspects.iter().map(|row| (*row, None)).chain(standing).collect();
         let strength = |row: &GuardRow| {
             let evidence = row.alarm.as_ref().map_or(0.0, |alarm| alarm.e_value);
             (evidence, row.change.map_or(0.0, |change| change.value.abs()))
         };
-        rows.sort_by(|one, other| {
+        rows.sort_by(|(one, _), (other, _)| {
             let ((a, b), (c, d)) = (strength(other), strength(one));
             a.total_cmp(&c).then(b.total_cmp(&d))
         });
-        rows.into_iter().map(|row| self.describe(row)).collect()
+        rows.into_iter().filter_map(|(row, standing)| self.describe(row, standing)).collect()
     }
 
-    fn describe(&self, row: &GuardRow) -> SteppedMetric {
-        let good = self.find_good(row);
+    /// What the commit before had that got worse, and this one has not.
+    pub fn find_repaired(&self, steps: &[SteppedMetric]) -> Vec<RepairedMetric> {
+        let worse = self.earlier.last().into_iter().flat_map(|last| &last.steps);
+        let is_over = |step: &&&SteppedMetric| {
+            step.is_worse() && !steps.iter().any(|now| now.case == step.case && now.metric == step.metric)
+        };
+        let repaired = worse.filter(is_over).filter_map(|step| {
+            let is_own = |row: &&GuardRow| step.is_of(row) && row.failed.is_none();
+            let row = self.judged.rows.iter().find(is_own)?;
+            let is_judged = row.expected.is_some() && !step.has(row.value);
+            is_judged.then(|| RepairedMetric {
+                case: step.case.clone(),
+                metric: step.metric.clone(),
+                unit: step.unit.clone(),
+                before: step.after,
+                after: row.value,
+            })
+        });
+        repaired.collect()
+    }
+
+    /// What is said of a suspicion; nothing where measuring side by side has refuted it already.
+    fn describe(&self, row: &GuardRow, standing: Option<StandingStep>) -> Option<SteppedMetric> {
+        let alarm = row.alarm.as_ref();
+        let ends = alarm.map(|alarm| (&alarm.last_good, &alarm.first_bad));
+        let ends = ends.or(standing.as_ref().map(|step| (&step.last_good, &step.first_bad)));
+        let level = alarm.map(|alarm| alarm.before).or(standing.as_ref().map(|step| step.before));
         let mut step = SteppedMetric {
             case: row.subject.clone(),
             metric: row.metric.clone(),
             unit: row.unit.to_string(),
-            before: row.alarm.as_ref().map(|alarm| alarm.before).or(row.level),
+            before: level.or(row.level),
             after: row.value,
-            evidence: if row.alarm.is_some() { SuspicionEvidence::Alarm } else { SuspicionEvidence::Outside },
-            seen: row.alarm.as_ref().map(|alarm| alarm.seen.clone()),
-            good,
+            evidence: match (alarm, &standing) {
+                (Some(_), _) => SuspicionEvidence::Alarm,
+                (None, Some(_)) => SuspicionEvidence::Standing,
+                (None, None) => SuspicionEvidence::Outside,
+            },
+            seen: alarm.map(|alarm| alarm.seen.clone()),
+            first_bad: ends.map(|(_, first_bad)| first_bad.clone()),
+            good: self.find_good(row, ends.map(|(last_good, _)| last_good.as_str())),
             command: None,
             is_known: false,
             bisection: None,
             reason: None,
         };
-        step.is_known = self.is_known(row, &step);
+        if let Some(told) = self.find_told(row, &step) {
+            if !told.is_worse() {
+                return None;
+            }
+            step.is_known = true;
+        }
+        step.is_known |= self.is_explained(&step);
         if let Some(args) = self.bisect_args(&step) {
             step.command = Some(bisect_command(&args));
         } else {
             step.reason = Some("no commit before it that is good was tested".into());
         }
-        step
+        Some(step)
     }
 
-    /// Whether an earlier commit had it already, or brought it.
-    fn is_known(&self, row: &GuardRow, step: &SteppedMetric) -> bool {
-        let had = |one: &SteppedMetric| one.is_of(row) && one.is_worse();
-        let is_standing = self.earlier.last().is_some_and(|last| last.steps.iter().any(had));
-        let all = || self.earlier.iter().flat_map(|one| one.steps);
-        let is_seen = step.seen.is_some() && all().any(|one| one.is_of(row) && one.seen == step.seen);
-        let mut found = all().filter_map(|one| one.bisection.as_ref());
+    /// What an earlier commit was told of the same step: the last one had it already, or the step was seen with it.
+    fn find_told(&self, row: &GuardRow, step: &SteppedMetric) -> Option<&SteppedMetric> {
+        let all = || self.earlier.iter().rev().filter_map(|one| one.find_step(row));
+        // Where the level before is the one that was worse, it is another step.
+        let last = self.earlier.last().and_then(|last| last.find_step(row));
+        let last = last.filter(|last| last.is_worse() && !step.before.is_some_and(|level| last.has(level)));
+        let seen = || all().find(|one| step.seen.is_some() && one.seen == step.seen);
+        last.or_else(seen).or_else(|| self.find_told_since(row, step))
+    }
+
+    /// What was told of a standing step by the last commit that had it.
+    fn find_told_since(&self, row: &GuardRow, step: &SteppedMetric) -> Option<&SteppedMetric> {
+        let position = |id: &String| self.history.runs.iter().position(|run| run.id == *id);
+        let is_standing = step.evidence == SuspicionEvidence::Standing;
+        let first = step.first_bad.as_ref().filter(|_| is_standing).and_then(position)?;
+        // Both may name neighbouring runs.
+        let since = first.saturating_sub(NEIGHBOURS);
+        let is_since =
+            |one: &&EarlierCommit<'_>| one.runs.last().and_then(position).is_some_and(|last| last >= since);
+        let mut told = self.earlier.iter().rev().filter(is_since).filter_map(|one| one.find_step(row));
+        // A mere suspicion is measured where it was not.
+        let is_told =
+            |one: &&SteppedMetric| one.is_worse() || one.bisection.is_some() || !self.watched.bisects;
+        told.find(is_told)
+    }
+
+    /// Whether a commit that was found explains it.
+    fn is_explained(&self, step: &SteppedMetric) -> bool {
+        let all = self.earlier.iter().flat_map(|one| one.steps.iter().copied());
+        let mut found = all.filter_map(|one| one.bisection.as_ref());
         let tree = &self.watched.subject.tree;
-        is_standing
-            || is_seen
-            || found.any(|bisection| {
-                bisection.outcome == BisectionOutcome::Found
-                    && step.is_explained_by(&bisection.culprits, tree, self.commit)
-            })
+        found.any(|bisection| {
+            bisection.outcome == BisectionOutcome::Found
+                && step.is_explained_by(&bisection.culprits, tree, self.commit)
+        })
     }
 
     /// The last commit that was good in this respect, or where its line leaves that of the commit.
-    fn find_good(&self, row: &GuardRow) -> Option<String> {
+    fn find_good(&self, row: &GuardRow, last_good: Option<&str>) -> Option<String> {
         let others = || self.earlier.iter().filter(|one| one.commit.id != self.commit.id);
-        let found = match &row.alarm {
-            Some(alarm) => others().find(|one| one.runs.contains(&alarm.last_good)),
+        let found = match last_good {
+            Some(run) => others().find(|one| one.runs.iter().any(|id| id == run)),
             None => others().rfind(|one| !one.steps.iter().any(|step| step.is_of(row) && !step.is_refuted())),
         };
         let (tree, good) = (&self.watched.subject.tree, &found?.commit.id);

@@ -8,11 +8,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::{AcceptedStep, Nanos};
 use perflab_observe::own_directories::{self, OwnFileAccess, create_own_directory, open_own_file};
 use serde::{Deserialize, Serialize};
 
 use crate::durable_file::replace_own_file;
-use crate::laboratory::tree_watch::stepped_metric::SteppedMetric;
+use crate::laboratory::tree_watch::stepped_metric::{RepairedMetric, SteppedMetric};
 use crate::laboratory::tree_watch::watched_tree::WatchSubject;
 use crate::measure::bisection::commit_line::Commit;
 
@@ -113,6 +114,25 @@ pub struct TestedCommit {
     pub runs: Vec<String>,
     /// What got worse, as far as the guard tells.
     pub steps: Vec<SteppedMetric>,
+    /// What was worse with the commit before, and is not any more.
+    pub repaired: Vec<RepairedMetric>,
+    /// When that was known, nanoseconds since 1970.
+    pub at: Nanos,
+}
+
+impl TestedCommit {
+    /// What got worse with it, as far as nobody has accepted it since.
+    pub fn open_steps(&self, accepted: &[AcceptedStep]) -> Vec<&SteppedMetric> {
+        let is_accepted = |step: &SteppedMetric| {
+            accepted.iter().any(|one| {
+                one.accepted > self.at
+                    && one.subject == step.case
+                    && one.metric == step.metric
+                    && one.unit.0 == step.unit.as_str()
+            })
+        };
+        self.steps.iter().filter(|step| !is_accepted(step)).collect()
+    }
 }
 
 /// What a watch knows.

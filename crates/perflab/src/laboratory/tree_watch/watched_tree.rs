@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 use crate::failure::{Failure, FailureContext as _};
 use crate::measure::bisection::commit_builds::CommitBuilder;
-use crate::measure::bisection::commit_line::{Commit, CommitLineError, read_commit, run_git};
+use crate::measure::bisection::commit_line::{Commit, CommitLineError, HEAD, read_branch_head, run_git};
 
 /// The recipe of a tree of Linux, where none is named.
 const KERNEL_RECIPE: &str = "linux-guest";
@@ -91,7 +91,7 @@ impl WatchedTree {
     /// # Errors
     /// There is no such branch.
     pub fn head(&self) -> Result<Commit, CommitLineError> {
-        read_commit(&self.subject.tree, &self.subject.branch)
+        read_branch_head(&self.subject.tree, &self.subject.branch)
     }
 }
 
@@ -100,9 +100,9 @@ impl WatchedTree {
 /// # Errors
 /// git cannot be started.
 pub fn find_branch(tree: &std::path::Path) -> Result<String, CommitLineError> {
-    match run_git(tree, &["symbolic-ref", "--quiet", "--short", "HEAD"]) {
-        Ok(branch) => Ok(branch),
-        Err(CommitLineError::Git { .. }) => Ok("HEAD".into()),
+    match run_git(tree, &["symbolic-ref", "--quiet", HEAD]) {
+        Ok(branch) => Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned()),
+        Err(CommitLineError::Git { .. }) => Ok(HEAD.into()),
         Err(other) => Err(other),
     }
 }

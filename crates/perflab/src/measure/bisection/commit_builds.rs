@@ -1,5 +1,6 @@
 //! Commits built: checked out each into a folder of its own, or as kernels of a recipe. The user's tree and repository are only read.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -7,6 +8,7 @@ use std::time::Instant;
 use perflab_guest::KernelRequest;
 use perflab_model::Nanos;
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_settings::remove_tree;
 use perflab_workload::{Invocation, WorkloadError, execute_invocation};
 
 use crate::app::App;
@@ -61,6 +63,9 @@ pub enum CommitBuildError {
     /// The disk is full.
     #[error("{} has no room left: commit {commit} could not be built; free some, and run the same command again", folder.display())]
     NoRoom { folder: PathBuf, commit: String },
+    /// What a build left cannot be removed.
+    #[error("cannot remove {}, which a build left: {reason}", path.display())]
+    Leftover { path: PathBuf, reason: String },
     /// The command cannot be started at all.
     #[error(transparent)]
     Start(WorkloadError),
@@ -69,7 +74,7 @@ pub enum CommitBuildError {
 impl Classify for CommitBuildError {
     fn class(&self) -> ErrorClass {
         match self {
-            CommitBuildError::NoRoom { .. } => ErrorClass::Environment,
+            CommitBuildError::NoRoom { .. } | CommitBuildError::Leftover { .. } => ErrorClass::Environment,
             CommitBuildError::Start(error) => error.class(),
         }
     }
@@ -255,11 +260,43 @@ impl CommitBuilds<'_> {
     }
 }
 
-fn remove_folder(folder: &Path) -> Result<(), Failure> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::from(error).context(format!("cannot remove {}", folder.display())))
+/// Removes a folder with what a build left in it, but for file systems that it mounted there.
+fn remove_folder(folder: &Path) -> Result<(), CommitBuildError> {
+    remove_tree(folder).map_err(|source| CommitBuildError::Leftover {
+        path: if source.kind() == io::ErrorKind::Other { folder.into() } else { find_first_left(folder) },
+        // What no system call unlinks is looked at as if it were a folder.
+        reason: match source.kind() {
+            io::ErrorKind::NotADirectory => "it cannot be unlinked, see `lsattr`".into(),
+            _ => source.to_string(),
+        },
+    })
+}
+
+/// What a removal met first and left: all before it is gone.
+fn find_first_left(folder: &Path) -> PathBuf {
+    let mut path = folder.to_owned();
+    while let Some(Ok(first)) = std::fs::read_dir(&path).ok().and_then(|mut entries| entries.next()) {
+        path = first.path();
+        if !first.file_type().is_ok_and(|kind| kind.is_dir()) {
+            break;
         }
-        _ => Ok(()),
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_removed_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("trees/0123/deep");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(deep.join("file"), "").unwrap();
+        assert_eq!(find_first_left(folder.path()), deep.join("file"));
+        remove_folder(folder.path()).unwrap();
+        assert!(!folder.path().exists());
+        remove_folder(folder.path()).unwrap();
     }
 }

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// What git is asked of each commit, between NULs.
 const FORMAT: &str = "--format=%H%x00%h%x00%an <%ae>%x00%aI%x00%s";
 
+/// What is checked out.
+pub const HEAD: &str = "HEAD";
+
 /// One commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
@@ -174,6 +177,18 @@ pub fn read_commit(tree: &Path, revision: &str) -> Result<Commit, CommitLineErro
     let listed = run_git(tree, &["log", "-1", FORMAT, &id, "--"])?;
     let unknown = || CommitLineError::UnknownRevision { tree: tree.into(), revision: revision.into() };
     parse_commit(&listed).ok_or_else(unknown)
+}
+
+/// The newest commit of a branch, own or remote, though a tag has its name; else the commit that the revision names.
+///
+/// # Errors
+/// No repository, no such commit.
+pub fn read_branch_head(tree: &Path, name: &str) -> Result<Commit, CommitLineError> {
+    check_repository(tree)?;
+    let full = ["refs/heads/", "refs/remotes/"].map(|place| format!("{place}{name}"));
+    // What is checked out is no branch's name.
+    let branch = full.iter().find(|full| name != HEAD && resolve_commit(tree, full).is_ok());
+    read_commit(tree, branch.map_or(name, String::as_str))
 }
 
 /// Whether `one` is `other`, or comes before it; one that is gone does not.
