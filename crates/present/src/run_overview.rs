@@ -1,10 +1,13 @@
 //! One run for people: its card, its plan, its iterations.
 
+use std::collections::BTreeSet;
+
 use perflab_model::fact_table;
 use perflab_model::quantity::{format_quantity, format_share};
 use perflab_model::untrusted_text::escape_controls_in_line;
 use perflab_model::{
-    Case, GuestStops, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus, describe_overwritten_settings,
+    Case, GuestStops, Manifest, Nanos, Outcome, Overhead, RunData, RunRecord, RunStatus, TargetRecord,
+    TargetVariantRecord, describe_overwritten_settings,
 };
 
 use crate::grid::{Grid, GridCell, GridColumn};
@@ -24,6 +27,38 @@ fn run_cards(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
     data.runs.iter().map(|run| run_card(run.as_ref())).collect()
 }
 
+/// As many targets are named.
+const NAMED: usize = 4;
+
+/// Where the cases ran: `box (container)`; the machine that recorded, where it did all itself.
+fn describe_targets(manifest: &Manifest) -> String {
+    let (named, others) = manifest.targets.split_at(manifest.targets.len().min(NAMED));
+    let names = named.iter().map(|target| format!("{} ({})", target.name, target.kind));
+    let more = (!others.is_empty()).then(|| format!("{} more", others.len()));
+    let text = names.chain(more).collect::<Vec<_>>().join(", ");
+    if text.is_empty() { manifest.target.clone() } else { escape_controls_in_line(&text).into_owned() }
+}
+
+/// The distributions of the targets, at each level that gives them others: `release=trixie: Debian GNU/Linux 13 (trixie)`.
+fn describe_target_systems(manifest: &Manifest) -> String {
+    let system = |targets: &[TargetRecord]| {
+        let names = targets.iter().map(|target| target.facts.text(&fact_table::DISTRIBUTION_NAME));
+        names.filter(|name| !name.is_empty()).collect::<BTreeSet<String>>()
+    };
+    let systems = |one: &TargetVariantRecord| {
+        let levels: Vec<String> =
+            one.levels.iter().map(|(factor, level)| format!("{factor}={level}")).collect();
+        let names = Vec::from_iter(system(&one.targets)).join(" and ");
+        (!names.is_empty()).then(|| format!("{}: {names}", levels.join(", ")))
+    };
+    let differ = manifest.variants.iter().map(|one| system(&one.targets)).collect::<BTreeSet<_>>().len() > 1;
+    let texts: Vec<String> = match differ {
+        true => manifest.variants.iter().filter_map(systems).collect(),
+        false => system(&manifest.targets).into_iter().collect(),
+    };
+    escape_controls_in_line(&texts.join("; ")).into_owned()
+}
+
 fn run_card(run: &dyn RunData) -> Result<SectionBlock, SectionError> {
     let record = run.record();
     let manifest = &record.manifest;
@@ -31,7 +66,8 @@ fn run_card(run: &dyn RunData) -> Result<SectionBlock, SectionError> {
     let pairs = [
         ("Began", format_date(manifest.anchor.realtime)),
         ("Took", format_quantity(manifest.overhead.wall.seconds(), "s")),
-        ("Target", manifest.target.clone()),
+        ("Target", describe_targets(manifest)),
+        ("Target systems", describe_target_systems(manifest)),
         ("Kernel", manifest.facts.text(&fact_table::KERNEL_RELEASE)),
         ("CPU", manifest.facts.text(&fact_table::CPU_MODEL)),
         ("Failed iterations", failed.to_string()),

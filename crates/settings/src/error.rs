@@ -106,7 +106,15 @@ pub enum SettingError {
         /// how it ended, with the last line of its stderr
         reason: String,
     },
-    /// A folder or file that exists only for a while could not be made or removed.
+    /// A folder or file that existed only for a while could not be removed.
+    #[error("cannot remove {path}")]
+    NotRemoved {
+        /// the path
+        path: PathBuf,
+        /// why
+        source: io::Error,
+    },
+    /// A folder or file that exists only for a while could not be made.
     #[error("cannot prepare the scratch directory {path}")]
     Folder {
         /// the path
@@ -128,6 +136,7 @@ impl Classify for SettingError {
             SettingError::File { source, .. }
             | SettingError::Journal { source, .. }
             | SettingError::JournalBehind { source, .. }
+            | SettingError::NotRemoved { source, .. }
             | SettingError::Folder { source, .. } => source.class(),
             SettingError::NotPutBack { .. } | SettingError::Command { .. } => ErrorClass::Unexpected,
         }

@@ -61,5 +61,5 @@ pub use setting_file::PresetFileState;
 pub use study_disk::StudyDisk;
 pub use study_settings::{resolve_settings, setting_problems};
 pub use temporary_folder::{LazyTemporaryFolder, TemporaryFolder, temporary_folder};
-pub use undo_entry::{UndoEntry, end_delays, remove_tree};
+pub use undo_entry::{CONTAINER_STATE, UndoEntry, end_delays, remove_tree};
 pub use undo_journal::{RecoveredRun, UndoJournal, list_killed_runs, recover_killed_runs};

@@ -43,11 +43,27 @@ impl TemporaryFolder {
     /// # Errors
     /// The journal or the folder cannot be written.
     pub fn create(state: &Path, boot_id: &str) -> Result<Self, SettingError> {
+        Self::create_with_entry(state, boot_id, |path| UndoEntry::Remove { path })
+    }
+
+    /// Makes the folder of a container: what its agent has set of this kernel is put back before the folder goes.
+    ///
+    /// # Errors
+    /// As [`TemporaryFolder::create`].
+    pub fn create_for_container(state: &Path, boot_id: &str) -> Result<Self, SettingError> {
+        Self::create_with_entry(state, boot_id, |folder| UndoEntry::EndContainer { folder })
+    }
+
+    fn create_with_entry(
+        state: &Path,
+        boot_id: &str,
+        make_entry: fn(PathBuf) -> UndoEntry,
+    ) -> Result<Self, SettingError> {
         // Unpredictable: what another user has put there already is not used, but would be in the way.
         let id = format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish());
         let path = temporary_folder()?.join(format!("perflab-{id}"));
         let mut journal = UndoJournal::new(state, &format!("folder-{id}"), boot_id);
-        let entry = journal.promise(UndoEntry::Remove { path: path.clone() })?;
+        let entry = journal.promise(make_entry(path.clone()))?;
         if let Err(source) = DirBuilder::new().mode(0o700).create(&path) {
             // Not ours: nothing is to be removed.
             journal.mark_undone(entry)?;

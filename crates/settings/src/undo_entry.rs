@@ -2,7 +2,7 @@
 //!
 //! Folders are perflab's own, removed with all that lies in them, but never what is mounted there.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,10 +12,13 @@ use std::time::Duration;
 use std::{fs, io};
 
 use perflab_model::Nanos;
+use perflab_model::namespaced_sysctls::is_namespaced_file;
 use perflab_observe::NetworkOffload;
 use perflab_observe::io::MountTable;
 use perflab_workload::Invocation;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, openat, statat, statx, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, StatxFlags, chmodat, openat, statat, statx, unlinkat,
+};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -137,7 +140,15 @@ pub enum UndoEntry {
         /// the path
         path: PathBuf,
     },
+    /// Put back what an agent in a container has set of this kernel, and remove the container's folder.
+    EndContainer {
+        /// the folder, with the agent's journals in [`CONTAINER_STATE`]
+        folder: PathBuf,
+    },
 }
+
+/// The folder in a container's own in which its agent keeps its journals.
+pub const CONTAINER_STATE: &str = "state";
 
 impl UndoEntry {
     /// A file's content, to be written back.
@@ -214,8 +225,9 @@ impl UndoEntry {
                 end_delays(switch);
                 Ok(())
             }
-            UndoEntry::Remove { path } => {
-                remove_tree(path).map_err(|source| SettingError::Folder { path: path.clone(), source })
+            // What its journals say was put back before: by who has journals.
+            UndoEntry::Remove { path } | UndoEntry::EndContainer { folder: path } => {
+                remove_tree(path).map_err(|source| SettingError::NotRemoved { path: path.clone(), source })
             }
         }
     }
@@ -243,6 +255,7 @@ impl UndoEntry {
             }
             UndoEntry::EndDelays { switch } => format!("delays off: {}", switch.display()),
             UndoEntry::Remove { path } => format!("remove {}", path.display()),
+            UndoEntry::EndContainer { folder } => format!("remove the container {}", folder.display()),
         }
     }
 
@@ -266,6 +279,31 @@ impl UndoEntry {
         match self {
             UndoEntry::Write { path, .. } => Some(path),
             _ => None,
+        }
+    }
+
+    /// Whether it is of the kernel that a container shares with its host. All else is of the container's own root, and went with that:
+    /// a command or a path means something else outside.
+    pub(crate) fn is_of_shared_kernel(&self) -> bool {
+        match self {
+            UndoEntry::Write { path, .. } => {
+                let is_kernel_file = ["/proc", "/sys"].iter().any(|mount| path.starts_with(mount));
+                is_kernel_file && !is_namespaced_file(path)
+            }
+            UndoEntry::Detach { .. }
+            | UndoEntry::ResetZram { .. }
+            | UndoEntry::RemoveQueueDiscipline { .. }
+            | UndoEntry::RestoreOffload { .. }
+            | UndoEntry::RemoveControlGroup { .. }
+            | UndoEntry::DisableController { .. } => true,
+            UndoEntry::Run { .. }
+            | UndoEntry::CleanUp { .. }
+            | UndoEntry::Unmount { .. }
+            | UndoEntry::SwapOn { .. }
+            | UndoEntry::SwapOff { .. }
+            | UndoEntry::EndDelays { .. }
+            | UndoEntry::Remove { .. }
+            | UndoEntry::EndContainer { .. } => false,
         }
     }
 
@@ -392,6 +430,7 @@ fn remove_contents(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> 
         let gone = match unlinkat(folder, name, AtFlags::empty()) {
             Err(Errno::ISDIR | Errno::PERM) => {
                 let place = path.join(OsStr::from_bytes(name.to_bytes()));
+                make_enterable(folder, name);
                 let below = openat(folder, name, FOLDER | OFlags::RDONLY, Mode::empty())?;
                 if mount_id(below.as_fd())? != mount {
                     return Err(mounted_error(&place));
@@ -407,6 +446,18 @@ fn remove_contents(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> 
         }
     }
     Ok(())
+}
+
+/// Gives the owner all rights to a folder: of an overlay's `work`, the kernel leaves one that even he may not enter.
+fn make_enterable(folder: &OwnedFd, name: &CStr) {
+    let is_closed_folder = |found: Stat| {
+        FileType::from_raw_mode(found.st_mode) == FileType::Directory
+            && !Mode::from_raw_mode(found.st_mode).contains(Mode::RWXU)
+    };
+    if statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(is_closed_folder) {
+        // Where it is refused, what follows says so.
+        let _ = chmodat(folder, name, Mode::RWXU, AtFlags::empty());
+    }
 }
 
 /// The mount that an opened folder lies on; before Linux 5.8 its file system, which is one on each of its mounts.

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::SettingError;
 use crate::queue_discipline::QueueDiscipline;
 use crate::setting::{FileIdentity, SettingContent, is_same_value, write_value};
-use crate::undo_entry::UndoEntry;
+use crate::undo_entry::{CONTAINER_STATE, UndoEntry};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -291,8 +291,8 @@ impl UndoJournal {
         };
         let _turn = undo.setting_path().map(|_| self.lock_settings()).transpose()?;
         let performed = match self.decide_fate(number, &undo) {
-            UndoFate::PutBack(undo) => undo.perform().map(|()| true),
-            UndoFate::Left(_) if is_ours => undo.perform().map(|()| true),
+            UndoFate::PutBack(undo) => self.put_back(&undo).map(|()| true),
+            UndoFate::Left(_) if is_ours => self.put_back(&undo).map(|()| true),
             UndoFate::Left(what) => {
                 self.left.push(what);
                 Ok(false)
@@ -312,6 +312,13 @@ impl UndoJournal {
             self.unnoted.push(number);
         }
         performed
+    }
+
+    fn put_back(&self, undo: &UndoEntry) -> Result<(), SettingError> {
+        if let UndoEntry::EndContainer { folder } = undo {
+            recover_container_settings(&folder.join(CONTAINER_STATE), &self.boot_id)?;
+        }
+        undo.perform()
     }
 
     /// One rule for all settings: what holds what we wrote is put back, what holds anything else is somebody's and stays.
@@ -590,6 +597,29 @@ fn recover_run(path: &Path, boot_id: &str) -> Option<RecoveredRun> {
     (!is_empty).then_some(found)
 }
 
+/// Puts back what the journals of an agent in a container say of the kernel that it shared, once the agent has ended. What they say of the
+/// container's own root went with that, and is not carried out: here, a command or a path means something else.
+///
+/// # Errors
+/// The agent goes on, or a setting cannot be put back: then the journals stay.
+pub(crate) fn recover_container_settings(state: &Path, boot_id: &str) -> Result<(), SettingError> {
+    let failed = |path: &Path, source| SettingError::Journal { path: path.into(), source };
+    let entries = match fs::read_dir(state) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(|source| failed(state, source))?,
+    };
+    for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_journal_path(path)) {
+        let opened = UndoJournal::open_abandoned(&path, boot_id).map_err(|source| failed(&path, source))?;
+        let Some(mut journal) = opened else {
+            let what = format!("a container with the state {} goes on", state.display());
+            return Err(SettingError::Refused(Refusal { what, hint: "`perflab undo` tries again".into() }));
+        };
+        journal.pending.retain(|(_, undo)| undo.is_of_shared_kernel());
+        journal.undo_pending().into_iter().try_for_each(|(_, ended)| ended.map(drop))?;
+    }
+    Ok(())
+}
+
 impl RecoveredRun {
     /// Nothing yet of this run.
     pub fn new(run: &str) -> Self {
@@ -826,6 +856,30 @@ pub(crate) mod tests {
         assert_eq!(found[0].run, "R1");
         assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
         assert!(recover_killed_runs(&state, "boot").is_empty());
+    }
+
+    /// Commands and paths of a container's own root are nobody's here; they may well be somebody's.
+    #[test]
+    fn what_a_killed_container_was_to_do_in_its_own_root_is_not_done_here() {
+        let home = tempfile::tempdir().unwrap();
+        let (state, precious) = (home.path().join("state"), home.path().join("precious"));
+        fs::write(&precious, "").unwrap();
+        let folder = home.path().join("container");
+        fs::create_dir_all(folder.join(CONTAINER_STATE)).unwrap();
+        let mut host = UndoJournal::new(&state, "folder-1", "boot");
+        host.promise(UndoEntry::EndContainer { folder: folder.clone() }).unwrap();
+        let mut agent = UndoJournal::new(&folder.join(CONTAINER_STATE), "R1-box", "boot");
+        let argv = vec!["rm".to_owned(), precious.display().to_string()];
+        agent.promise(UndoEntry::Run { factor: "daemon".into(), argv }).unwrap();
+        agent.promise(UndoEntry::Remove { path: precious.clone() }).unwrap();
+        drop(host);
+        let found = recover_killed_runs(&state, "boot");
+        assert_eq!((found[0].undone.len(), found[0].failed.len()), (0, 1), "its agent lives: {found:?}");
+        assert!(folder.exists());
+        drop(agent);
+        let found = recover_patiently(&state, "boot");
+        assert_eq!((found[0].undone.len(), found[0].failed.len()), (1, 0), "{found:?}");
+        assert!(precious.exists() && !folder.exists());
     }
 
     #[test]

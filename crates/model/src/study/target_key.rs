@@ -74,6 +74,11 @@ impl Classify for TargetKeyError {
 }
 
 impl<'a> TargetKey<'a> {
+    /// Whether a level replaces the target's value; those of other keys add words to it.
+    pub(crate) fn takes_one_value(self) -> bool {
+        KEYS.iter().any(|(key, value)| *key == self.key && *value != KeyValue::Words)
+    }
+
     /// As a factor's `key` names it.
     pub fn new(text: &'a str) -> Self {
         match text.split_once('.') {

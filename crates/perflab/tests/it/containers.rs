@@ -1,13 +1,14 @@
 //! Targets that are containers: the roots of other systems under this kernel. Each test that sets something sets what no other test sets.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
 use crate::interrupted::{send_signal, wait_for_condition};
-use crate::laboratory::{Sandbox, is_root, skip_test};
+use crate::laboratory::{Sandbox, command_as_nobody, is_root, skip_test, to_command_output};
 
 /// A root that has nothing but these programs of this system, with their libraries, and says its name.
 fn make_small_root(laboratory: &Sandbox, name: &str, speed: u32) -> PathBuf {
@@ -31,6 +32,10 @@ fn make_small_root(laboratory: &Sandbox, name: &str, speed: u32) -> PathBuf {
 fn list_tree(root: &Path) -> String {
     let listed = Command::new("find").arg(root).args(["-printf", "%P %y %m %T@\n"]).output().unwrap();
     String::from_utf8(listed.stdout).unwrap()
+}
+
+fn is_running(command: &str) -> bool {
+    !Command::new("pgrep").args(["-f", command]).output().unwrap().stdout.is_empty()
 }
 
 fn mounts_of_perflab() -> Vec<String> {
@@ -78,8 +83,8 @@ fn needs_root_a_killed_run_leaves_no_container() {
     }
     let laboratory = Sandbox::new();
     let root = make_small_root(&laboratory, "small", 1);
-    let begun = laboratory.path("state/begun");
-    laboratory.write_workload("long", "", "echo $$ >/run/perflab-state/begun; exec sleep 678");
+    // What a workload removes of all that it sees is nothing of this host's.
+    laboratory.write_workload("long", "", "rm -rf /run/* 2>/dev/null; exec sleep 678");
     let study = laboratory.write_study(
         "long.toml",
         &format!(
@@ -92,17 +97,114 @@ fn needs_root_a_killed_run_leaves_no_container() {
     let usual = unfairness();
     let mut run = laboratory.command(&["run", &study]);
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for_condition(|| begun.exists());
+    wait_for_condition(|| is_running("^sleep 678$"));
     assert_eq!(unfairness().trim(), "9");
     send_signal(&child, Signal::KILL);
     child.wait().unwrap();
-    wait_for_condition(|| {
-        let sleeping = Command::new("pgrep").args(["-f", "^sleep 678$"]).output().unwrap();
-        sleeping.stdout.is_empty()
-    });
+    wait_for_condition(|| !is_running("^sleep 678$"));
     laboratory.run_successfully(&["undo"]);
     assert_eq!(unfairness(), usual);
     assert_eq!(mounts_of_perflab(), [""; 0]);
+}
+
+/// Its agent is killed, so that nobody is left in the container to carry out what was to come after the workload.
+#[test]
+fn needs_root_what_a_killed_container_was_to_do_is_not_done_on_the_host() {
+    let name = "needs_root_what_a_killed_container_was_to_do_is_not_done_on_the_host";
+    if !is_root() {
+        return skip_test(name, "it kills a container from outside");
+    }
+    let laboratory = Sandbox::new();
+    let root = make_small_root(&laboratory, "small", 1);
+    let witness = laboratory.path("witness");
+    let workload = format!("cleanup = [\"sh\", \"-c\", \"echo >{}\"]\n", witness.display());
+    laboratory.write_workload("long", &workload, "exec sleep 679");
+    let study = format!(
+        "run = {{ iterations = 1, warmup = 0 }}\n[workload.long]\n[target.box]\nkind = \"container\"\nroot = \"{}\"\n\
+         [factor.swap]\nkind = \"sysctl\"\nkey = \"vm.page-cluster\"\nlevels = [2]\non = \"guest\"\n",
+        root.display()
+    );
+    let study = laboratory.write_study("long.toml", &study);
+    let cluster = || fs::read_to_string("/proc/sys/vm/page-cluster").unwrap();
+    let usual = cluster();
+    let mut run = laboratory.command(&["run", &study]);
+    let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_condition(|| is_running("^sleep 679$"));
+    assert_eq!(cluster().trim(), "2");
+    let unshare =
+        Command::new("pkill").args(["-9", "-P", &child.id().to_string(), "unshare"]).status().unwrap();
+    assert!(unshare.success());
+    child.wait().unwrap();
+    laboratory.run_successfully(&["undo"]);
+    assert_eq!(cluster(), usual, "the kernel is shared");
+    assert!(!witness.exists(), "the root is not");
+    assert_eq!(mounts_of_perflab(), [""; 0]);
+}
+
+#[test]
+fn needs_root_what_is_mounted_below_a_root_is_there() {
+    if !is_root() {
+        return skip_test("needs_root_what_is_mounted_below_a_root_is_there", "it mounts file systems");
+    }
+    let laboratory = Sandbox::new();
+    let root = make_small_root(&laboratory, "small, with: data", 1);
+    let data = root.join("data");
+    fs::create_dir(&data).unwrap();
+    let mount = |words: &[&str]| {
+        assert!(Command::new(words[0]).args(&words[1..]).arg(&data).status().unwrap().success())
+    };
+    mount(&["mount", "-t", "tmpfs", "-o", "size=1m", "small"]);
+    fs::write(data.join("speed"), "speed 7\n").unwrap();
+    laboratory.write_workload("speeds", "", "cat /data/speed; touch /data/made");
+    let study = format!(
+        "run = {{ iterations = 1, warmup = 0 }}\n[workload.speeds]\n[target.box]\nkind = \"container\"\nroot = \"{}\"\n",
+        root.display()
+    );
+    let study = laboratory.write_study("box.toml", &study);
+    let told = laboratory.run(&["run", &study]);
+    let names: Vec<_> = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    mount(&["umount"]);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert_eq!(names, ["speed"]);
+    assert_eq!(mounts_of_perflab(), [""; 0]);
+}
+
+/// The kernel leaves a folder of the overlay's that not even its owner may enter.
+#[test]
+fn what_another_user_makes_a_container_of_goes_with_it() {
+    if !is_root() {
+        return skip_test("what_another_user_makes_a_container_of_goes_with_it", "becomes another user");
+    }
+    let test =
+        ["--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "--user", "--map-root-user", "true"];
+    if !Command::new("setpriv").args(test).status().unwrap().success() {
+        return skip_test("what_another_user_makes_a_container_of_goes_with_it", "namespaces of other users");
+    }
+    let (folder, mut command) = command_as_nobody();
+    let laboratory = Sandbox::new();
+    let small = make_small_root(&laboratory, "small", 1);
+    let root = folder.path().join("root");
+    assert!(Command::new("cp").arg("-r").args([&small, &root]).status().unwrap().success());
+    assert!(Command::new("chown").args(["-R", "65534:65534"]).arg(&root).status().unwrap().success());
+    let (study, temporary) = (folder.path().join("box.toml"), folder.path().join("temporary: a, b"));
+    fs::create_dir(&temporary).unwrap();
+    fs::set_permissions(&temporary, fs::Permissions::from_mode(0o1777)).unwrap();
+    let text = format!(
+        "title = \"t\"\nrun = {{ iterations = 1, warmup = 0 }}\n\
+         [workload.speeds]\ncommand = \"touch /etc/made && cat /etc/speed\"\n\
+         [target.box]\nkind = \"container\"\nroot = \"{}\"\n",
+        root.display()
+    );
+    fs::write(&study, text).unwrap();
+    command.args(["run", "--no-report"]).arg(&study).env("TMPDIR", &temporary);
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let told = to_command_output(command.output().unwrap());
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "{}", told.err);
+    // The whole root of this host has other file systems below it.
+    fs::write(&study, fs::read_to_string(&study).unwrap().replace(root.to_str().unwrap(), "host")).unwrap();
+    let told = to_command_output(command.output().unwrap());
+    assert_eq!(told.code, Some(3), "{}", told.err);
 }
 
 #[test]
