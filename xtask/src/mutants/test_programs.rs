@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::mutants::switched_source::{CHOSEN_VARIABLE, REACHED_VARIABLE};
 use crate::needs;
+use crate::steps::FEATURES;
 
 /// How often a running test is looked at.
 const LOOK: Duration = Duration::from_millis(3);
@@ -48,7 +49,7 @@ pub fn build_tests(tree: &Path, packages: &[&str]) -> Result<Result<Vec<TestProg
     let mut command = Command::new("cargo");
     command.args(["build", "--all-targets", "--keep-going", "--message-format=json"]);
     if packages.is_empty() {
-        command.args(["--workspace", "--exclude", "xtask", "--features", "perflab/object-storage"]);
+        command.args(["--workspace", "--features", FEATURES]);
     }
     command.args(packages.iter().flat_map(|package| ["--package", *package]));
     command.current_dir(tree).env("CARGO_TARGET_DIR", tree.join("target"));
