@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 use crate::archive_dir::Archive;
 use crate::error::ArchiveError;
 use crate::fresh_file::check_folder_owners;
+use crate::index::index_refresh::note_changed_run;
 use crate::run_dir::RunDir;
 use crate::run_layout::NOTES;
 
@@ -72,6 +73,8 @@ impl Archive {
         }
         // One call: lines of two writers do not mix.
         file.write_all(&line).and_then(|()| file.sync_all()).map_err(ArchiveError::io("write", &path))?;
+        // A list says how much a run takes on the disk.
+        note_changed_run(run.path());
         Ok(note)
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use perflab_archive::index::index_check::IndexCheck;
 use perflab_archive::{Archive, ArchiveEntry, RunDir};
-use perflab_model::{Manifest, RunRecord};
+use perflab_model::{Manifest, Nanos, RunNote, RunRecord};
 use rusqlite::Connection;
 
 const VICTIM: &str = "PERFLAB_TEST_INDEX_VICTIM";
@@ -113,8 +113,12 @@ fn writers_keep_a_row_of_each_run() {
     assert_eq!((check.runs, check.right, check.unusable.as_deref()), (3, 3, None));
     test.archive.set_label(runs[1].id(), Some("c")).unwrap();
     test.archive.remove_run(runs[0].id()).unwrap();
+    test.age_rows();
+    let (text, by) = ("y".repeat(10_000), "somebody".into());
+    let note = RunNote { at: Nanos(0), by, text, case: None, metric: None };
+    test.archive.add_note(&runs[2], note).unwrap();
     let check = test.archive.check_index().unwrap();
-    assert_eq!((check.runs, check.right), (2, 2));
+    assert_eq!((check.runs, check.right), (2, 2), "{check:?}");
     assert!(check.stale.is_empty() && check.gone.is_empty() && check.wrong.is_empty(), "{check:?}");
     let labels: Vec<_> =
         test.check_list().into_iter().map(|entry| entry.summary.unwrap().label.unwrap()).collect();

@@ -19,6 +19,7 @@ use crate::grid::{Grid, GridCell, GridColumn};
 use crate::method_text::describe_methods;
 use crate::section::{ReportData, Section, SectionBlock, SectionError};
 use crate::sentence::count_text;
+use crate::tested_commit::tested_commits_grid;
 use perflab_model::quantity::format_probability;
 use perflab_model::remove_control_characters;
 
@@ -412,11 +413,13 @@ fn history_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> 
     let all: Vec<&MetricHistory> = history.series.iter().collect();
     let requested = if stepped.is_empty() { all } else { stepped };
     let left_out = requested.len().saturating_sub(MOST);
-    let mut blocks: Vec<SectionBlock> = requested
-        .into_iter()
-        .take(MOST)
-        .map(|series| SectionBlock::Figure(history_chart(history, series)))
-        .collect();
+    let commits = (!data.tested_commits.is_empty()).then(|| SectionBlock::Grid {
+        caption: "Commits that were tested, the newest first".into(),
+        grid: tested_commits_grid(&data.tested_commits),
+    });
+    let figures = requested.into_iter().take(MOST);
+    let figures = figures.map(|series| SectionBlock::Figure(history_chart(history, series)));
+    let mut blocks: Vec<SectionBlock> = commits.into_iter().chain(figures).collect();
     let grid = steps_grid(history);
     if !grid.is_empty() {
         blocks.push(SectionBlock::Grid { caption: "Steps, the newest first".into(), grid });

@@ -7,6 +7,7 @@
 //! | [`comparison`], [`diagnostics`], [`method_text`] | verdicts as tables; what is below them; how numbers came about |
 //! | `grid` | tables of anything ([`comparison::Grid`]) |
 //! | [`history`] | steps of a history, the check of the newest run |
+//! | [`tested_commit`] | commits that a watch of a tree has tested, a line each |
 //! | [`board`] | metrics of a study, a line each, with how they went |
 //! | `badge` | a metric in a line: its newest value and the verdict of its history |
 //! | [`fairness`] | targets of a synchronised run |
@@ -56,6 +57,7 @@ mod sentence;
 pub mod slab;
 mod startup;
 mod terminal_text;
+pub mod tested_commit;
 pub mod why;
 
 pub use badge::guard_badge;

@@ -13,6 +13,8 @@ use perflab_model::series::RowRuns;
 use perflab_model::{Profile, RunData, RunDataError, RunRecord};
 use serde::Serialize;
 
+use crate::tested_commit::TestedCommitLine;
+
 use crate::chart::scene::Scene;
 use crate::comparison::verdict_table::VerdictTable;
 use crate::grid::Grid;
@@ -154,6 +156,8 @@ pub struct ReportData<'a> {
     pub history: Option<MetricHistories>,
     /// The newest run, held against the history.
     pub guard: Option<GuardReport>,
+    /// The commits that a watch of a tree has tested, the newest first.
+    pub tested_commits: Vec<TestedCommitLine>,
     /// What a startup trace that is remembered of a program would bring. Startup traces are of the measuring wing.
     pub startup_trace: fn(&str) -> Option<TraceContents>,
     /// Other pages, where the page is one of a site; a page that stands alone has none.
@@ -177,6 +181,7 @@ impl Default for ReportData<'_> {
             runs: Vec::new(),
             history: None,
             guard: None,
+            tested_commits: Vec::new(),
             startup_trace: |_| None,
             links: Vec::new(),
         }

@@ -7,20 +7,22 @@ use clap::Args;
 use perflab_analyze::GuardReport;
 use perflab_archive::RunDir;
 use perflab_model::error_class::ErrorClass;
-use perflab_model::quantity::format_quantity;
 use perflab_model::study::TomlSource;
-use perflab_model::{Nanos, RunNote, StopRequest};
+use perflab_model::{AcceptedStep, Manifest, Nanos, RunNote, StopRequest, Unit};
 use perflab_observe::read_clock_anchor;
 use perflab_present::comparison::OutputFormat;
 use perflab_present::history::guard_grid;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, FailureContext as _};
+use crate::failure::{Exit, Failure, FailureContext as _, UsageError};
 use crate::laboratory::job_queue::JobQueue;
 use crate::laboratory::tree_watch::commit_test::{CommitTestEnd, CommitTester};
 use crate::laboratory::tree_watch::stepped_metric::{
     EarlierCommit, RepairedMetric, StepSearch, SteppedMetric, list_told_steps,
+};
+use crate::laboratory::tree_watch::tested_commit_text::{
+    failing_text, list_tested_commits, outcome_text, repair_text, step_text,
 };
 use crate::laboratory::tree_watch::watch_state::{
     CommitInTest, CommitOutcome, CommitTestStep, TestedCommit, WatchFolder,
@@ -33,13 +35,17 @@ use crate::measure::bisection::commit_line::{Commit, HEAD, is_ancestor, read_bra
 use crate::measure::run;
 use crate::output_path::OutputPath;
 use crate::see::history::{
-    GUARD_MARGIN, HistorySelection, JudgedHistory, judge_newest_run, write_history_report,
+    GUARD_MARGIN, HistoryPage, HistorySelection, JudgedHistory, judge_newest_run, read_histories,
+    write_history_report,
 };
 use crate::selection::{parse_label, select_run};
 use crate::study_source;
 
 /// The version of the JSON document.
 const FORMAT: u32 = 1;
+
+/// Letters of a label in the name of a report.
+const LONGEST_NAME: usize = 50;
 
 /// Who writes notes on runs.
 const WRITER: &str = "perflab queue watch";
@@ -86,13 +92,19 @@ pub struct QueueWatchArgs {
     /// At most so many starts, or boots, of commits in a bisection
     #[arg(long, value_name = "N", default_value_t = 5_000, conflicts_with = "no_bisect")]
     at_most: usize,
+    /// Accept, with a note, what the newest tested commit got worse in: a new baseline begins; nothing is tested
+    #[arg(long, value_name = "NOTE", conflicts_with_all = ["no_bisect", "once", "every", "output", "retry"])]
+    accept: Option<String>,
+    /// Test the newest commit once more, if it did not build or run
+    #[arg(long)]
+    retry: bool,
     /// Look once, test what is new, and end
     #[arg(long)]
     once: bool,
     /// How long to wait before looking again where nothing is new
     #[arg(long, value_name = "TIME", default_value = "10min", conflicts_with = "once")]
     every: Nanos,
-    /// Where the report goes (default: reports/LABEL.html in the archive)
+    /// Where the report goes (default: in the archive's folder `reports`, named after the label)
     #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
     output: Option<OutputPath>,
 }
@@ -103,23 +115,32 @@ of perflab's own, or as a kernel; the study is run with it, as a run of the arch
 in its label; that run is held against those before it, as by `perflab guard`. Where a metric
 alarms, or falls out of its history for the worse, the last good commit and this one are measured
 side by side, and if they differ, the commit between them that did it is found, as by `perflab
-bisect`. The history is written as a report.
+bisect`. The history is written as a report. What a commit was told to be worse in is no measure for
+later ones; --accept makes it one.
 
 What is done is on the disk before each step: after a kill or a reboot the same command goes on
 where it was, and measures nothing twice. Jobs of the queue and watches take turns. Exit codes of
---once: 0 nothing new, or nothing stepped; 5 something got worse; 4 the commit does not build or run
-(which is said once), or ^C.
+--once: 0 nothing new, or nothing stepped for sure; 5 something got worse; 4 the commit does not
+build or run (which is said once), or ^C.
 
 Examples:
   perflab queue watch ~/linux --study nightly.toml --branch origin/master
   perflab queue watch ~/src/zstd --study zstd.toml --build 'make -j2 zstd' --once -o zstd.html
-  perflab queue watch . --study speed.toml --no-bisect --every 1min";
+  perflab queue watch ~/src/app --study speed.toml --no-bisect --every 1min
+  perflab queue watch ~/src/app --study speed.toml --accept 'the new format is slower and safer'";
 
 /// Tests what is new, until it is stopped or, with `--once`, once.
 pub fn watch_tree(context: &App, args: &QueueWatchArgs) -> Result<Exit, Failure> {
     run::undo_leftovers(context);
     let watched = resolve_watch(context, args)?;
-    let mut folder = WatchFolder::open(&watched.subject)?;
+    let mut folder = WatchFolder::open(&watched.subject, &watched.label)?;
+    if let Some(note) = &args.accept {
+        return accept_steps(context, &folder, note);
+    }
+    if args.retry {
+        let head = watched.head()?;
+        folder.state.tested.retain(|one| one.outcome.is_measured() || one.commit.id != head.id);
+    }
     let queue = JobQueue::open()?;
     let stop = run::stop_on_interrupt()?;
     let watch = TreeWatch { context, watched: &watched, output: args.output.as_ref() };
@@ -174,12 +195,12 @@ fn resolve_watch(context: &App, args: &QueueWatchArgs) -> Result<WatchedTree, Fa
     Ok(WatchedTree {
         label: args.label.clone().unwrap_or_else(|| format!("watch:{branch}")),
         subject: WatchSubject {
+            archive: find_archive_path(context, &tree)?,
             tree,
             branch,
             study: find_study_path(&args.study)?,
             choices: args.set.iter().cloned().chain(only).collect(),
             builder,
-            archive: find_archive_path(context)?,
         },
         set: args.set.clone(),
         only: args.only.clone(),
@@ -243,7 +264,6 @@ struct JudgedCommit {
     bisections: Vec<BisectionResult>,
     history: JudgedHistory,
     selection: HistorySelection,
-    report: OutputPath,
 }
 
 /// A watch at work.
@@ -262,8 +282,14 @@ impl TreeWatch<'_> {
         stop: &StopRequest,
     ) -> Result<Option<TreeLook>, Failure> {
         let source = study_source::find_study(&self.watched.subject.study)?;
-        let study = perflab_files::sha256_hex(&mut source.text.as_bytes()).unwrap_or_default();
+        let study = digest_study(&source);
         let head = self.watched.head()?;
+        let is_built = |current: &CommitInTest| current.step != CommitTestStep::Build;
+        let is_new = folder.state.find_tested(&head.id, &study).is_none();
+        if is_new && !folder.state.current.as_ref().is_some_and(is_built) {
+            // What is known has to be written, whatever a build left of the disk.
+            self.watched.builds(folder.path()).remove_trees()?;
+        }
         let rewritten_from = self.note_rewrite(folder, &head);
         self.choose_commit(folder, &head, &study)?;
         let Some(current) = folder.state.current.clone() else {
@@ -311,7 +337,34 @@ impl TreeWatch<'_> {
         };
         folder.state.finish(tested.clone());
         folder.save()?;
-        Ok(Some(self.describe(tested)))
+        let report = self.write_report_anew(folder)?;
+        Ok(Some(TreeLook { report: report.map(|path| path.to_string()), ..self.describe(tested) }))
+    }
+
+    /// The report without a new run: with a commit of which there is none. None where no commit was measured yet.
+    fn write_report_anew(&self, folder: &WatchFolder) -> Result<Option<OutputPath>, Failure> {
+        let mut runs = folder.state.tested.iter().rev().filter_map(|one| one.runs.last());
+        let Some(last) = runs.next() else { return Ok(None) };
+        let Ok(run) = select_run(&self.context.archive()?, last) else { return Ok(None) };
+        let selection = self.select_history(folder, &run.manifest()?)?;
+        let (runs, found) = read_histories(self.context, &selection)?;
+        let page = HistoryPage { guard: None, tested_commits: list_tested_commits(&folder.state.tested) };
+        write_history_report(self.context, &selection, (&runs, &found), page)?;
+        Ok(selection.report)
+    }
+
+    /// The history of the watch's runs, and where its report goes.
+    fn select_history(&self, folder: &WatchFolder, manifest: &Manifest) -> Result<HistorySelection, Failure> {
+        Ok(HistorySelection {
+            metric: self.watched.metric.clone(),
+            workload: Vec::new(),
+            label: Some(self.watched.label.clone()),
+            study: Some(manifest.study.title.clone()),
+            last: None,
+            all: false,
+            margin: GUARD_MARGIN,
+            report: Some(self.report_path(folder)?),
+        })
     }
 
     fn describe(&self, tested: TestedCommit) -> TreeLook {
@@ -394,26 +447,27 @@ impl TreeWatch<'_> {
         let newest = select_run(&archive, runs.last().map_or("", String::as_str))?;
         let Some(judged) = self.judge(folder, commit, &newest, stop)? else { return Ok(None) };
         self.note_bisections(&newest, &judged)?;
-        let history = &judged.history;
-        let guard = Some(&history.judged);
-        write_history_report(self.context, &judged.selection, &history.runs, &history.found, guard)?;
         let study = folder.state.current.as_ref().map(|current| current.study.clone());
         let tested = TestedCommit {
             commit: commit.clone(),
             study: study.unwrap_or_default(),
             outcome: judged.outcome,
-            reason: None,
+            reason: failing_text(&judged.history.judged),
             runs,
             steps: judged.steps,
             repaired: judged.repaired,
             at: read_clock_anchor().realtime,
         };
+        let all = || folder.state.tested.iter().chain([&tested]);
+        let history = &judged.history;
+        let page = HistoryPage { guard: Some(&history.judged), tested_commits: list_tested_commits(all()) };
+        write_history_report(self.context, &judged.selection, (&history.runs, &history.found), page)?;
         folder.state.finish(tested.clone());
         folder.save()?;
         Ok(Some(TreeLook {
             guard: Some(judged.history.judged.clone()),
             bisections: judged.bisections,
-            report: Some(judged.report.to_string()),
+            report: judged.selection.report.map(|path| path.to_string()),
             history: Some(Box::new(judged.history)),
             ..self.describe(tested)
         }))
@@ -426,27 +480,20 @@ impl TreeWatch<'_> {
         newest: &RunDir,
         stop: &StopRequest,
     ) -> Result<Option<JudgedCommit>, Failure> {
-        let (manifest, report) = (newest.manifest()?, self.report_path()?);
-        let selection = HistorySelection {
-            metric: self.watched.metric.clone(),
-            workload: Vec::new(),
-            label: Some(self.watched.label.clone()),
-            study: Some(manifest.study.title.clone()),
-            last: None,
-            all: false,
-            margin: GUARD_MARGIN,
-            report: Some(report.clone()),
-        };
+        let manifest = newest.manifest()?;
+        let selection = self.select_history(folder, &manifest)?;
         let study = folder.state.current.as_ref().map(|current| current.study.as_str());
         let is_earlier = |one: &&TestedCommit| one.outcome.is_measured() && Some(one.study.as_str()) == study;
         let accepted = self.context.archive()?.read_accepted_steps()?;
-        let earlier = folder.state.tested.iter().filter(is_earlier).map(|one| EarlierCommit {
-            commit: &one.commit,
-            runs: &one.runs,
-            steps: one.open_steps(&accepted),
-        });
-        let earlier: Vec<EarlierCommit<'_>> = earlier.collect();
-        let mut history = judge_newest_run(self.context, &selection, &list_told_steps(&earlier))?;
+        let earlier = folder.state.tested.iter().filter(is_earlier);
+        let earlier: Vec<EarlierCommit<'_>> = earlier.map(|one| one.as_earlier(&accepted)).collect();
+        let judged = judge_newest_run(self.context, &selection, &list_told_steps(&earlier));
+        let mut history = match self.watched.metric.is_empty() {
+            true => judged?,
+            false => {
+                judged.with_context(|| format!("--metric {}", self.watched.metric.join(" --metric ")))?
+            }
+        };
         let search = StepSearch {
             context: self.context,
             watched: self.watched,
@@ -472,18 +519,19 @@ impl TreeWatch<'_> {
             (false, true) => CommitOutcome::Unjudged,
             (false, false) => CommitOutcome::Good,
         };
-        Ok(Some(JudgedCommit { outcome, steps, repaired, bisections, history, selection, report }))
+        Ok(Some(JudgedCommit { outcome, steps, repaired, bisections, history, selection }))
     }
 
-    fn report_path(&self) -> Result<OutputPath, Failure> {
+    fn report_path(&self, folder: &WatchFolder) -> Result<OutputPath, Failure> {
         if let Some(output) = self.output {
             return Ok(output.clone());
         }
-        let folder = self.context.archive_path().join("reports");
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let name: String =
-            self.watched.label.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-        Ok(OutputPath::File(folder.join(format!("{name}.html"))))
+        let reports = self.context.archive_path().join("reports");
+        std::fs::create_dir_all(&reports).with_context(|| format!("cannot create {}", reports.display()))?;
+        let letters = self.watched.label.chars().map(|c| if c.is_alphanumeric() { c } else { '-' });
+        let name: String = letters.take(LONGEST_NAME).collect();
+        // Other labels may have the same letters.
+        Ok(OutputPath::File(reports.join(format!("{name}-{}.html", folder.short_name()))))
     }
 
     /// Notes on a run what was bisected: the report shows it, and so does `perflab show`.
@@ -535,36 +583,54 @@ impl TreeWatch<'_> {
         for metric in &tested.repaired {
             context.note_line(&repair_text(metric));
         }
-        let reason = tested.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-        context.note_line(&format!("{branch} {commit}: {}{reason}", tested.outcome.words()));
+        context.note_line(&format!("{branch} {commit}: {}", outcome_text(tested)));
         Ok(())
     }
 }
 
-/// What is said of what was mended.
-fn repair_text(metric: &RepairedMetric) -> String {
-    let text = |value: f64| format_quantity(value, &metric.unit);
-    let (before, after) = (text(metric.before), text(metric.after));
-    format!("{} {} is repaired: {after}, after {before}", metric.case, metric.metric)
+/// Accepts what the newest commit that was measured was told to be worse in.
+fn accept_steps(context: &App, folder: &WatchFolder, note: &str) -> Result<Exit, Failure> {
+    if note.trim().is_empty() {
+        let hint = "say why the change is accepted: --accept 'new allocator'";
+        return Err(UsageError::new("the note is empty", hint).into());
+    }
+    let archive = context.archive()?;
+    let known = archive.read_accepted_steps()?;
+    let measured = folder.state.tested.iter().filter(|one| one.outcome.is_measured());
+    let measured: Vec<EarlierCommit<'_>> = measured.map(|one| one.as_earlier(&known)).collect();
+    let last = measured.last();
+    let runs = last.map_or(&[][..], |last| last.runs);
+    let told = list_told_steps(&measured);
+    let mut accepted = Vec::new();
+    for step in told.iter().filter(|step| runs.contains(&step.last_bad)) {
+        let is_own = |one: &&&SteppedMetric| one.case == step.subject && one.metric == step.metric;
+        let Some(unit) = last.and_then(|last| last.steps.iter().find(is_own)) else { continue };
+        accepted.push(AcceptedStep {
+            subject: step.subject.clone(),
+            metric: step.metric.clone(),
+            unit: Unit::new(&unit.unit),
+            run: step.first_bad.clone(),
+            began: select_run(&archive, &step.first_bad)?.manifest()?.anchor.realtime,
+            note: note.trim().to_owned(),
+            accepted: read_clock_anchor().realtime,
+        });
+    }
+    if accepted.is_empty() {
+        let newest = last.map_or_else(|| "no commit".into(), |last| format!("commit {}", last.commit.short));
+        let message = format!("{newest} was told to be worse than those before it");
+        return Err(UsageError::new(message, "there is nothing to accept").into());
+    }
+    archive.accept_steps(&accepted)?;
+    for step in &accepted {
+        context.note_line(&format!("accepted: {} {}, from run {} on", step.subject, step.metric, step.run));
+    }
+    Ok(Exit::Fine)
 }
 
-/// What is said of a step in one line.
-fn step_text(step: &SteppedMetric) -> String {
-    let name = format!("{} {}", step.case, step.metric);
-    let command = step.command.as_deref().unwrap_or_default();
-    match (&step.bisection, &step.reason) {
-        _ if step.is_known => format!("{name} is still worse, as told before"),
-        (Some(bisection), _) if !bisection.culprits.is_empty() => {
-            let names: Vec<&str> = bisection.culprits.iter().map(|one| one.short.as_str()).collect();
-            format!("{name} got worse with {}", names.join(", "))
-        }
-        (Some(_), _) if step.is_refuted() => {
-            format!(
-                "{name} fell out of its history, and side by side the commits do not differ: look at the machine"
-            )
-        }
-        (Some(_), _) => format!("{name} got worse, and no single commit explains it: {command}"),
-        (None, Some(reason)) => format!("{name} got worse, and cannot be bisected: {reason}"),
-        (None, None) => format!("{name} may have got worse; measure it side by side: {command}"),
-    }
+/// What tells one version of a study from another: what it means, whatever its comments are; its text where it cannot be read by
+/// itself.
+fn digest_study(source: &TomlSource) -> String {
+    let meant = source.parse_study().ok().and_then(|study| serde_json::to_vec(&study).ok());
+    let bytes = meant.unwrap_or_else(|| source.text.clone().into_bytes());
+    perflab_files::sha256_hex(&mut bytes.as_slice()).unwrap_or_default()
 }

@@ -410,6 +410,7 @@ impl CommitWalker<'_> {
                 self.skip_commit(index, reason)?;
                 Ok(ProvidedCommit::Skipped)
             }
+            CommitBuild::Full(error) => Err(error.into()),
             CommitBuild::Stopped => Ok(ProvidedCommit::Stopped),
         }
     }

@@ -24,6 +24,7 @@ use perflab_present::history::{
 };
 use perflab_present::method_text::{ResultWithNotes, describe_method};
 use perflab_present::report::{SECTIONS, render_report};
+use perflab_present::tested_commit::TestedCommitLine;
 
 use crate::app::{self, App, named_parser};
 use crate::failure::{Exit, Failure, UsageError};
@@ -45,7 +46,7 @@ pub fn show_history(context: &App, args: &HistoryArgs) -> Result<Exit, Failure> 
     if let Some(series) = found.series.first() {
         app::write_scene(context, args.output.as_ref(), || history_chart(&found, series))?;
     }
-    write_history_report(context, &args.of, &runs, &found, None)?;
+    write_history_report(context, &args.of, (&runs, &found), HistoryPage::default())?;
     Ok(Exit::Fine)
 }
 
@@ -249,16 +250,25 @@ fn print_history(context: &App, found: &MetricHistories) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The page with the newest run, where one is requested; with `guard`, it begins with what that says.
+/// What a page has besides the newest run and the history.
+#[derive(Default)]
+pub struct HistoryPage<'a> {
+    /// What the guard says, with which it begins.
+    pub guard: Option<&'a GuardReport>,
+    /// The commits that were tested.
+    pub tested_commits: Vec<TestedCommitLine>,
+}
+
+/// The page with the newest run, where one is requested.
 pub fn write_history_report(
     context: &App,
     of: &HistorySelection,
-    runs: &HistoryRuns,
-    found: &MetricHistories,
-    guard: Option<&GuardReport>,
+    (runs, found): (&HistoryRuns, &MetricHistories),
+    page: HistoryPage<'_>,
 ) -> Result<(), Failure> {
     let Some(path) = &of.report else { return Ok(()) };
-    let data = ReportData { guard: guard.cloned(), ..history_data(runs, found)? };
+    let HistoryPage { guard, tested_commits } = page;
+    let data = ReportData { guard: guard.cloned(), tested_commits, ..history_data(runs, found)? };
     let page = render_report(&data, SECTIONS)?;
     path.write(page.as_bytes())?;
     context.note(format!("report: {path}"));
@@ -418,7 +428,8 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
     if !judged.lost.is_empty() {
         stderr_line!("warning: measured earlier, but not in the newest run: {}", judged.lost.join("; "));
     }
-    write_history_report(context, &args.of, &runs, &found, Some(&judged))?;
+    let page = HistoryPage { guard: Some(&judged), ..HistoryPage::default() };
+    write_history_report(context, &args.of, (&runs, &found), page)?;
     for found in &judged.failures {
         stderr_line!("perflab: {}: {}", found.subject, guard_failures_text(found));
     }

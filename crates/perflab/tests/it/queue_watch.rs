@@ -81,15 +81,24 @@ fn what_is_new_is_tested_once_and_the_tree_is_only_read() {
     let (code, again) = look(&repository, &["--runs", "2"]);
     assert_eq!((code, &again["is_new"], &again["outcome"]), (Some(0), &false.into(), &"unjudged".into()));
 
-    // A commit that does not build is said once.
-    repository.write("build.sh", "echo 'speed.c:7: no' >&2; exit 2\n");
-    let broken = commit_speed(&mut repository, 10000, "does not build");
+    // A comment changes nothing of what a study means.
+    repository.sandbox.write_study("speed.toml", &format!("{SPEED}# a comment\n"));
+    assert_eq!(look(&repository, &[]).1["is_new"], false);
+
+    // A commit that does not build is said once, and stands in the report; a build writes nothing into the tree.
+    repository
+        .write("build.sh", "git push -q origin HEAD:refs/heads/pushed; echo 'speed.c:7: no' >&2; exit 2\n");
+    let broken = commit_speed(&mut repository, 10000, "cannot be built");
     let (code, told) = look(&repository, &[]);
     assert_eq!((code, &told["outcome"]), (Some(4), &"unbuildable".into()));
+    assert!(fs::read_to_string(told["report"].as_str().unwrap()).unwrap().contains("cannot be built"));
+    assert_eq!(repository.git(&["branch", "--list"]), "* main");
     assert!(told["reason"].is_string() && told["commit"]["id"] == broken.as_str(), "{told}");
     let (code, again) = look(&repository, &[]);
     assert_eq!((code, &again["is_new"]), (Some(0), &false.into()));
     assert_eq!(list_runs(&repository).len(), 2);
+    let (code, again) = look(&repository, &["--retry"]);
+    assert_eq!((code, &again["is_new"], &again["outcome"]), (Some(4), &true.into(), &"unbuildable".into()));
 
     // The branch is rewritten, without that commit.
     repository.git(&["reset", "-q", "--hard", &repository.commits[0]]);
@@ -112,6 +121,9 @@ fn what_is_wrong_is_said() {
     for wrong in [
         &["--branch", "no-such-branch"][..],
         &["--metric", "no-such-metric"],
+        &["--only", "no-such-workload"],
+        &["--archive", "tree/archive"],
+        &["--accept", "nothing was tested"],
         &["--runs", "0"],
         &["--label", "@latest"],
         &["--set", "a=b"],
@@ -119,6 +131,13 @@ fn what_is_wrong_is_said() {
         let said = repository.sandbox.run(&[WATCH, &["--once"], wrong].concat());
         assert_eq!(said.code, Some(2), "{wrong:?}: {}", said.err);
     }
+    repository.sandbox.write_study("speed.toml", &SPEED.replace("iterations", "repeats"));
+    assert_eq!(repository.sandbox.run(&[WATCH, &["--once"]].concat()).code, Some(2));
+    repository.sandbox.write_study("speed.toml", SPEED);
+    assert!(!repository.sandbox.path("tree/archive").exists());
+    let watches = fs::read_dir(repository.sandbox.path("state/watch")).unwrap();
+    let mut logs = watches.map(|watch| watch.unwrap().path().join("logs"));
+    assert!(!logs.any(|logs| logs.exists()), "nothing was built before that was told");
     fs::create_dir(repository.sandbox.path("nowhere")).unwrap();
     let nowhere = ["queue", "watch", "nowhere", "--study", "speed.toml", "--once"];
     assert_eq!(repository.sandbox.run(&nowhere).code, Some(2));
@@ -154,13 +173,15 @@ fn a_step_is_bisected_told_once_and_written_into_the_report() {
     assert!(fs::read_to_string(report).unwrap().contains("makes it slow"));
 
     // It is worse with the next one, too, and that is known.
-    commit_speed(&mut repository, 5010, "nothing for the third time");
+    let third = commit_speed(&mut repository, 5010, "nothing for the third time");
     let runs = list_runs(&repository);
     assert_eq!(runs.iter().filter(|run| run["label"] == "watch:main").count(), 7);
     let before = count_bisections(&runs);
     let (code, known) = look(&repository, &[]);
     assert_eq!((code, &known["outcome"]), (Some(0), &"worse".into()), "{known}");
-    assert_eq!(known["steps"][0]["is_known"], true);
+    assert_eq!((&known["steps"][0]["is_known"], &known["commit"]["id"]), (&true.into(), &third.into()));
+    // The report goes on to name who is to blame.
+    assert!(fs::read_to_string(known["report"].as_str().unwrap()).unwrap().contains("makes it slow"));
     assert_eq!(count_bisections(&list_runs(&repository)), before);
     commit_speed(&mut repository, 10000, "mends it");
     let (code, good) = look(&repository, &[]);
@@ -208,6 +229,63 @@ fn a_step_among_the_first_commits_is_told_once() {
     let (code, known) = look(&repository, &[]);
     assert_eq!((code, &known["steps"][0]["is_known"]), (Some(0), &true.into()), "{known}");
     assert_eq!(count_bisections(&list_runs(&repository)), runs);
+    // What is accepted is the level that the next one is held against.
+    repository.sandbox.run_successfully(&[WATCH, &["--accept", "meant"]].concat());
+    commit_speed(&mut repository, 7000, "nothing again");
+    let (code, good) = look(&repository, &[]);
+    assert_eq!(
+        (code, &good["outcome"], &good["repaired"]),
+        (Some(0), &"good".into(), &Value::Array(vec![])),
+        "{good}"
+    );
+    assert_eq!(repository.sandbox.run(&[WATCH, &["--accept", "meant"]].concat()).code, Some(2));
+}
+
+/// Labels that differ in signs only have reports of their own, and a label is of one branch.
+#[test]
+fn each_branch_has_its_own_label_and_report() {
+    let Some(mut repository) = prepare_tree("queue_watch", SPEED, 10000) else { return };
+    let long = ["b".repeat(80), "c".repeat(80), "d".repeat(80)].join("/");
+    let mut reports = Vec::new();
+    for branch in ["a/b", "a-b", &long] {
+        repository.git(&["branch", branch]);
+        let (code, told) = look(&repository, &["--branch", branch]);
+        assert_eq!(code, Some(0), "{told}");
+        reports.push(told["report"].as_str().unwrap().to_owned());
+    }
+    assert!(reports.iter().all(|report| fs::exists(report).unwrap()), "{reports:?}");
+    let distinct: std::collections::BTreeSet<&String> = reports.iter().collect();
+    assert_eq!(distinct.len(), 3, "{reports:?}");
+    let mixed = [WATCH, &["--once", "--branch", "a-b", "--label", "watch:a/b"]].concat();
+    assert_eq!(repository.sandbox.run(&mixed).code, Some(2));
+    commit_speed(&mut repository, 10000, "on another branch");
+    assert_eq!(look(&repository, &["--branch", "a-b"]).1["is_new"], false);
+}
+
+/// What it leaves is perflab's own to remove, and it is the commit's fault.
+#[test]
+fn a_commit_whose_build_fills_the_disk_is_left_out_root() {
+    if !is_root() {
+        skip_test("queue_watch", "needs root");
+        return;
+    }
+    let Some(mut repository) = prepare_tree("queue_watch", SPEED, 10000) else { return };
+    let state = repository.sandbox.path("state");
+    fs::create_dir(&state).unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=32m,mode=700", "tmpfs"];
+    assert!(Command::new("mount").args(mount).arg(&state).status().unwrap().success());
+    repository.write("build.sh", "cat /dev/zero > big\n");
+    repository.commit("fills the disk");
+    let mut codes: Vec<Option<i32>> = Vec::new();
+    for _ in 0..3 {
+        codes.push(repository.sandbox.run(&[WATCH, &["--once"]].concat()).code);
+    }
+    repository.write("build.sh", "cp speed built\n");
+    repository.commit("does not");
+    let next = look(&repository, &[]);
+    assert!(Command::new("umount").arg(&state).status().unwrap().success());
+    assert_eq!(codes, [Some(3), Some(3), Some(4)]);
+    assert_eq!(next.0, Some(0), "{}", next.1);
 }
 
 /// What a build mounts below its folder is not removed with it.

@@ -7,7 +7,7 @@ use perflab_conduct::RunPermissions;
 use perflab_conduct::execution_records::ExecutionRecord;
 use perflab_model::error_class::ErrorClass;
 use perflab_model::study::TomlSource;
-use perflab_model::{Manifest, RunStatus, StopRequest, fact_table};
+use perflab_model::{Manifest, RunStatus, StopRequest, Study, fact_table};
 use perflab_observe::own_directories;
 use perflab_workload::Catalogue;
 
@@ -15,9 +15,9 @@ use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _};
 use crate::laboratory::tree_watch::watch_state::{CommitInTest, CommitTestStep, WatchFolder};
 use crate::laboratory::tree_watch::watched_tree::{TreeBuilder, WatchedTree};
-use crate::measure::bisection::commit_builds::{CommitBuild, CommitBuilds, TREE_VARIABLE};
+use crate::measure::bisection::commit_builds::{CommitBuild, CommitBuildError, CommitBuilds, TREE_VARIABLE};
 use crate::measure::bisection::commit_line::Commit;
-use crate::measure::bisection::commit_runs::failure_reason;
+use crate::measure::bisection::commit_runs::{check_metric_known, failure_reason};
 use crate::measure::patch::guest_kernel_text;
 use crate::measure::repeatable_run::check_study_resumable;
 use crate::measure::resume::{RestOfRun, ResumeArgs, measure_rest};
@@ -81,18 +81,7 @@ impl CommitTester<'_> {
     }
 
     fn is_built(&self, commit: &Commit) -> bool {
-        let path = self.folder.path().to_owned();
-        self.builds(&path).is_there(commit)
-    }
-
-    fn builds<'a>(&'a self, folder: &'a std::path::Path) -> CommitBuilds<'a> {
-        let subject = &self.watched.subject;
-        CommitBuilds {
-            folder,
-            tree: &subject.tree,
-            builder: subject.builder.commit_builder(),
-            limit: self.watched.build_limit,
-        }
+        self.watched.builds(self.folder.path()).is_there(commit)
     }
 
     /// Counts that a step is begun; why it is not begun once more, where it never ended.
@@ -120,21 +109,25 @@ impl CommitTester<'_> {
 
     /// Builds it; how the test ended, where it did.
     fn build(&mut self, commit: &Commit) -> Result<Option<CommitTestEnd>, Failure> {
+        let path = self.folder.path().to_owned();
+        let builds = self.watched.builds(&path);
+        // Of the commit before, and what an interrupted build left.
+        builds.remove_trees()?;
+        self.check_plan(commit)?;
         if let Some(reason) = self.begin_attempt(CommitTestStep::Build)? {
             return Ok(Some(CommitTestEnd::Unbuildable(reason)));
         }
         if self.watched.subject.builder != TreeBuilder::Command(None) {
             self.context.note_line(&format!("building {} {}", commit.short, commit.subject));
         }
-        let path = self.folder.path().to_owned();
+        if let Some(text) = builds.describe_submodules(commit) {
+            self.context.note_line(&format!("warning: {text}"));
+        }
         let boot = perflab_observe::read_boot_id(&self.context.root);
         let executions = ExecutionRecord::write(&own_directories::state_directory(), &boot).ok();
         let guard = run::start_execution_guard();
-        let builds = self.builds(&path);
-        // Of the commit before, and what an interrupted build left.
         let built = builds
-            .remove_trees()
-            .and_then(|()| builds.build(self.context, commit, &self.stop.flag()))
+            .build(self.context, commit, &self.stop.flag())
             .and_then(|built| Ok((built, self.link_tree(&builds, commit)?)));
         drop((guard, executions));
         match built {
@@ -143,7 +136,11 @@ impl CommitTester<'_> {
                     .edit_current(|current| (current.step, current.attempts) = (CommitTestStep::Run, 0))?;
                 Ok(None)
             }
-            Ok((CommitBuild::Failed { reason }, ())) => Ok(Some(CommitTestEnd::Unbuildable(reason))),
+            Ok((CommitBuild::Failed { reason }, ())) => {
+                builds.remove_trees()?;
+                Ok(Some(CommitTestEnd::Unbuildable(reason)))
+            }
+            Ok((CommitBuild::Full(error), ())) => self.clear_full_disk(&builds, error).map(Some),
             Ok((CommitBuild::Stopped, ())) => {
                 self.forgive_attempt()?;
                 Ok(Some(CommitTestEnd::Stopped))
@@ -153,6 +150,23 @@ impl CommitTester<'_> {
                 Err(failure)
             }
         }
+    }
+
+    /// Removes what filled the disk. Where there is room then, it was the build: it has had one of its attempts.
+    fn clear_full_disk(
+        &mut self,
+        builds: &CommitBuilds<'_>,
+        error: CommitBuildError,
+    ) -> Result<CommitTestEnd, Failure> {
+        builds.remove_trees()?;
+        if !builds.has_room() {
+            self.forgive_attempt()?;
+            return Err(error.into());
+        }
+        let problem = format!("does not build: it fills {}", self.folder.path().display());
+        self.folder.edit_current(|current| current.problem = Some(problem.clone()))?;
+        let attempts = self.folder.state.current.as_ref().map_or(0, |current| current.attempts);
+        if attempts >= MOST_ATTEMPTS { Ok(CommitTestEnd::Unbuildable(problem)) } else { Err(error.into()) }
     }
 
     fn tree_path(&self) -> PathBuf {
@@ -210,7 +224,7 @@ impl CommitTester<'_> {
     /// A run from its beginning.
     fn run_once(&mut self, commit: &Commit) -> Result<MadeRun, Failure> {
         if let Some(reason) = self.begin_attempt(CommitTestStep::Run)? {
-            return Ok(MadeRun::Failed(format!("does not run: {reason}")));
+            return Ok(MadeRun::Failed(reason));
         }
         let id = new_run_id();
         let (manifest, catalogue) = self.plan(commit, &id)?;
@@ -232,7 +246,7 @@ impl CommitTester<'_> {
             return self.set_aside(archive, &found);
         }
         if let Some(reason) = self.begin_attempt(CommitTestStep::Run)? {
-            return Ok(MadeRun::Failed(format!("does not run: {reason}")));
+            return Ok(MadeRun::Failed(reason));
         }
         let next = new_run_id();
         self.folder.edit_current(|current| current.parts.push(next.clone()))?;
@@ -303,32 +317,53 @@ impl CommitTester<'_> {
         Ok(stop)
     }
 
-    /// The run of the study with this commit.
-    fn plan(&self, commit: &Commit, id: &str) -> Result<(Manifest, Catalogue), Failure> {
-        let args = RunArgs {
+    /// Refuses before anything is built what is wrong with the study, with what was chosen of it, and with the metrics that are judged.
+    fn check_plan(&self, commit: &Commit) -> Result<(), Failure> {
+        let (source, study) = self.read_study(commit)?;
+        let (manifest, _) = run::plan_manifest(self.context, &source, study, &self.run_args(None))?;
+        // A pattern, and a kind of metrics, chooses among those that there are.
+        let is_name = |metric: &&String| {
+            !metric.contains(['*', '?']) && !["primary", "explanatory"].contains(&metric.as_str())
+        };
+        for metric in self.watched.metric.iter().filter(is_name) {
+            check_metric_known(&manifest, metric, &source.file)?;
+        }
+        Ok(())
+    }
+
+    fn run_args(&self, id: Option<&str>) -> RunArgs {
+        RunArgs {
             label: Some(self.watched.label.clone()),
             set: self.watched.set.clone(),
             only: self.watched.only.clone(),
-            run_id: Some(id.to_owned()),
+            run_id: id.map(str::to_owned),
             ..RunArgs::default()
-        };
-        let (mut manifest, catalogue) = match self.watched.subject.builder {
-            TreeBuilder::Kernel(_) => {
-                let path = self.folder.path().to_owned();
-                let kernel = self.builds(&path).level_value(commit);
-                let text = guest_kernel_text(&self.source.parse_study()?, &kernel)?;
-                let source = TomlSource::new(self.source.file.clone(), text).extend(self.source)?;
-                run::prepare_written_study(self.context, source, &args, |_| ())?
-            }
-            TreeBuilder::Command(_) => {
-                let tree = self.tree_path().display().to_string();
-                run::prepare_written_study(self.context, self.source.clone(), &args, |study| {
-                    for workload in study.workload.values_mut() {
-                        workload.environment.insert(TREE_VARIABLE.into(), tree.clone());
-                    }
-                })?
-            }
-        };
+        }
+    }
+
+    /// The study with this commit.
+    fn read_study(&self, commit: &Commit) -> Result<(TomlSource, Study), Failure> {
+        if let TreeBuilder::Kernel(_) = self.watched.subject.builder {
+            let kernel = self.watched.builds(self.folder.path()).level_value(commit);
+            let text = guest_kernel_text(&self.source.parse_study()?, &kernel)?;
+            let source = TomlSource::new(self.source.file.clone(), text).extend(self.source)?;
+            let study = source.parse_study()?;
+            return Ok((source, study));
+        }
+        let mut study = self.source.parse_study()?;
+        let tree = self.tree_path().display().to_string();
+        for workload in study.workload.values_mut() {
+            workload.environment.insert(TREE_VARIABLE.into(), tree.clone());
+        }
+        Ok((self.source.clone(), study))
+    }
+
+    /// The run of the study with this commit.
+    fn plan(&self, commit: &Commit, id: &str) -> Result<(Manifest, Catalogue), Failure> {
+        let (source, study) = self.read_study(commit)?;
+        run::note_study_warnings(&source, &study);
+        let (mut manifest, catalogue) =
+            run::plan_manifest(self.context, &source, study, &self.run_args(Some(id)))?;
         manifest.facts.add(fact_table::TREE_COMMIT, commit.id.as_str(), "git");
         Ok((manifest, catalogue))
     }

@@ -2,5 +2,6 @@
 
 pub mod commit_test;
 pub mod stepped_metric;
+pub mod tested_commit_text;
 pub mod watch_state;
 pub mod watched_tree;

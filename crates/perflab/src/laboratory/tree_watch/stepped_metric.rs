@@ -260,7 +260,7 @@ impl StepSearch<'_> {
         }
         step.is_known |= self.is_explained(&step);
         if let Some(args) = self.bisect_args(&step) {
-            step.command = Some(bisect_command(&args));
+            step.command = Some(bisect_command(&args, &self.watched.subject.archive));
         } else {
             step.reason = Some("no commit before it that is good was tested".into());
         }
@@ -401,9 +401,10 @@ fn case_levels(case: &Case) -> Vec<String> {
 }
 
 /// The arguments as a command for a shell.
-fn bisect_command(args: &BisectArgs) -> String {
+fn bisect_command(args: &BisectArgs, archive: &str) -> String {
     let mut words = vec!["perflab".to_owned(), "bisect".to_owned()];
     let mut add = |option: &str, value: &str| words.extend([option.to_owned(), quote_word(value)]);
+    add("--archive", archive);
     add("--good", &args.good);
     add("--bad", &args.bad);
     add("--tree", &args.tree.display().to_string());

@@ -13,7 +13,7 @@ use perflab_observe::own_directories::{self, OwnFileAccess, create_own_directory
 use serde::{Deserialize, Serialize};
 
 use crate::durable_file::replace_own_file;
-use crate::laboratory::tree_watch::stepped_metric::{RepairedMetric, SteppedMetric};
+use crate::laboratory::tree_watch::stepped_metric::{EarlierCommit, RepairedMetric, SteppedMetric};
 use crate::laboratory::tree_watch::watched_tree::WatchSubject;
 use crate::measure::bisection::commit_line::Commit;
 
@@ -108,7 +108,7 @@ pub struct TestedCommit {
     pub study: String,
     /// What became of it.
     pub outcome: CommitOutcome,
-    /// Why it could not be measured.
+    /// Why it could not be measured, or that more iterations fail.
     pub reason: Option<String>,
     /// Its runs.
     pub runs: Vec<String>,
@@ -121,8 +121,8 @@ pub struct TestedCommit {
 }
 
 impl TestedCommit {
-    /// What got worse with it, as far as nobody has accepted it since.
-    pub fn open_steps(&self, accepted: &[AcceptedStep]) -> Vec<&SteppedMetric> {
+    /// As far as it tells what is new with a later one: without what somebody has accepted since.
+    pub fn as_earlier(&self, accepted: &[AcceptedStep]) -> EarlierCommit<'_> {
         let is_accepted = |step: &SteppedMetric| {
             accepted.iter().any(|one| {
                 one.accepted > self.at
@@ -131,7 +131,11 @@ impl TestedCommit {
                     && one.unit.0 == step.unit.as_str()
             })
         };
-        self.steps.iter().filter(|step| !is_accepted(step)).collect()
+        EarlierCommit {
+            commit: &self.commit,
+            runs: &self.runs,
+            steps: self.steps.iter().filter(|step| !is_accepted(step)).collect(),
+        }
     }
 }
 
@@ -142,6 +146,8 @@ pub struct WatchState {
     pub version: u32,
     /// What is watched.
     pub subject: WatchSubject,
+    /// The label of its runs.
+    pub label: String,
     /// The last commit that the branch was seen at.
     pub head: Option<String>,
     /// What it is at.
@@ -194,6 +200,19 @@ pub enum WatchStateError {
         /// the folder
         folder: PathBuf,
     },
+    /// Two histories would be one.
+    #[error(
+        "the runs of {} of {} in this archive have the label `{label}`, too; name another by --label (or remove {}, where that one is given up)",
+        subject.branch, subject.tree.display(), folder.display()
+    )]
+    LabelInUse {
+        /// the other watch
+        subject: Box<WatchSubject>,
+        /// the label
+        label: String,
+        /// the other watch's folder
+        folder: PathBuf,
+    },
 }
 
 impl Classify for WatchStateError {
@@ -201,6 +220,7 @@ impl Classify for WatchStateError {
         match self {
             WatchStateError::Io { source, .. } => source.class(),
             WatchStateError::Damaged { .. } | WatchStateError::InUse { .. } => ErrorClass::Environment,
+            WatchStateError::LabelInUse { .. } => ErrorClass::Usage,
         }
     }
 }
@@ -220,9 +240,11 @@ impl WatchFolder {
     /// Opens the folder of a watch, made where there is none.
     ///
     /// # Errors
-    /// Another perflab has it; it cannot be read.
-    pub fn open(subject: &WatchSubject) -> Result<Self, WatchStateError> {
-        let path = own_directories::state_directory().join(FOLDER).join(subject.digest());
+    /// Another perflab has it; it cannot be read; another watch has the label.
+    pub fn open(subject: &WatchSubject, label: &str) -> Result<Self, WatchStateError> {
+        let watches = own_directories::state_directory().join(FOLDER);
+        check_label_is_own(&watches, subject, label)?;
+        let path = watches.join(subject.digest());
         let error = |doing, name: &str| {
             let path = path.join(name);
             move |source| WatchStateError::Io { doing, path, source }
@@ -241,10 +263,11 @@ impl WatchFolder {
             }
             Err(TryLockError::Error(source)) => return Err(error("lock", LOCK)(source)),
         }
-        let state = match open_own_file(&folder, OsStr::new(STATE), OwnFileAccess::Read) {
+        let mut state = match open_own_file(&folder, OsStr::new(STATE), OwnFileAccess::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => WatchState {
                 version: VERSION,
                 subject: subject.clone(),
+                label: label.to_owned(),
                 head: None,
                 current: None,
                 tested: Vec::new(),
@@ -257,7 +280,14 @@ impl WatchFolder {
                     .map_err(|reason| WatchStateError::Damaged { path: path.join(STATE), reason })?
             }
         };
+        label.clone_into(&mut state.label);
         Ok(WatchFolder { path, folder, lock, state })
+    }
+
+    /// Letters that tell it from others.
+    pub fn short_name(&self) -> &str {
+        let name = self.path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        name.get(..8).unwrap_or(name)
     }
 
     /// Where it lies.
@@ -283,6 +313,23 @@ impl WatchFolder {
         self.state.current.as_mut().map(change);
         self.save()
     }
+}
+
+/// Refuses a label under which another branch, or tree, has its history in the same archive. One whose tree is gone has none any more.
+fn check_label_is_own(watches: &Path, subject: &WatchSubject, label: &str) -> Result<(), WatchStateError> {
+    for entry in std::fs::read_dir(watches).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        let Ok(text) = perflab_files::read_finite_file(&folder.join(STATE), LARGEST) else { continue };
+        let Ok(other) = parse_state(&text) else { continue };
+        let is_same = (&other.subject.tree, &other.subject.branch) == (&subject.tree, &subject.branch);
+        let shares = other.label == label
+            && (&other.subject.archive, &other.subject.study) == (&subject.archive, &subject.study);
+        if shares && !is_same && other.subject.tree.exists() {
+            let (subject, label) = (Box::new(other.subject), other.label);
+            return Err(WatchStateError::LabelInUse { subject, label, folder });
+        }
+    }
+    Ok(())
 }
 
 fn parse_state(text: &[u8]) -> Result<WatchState, String> {

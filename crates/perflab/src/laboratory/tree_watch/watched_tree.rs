@@ -1,13 +1,13 @@
 //! What is watched: a branch of a tree, the study that measures its commits, and how they are built.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use perflab_model::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
-use crate::failure::{Failure, FailureContext as _};
-use crate::measure::bisection::commit_builds::CommitBuilder;
+use crate::failure::{Failure, FailureContext as _, UsageError};
+use crate::measure::bisection::commit_builds::{CommitBuilder, CommitBuilds};
 use crate::measure::bisection::commit_line::{Commit, CommitLineError, HEAD, read_branch_head, run_git};
 
 /// The recipe of a tree of Linux, where none is named.
@@ -93,13 +93,23 @@ impl WatchedTree {
     pub fn head(&self) -> Result<Commit, CommitLineError> {
         read_branch_head(&self.subject.tree, &self.subject.branch)
     }
+
+    /// Where and how its commits are built.
+    pub fn builds<'a>(&'a self, folder: &'a Path) -> CommitBuilds<'a> {
+        CommitBuilds {
+            folder,
+            tree: &self.subject.tree,
+            builder: self.subject.builder.commit_builder(),
+            limit: self.build_limit,
+        }
+    }
 }
 
 /// The branch that a tree has checked out; where that is none, its commit.
 ///
 /// # Errors
 /// git cannot be started.
-pub fn find_branch(tree: &std::path::Path) -> Result<String, CommitLineError> {
+pub fn find_branch(tree: &Path) -> Result<String, CommitLineError> {
     match run_git(tree, &["symbolic-ref", "--quiet", HEAD]) {
         Ok(branch) => Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned()),
         Err(CommitLineError::Git { .. }) => Ok(HEAD.into()),
@@ -108,7 +118,7 @@ pub fn find_branch(tree: &std::path::Path) -> Result<String, CommitLineError> {
 }
 
 /// What builds the commits of a tree of which nothing is said: kernels where it is Linux.
-pub fn find_builder(tree: &std::path::Path, head: &Commit) -> TreeBuilder {
+pub fn find_builder(tree: &Path, head: &Commit) -> TreeBuilder {
     match run_git(tree, &["cat-file", "-e", &format!("{}:{KERNEL_MARK}", head.id)]) {
         Ok(_) => TreeBuilder::Kernel(KERNEL_RECIPE.into()),
         Err(_) => TreeBuilder::Command(None),
@@ -120,7 +130,7 @@ pub fn find_builder(tree: &std::path::Path, head: &Commit) -> TreeBuilder {
 /// # Errors
 /// Its path cannot be found.
 pub fn find_study_path(study: &str) -> Result<String, Failure> {
-    let path = std::path::Path::new(study);
+    let path = Path::new(study);
     if !path.is_file() {
         return Ok(study.to_owned());
     }
@@ -131,10 +141,17 @@ pub fn find_study_path(study: &str) -> Result<String, Failure> {
 /// An archive by what names it wherever perflab is started.
 ///
 /// # Errors
-/// The current folder is gone.
-pub fn find_archive_path(context: &App) -> Result<String, Failure> {
-    Ok(match &context.remote {
-        Some(remote) => remote.to_string(),
-        None => std::path::absolute(context.archive_path())?.display().to_string(),
-    })
+/// The current folder is gone; the archive is not there, and would be made in the tree.
+pub fn find_archive_path(context: &App, tree: &Path) -> Result<String, Failure> {
+    if let Some(remote) = &context.remote {
+        return Ok(remote.to_string());
+    }
+    let path = std::path::absolute(context.archive_path())?;
+    let top = run_git(tree, &["rev-parse", "--show-toplevel"]).map_or_else(|_| tree.into(), PathBuf::from);
+    let parent = path.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
+    if !path.exists() && parent.is_some_and(|parent| parent.starts_with(&top)) {
+        let message = format!("the archive {} would be made in the tree, which is only read", path.display());
+        return Err(UsageError::new(message, "name another place by --archive").into());
+    }
+    Ok(path.display().to_string())
 }

@@ -34,6 +34,9 @@ const LOGS: &str = "logs";
 /// Lines of a failed build that are part of the reason.
 const LAST_LINES: usize = 3;
 
+/// Bytes of a reason.
+const LONGEST_REASON: usize = 400;
+
 /// A build that fails with less room than this has failed for that.
 const LEAST_ROOM: u64 = 16 << 20;
 
@@ -47,12 +50,14 @@ pub enum CommitBuilder<'a> {
 }
 
 /// What became of a commit.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub enum CommitBuild {
     /// It is built, which took so many seconds.
     Built { seconds: f64 },
     /// It does not build.
     Failed { reason: String },
+    /// It filled the disk.
+    Full(CommitBuildError),
     /// ^C.
     Stopped,
 }
@@ -138,7 +143,9 @@ impl CommitBuilds<'_> {
             Ok(_) => Ok(CommitBuild::Built { seconds: began.elapsed().as_secs_f64() }),
             Err(_) if stop.load(Ordering::Relaxed) => Ok(CommitBuild::Stopped),
             Err(error) if error.is_of_sources() => {
-                self.check_room(commit)?;
+                if !self.has_room() {
+                    return Ok(self.full(commit));
+                }
                 Ok(CommitBuild::Failed { reason: format!("does not build: {error}") })
             }
             Err(error) => Err(error.into()),
@@ -157,8 +164,7 @@ impl CommitBuilds<'_> {
         let tree = self.tree_of(commit);
         self.remove_tree(&source, &tree)?;
         if let Err(error) = self.check_out(&source, &tree, commit) {
-            self.check_room(commit)?;
-            return Err(error);
+            return if self.has_room() { Err(error) } else { Ok(self.full(commit)) };
         }
         let Some(command) = command else {
             return Ok(CommitBuild::Built { seconds: began.elapsed().as_secs_f64() });
@@ -180,16 +186,18 @@ impl CommitBuilds<'_> {
             return Ok(CommitBuild::Stopped);
         }
         let printed = format!("{}{}", execution.stdout.text(), execution.stderr.text());
-        self.write_log(commit, &printed)?;
-        let Some(failure) = execution.failure() else {
+        let logged = self.write_log(commit, &printed);
+        let failure = execution.failure();
+        if (failure.is_some() && printed.contains("No space left on device"))
+            || ((failure.is_some() || logged.is_err()) && !self.has_room())
+        {
+            return Ok(self.full(commit));
+        }
+        logged?;
+        let Some(failure) = failure else {
             return Ok(CommitBuild::Built { seconds: began.elapsed().as_secs_f64() });
         };
-        if printed.contains("No space left on device") {
-            return Err(self.no_room(commit).into());
-        }
-        self.check_room(commit)?;
-        let mut reason = failure.lines().take(LAST_LINES).collect::<Vec<_>>().join("; ");
-        reason.truncate(reason.floor_char_boundary(400));
+        let reason = describe_failure(&failure, &printed);
         let log = self.log_of(commit);
         Ok(CommitBuild::Failed {
             reason: format!("does not build: the command {reason} (all of it: {})", log.display()),
@@ -225,6 +233,8 @@ impl CommitBuilds<'_> {
         let top = run_git(&tree, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
         let clone = ["clone", "--quiet", "--bare", "--shared", &top, &source.display().to_string()];
         run_git(self.folder, &clone)?;
+        // What a build pushes has nowhere to go.
+        run_git(&source, &["config", "--remove-section", "remote.origin"])?;
         std::fs::write(&done, "").with_context(|| format!("cannot write {}", done.display()))?;
         Ok(source)
     }
@@ -250,13 +260,43 @@ impl CommitBuilds<'_> {
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    fn no_room(&self, commit: &Commit) -> CommitBuildError {
-        CommitBuildError::NoRoom { folder: self.folder.into(), commit: commit.short.clone() }
+    fn full(&self, commit: &Commit) -> CommitBuild {
+        let commit = commit.short.clone();
+        CommitBuild::Full(CommitBuildError::NoRoom { folder: self.folder.into(), commit })
     }
 
-    fn check_room(&self, commit: &Commit) -> Result<(), Failure> {
+    /// Whether the disk has room for another build's first files.
+    pub fn has_room(&self) -> bool {
         let room = rustix::fs::statvfs(self.folder).map(|found| found.f_bavail * found.f_frsize);
-        if room.is_ok_and(|room| room < LEAST_ROOM) { Err(self.no_room(commit).into()) } else { Ok(()) }
+        room.is_ok_and(|room| room >= LEAST_ROOM)
+    }
+
+    /// What is to be known of submodules, where a commit has some: nobody asked for their repositories.
+    pub fn describe_submodules(&self, commit: &Commit) -> Option<String> {
+        let file = format!("{}:.gitmodules", commit.id);
+        let has_some = matches!(self.builder, CommitBuilder::Command(_))
+            && run_git(self.tree, &["cat-file", "-e", &file]).is_ok();
+        has_some.then(|| {
+            format!(
+                "{} has submodules, whose folders are empty: a build may fill them (`git submodule update --init`, where their addresses are absolute)",
+                commit.short
+            )
+        })
+    }
+}
+
+/// Why a build failed, in a line: how it ended, the first line that names an error, and the last lines.
+fn describe_failure(failure: &str, printed: &str) -> String {
+    let mut reason = failure.lines().take(LAST_LINES).collect::<Vec<_>>().join("; ");
+    reason.truncate(reason.floor_char_boundary(LONGEST_REASON));
+    let first =
+        printed.lines().map(str::trim).find(|line| line.contains("error:") || line.starts_with("error"));
+    match first.filter(|first| !reason.contains(first)) {
+        Some(first) => {
+            let end = first.floor_char_boundary(LONGEST_REASON);
+            format!("{reason}; its first error: {}", first.get(..end).unwrap_or_default())
+        }
+        None => reason,
     }
 }
 
@@ -287,6 +327,18 @@ fn find_first_left(folder: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_error_is_named_beside_the_last_lines() {
+        let printed =
+            "cc -c a.c\na.c:7:3: error: no such member\na.c:9:1: error: another\nmake: *** [a.o] Error 1\n";
+        let described = describe_failure("exited with code 2: make: *** [a.o] Error 1", printed);
+        insta::assert_snapshot!(described, @"exited with code 2: make: *** [a.o] Error 1; its first error: a.c:7:3: error: no such member");
+        assert_eq!(
+            describe_failure("exited with code 2: error: one", "error: one\n"),
+            "exited with code 2: error: one"
+        );
+    }
 
     #[test]
     fn what_cannot_be_removed_is_named() {

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// What git is asked of each commit, between NULs.
 const FORMAT: &str = "--format=%H%x00%h%x00%an <%ae>%x00%aI%x00%s";
 
+/// Letters of a subject.
+const LONGEST_SUBJECT: usize = 200;
+
 /// What is checked out.
 pub const HEAD: &str = "HEAD";
 
@@ -24,7 +27,7 @@ pub struct Commit {
     pub author: String,
     /// When it was written, ISO 8601.
     pub date: String,
-    /// The first line of its message.
+    /// The first line of its message, cut where it is long.
     pub subject: String,
 }
 
@@ -51,7 +54,7 @@ pub enum CommitLineError {
     #[error("git {command}: {message}")]
     Git { command: String, message: String },
     /// There is no repository.
-    #[error("{} is in no git repository ({message}); name the tree by --tree", tree.display())]
+    #[error("{} is in no git repository ({message}); name a folder that is in one", tree.display())]
     NoRepository { tree: PathBuf, message: String },
     /// No such commit.
     #[error("{} has no commit `{revision}`; name a commit, tag or branch", tree.display())]
@@ -160,7 +163,8 @@ impl CommitLine {
 fn check_repository(tree: &Path) -> Result<(), CommitLineError> {
     match run_git(tree, &["rev-parse", "--git-dir"]) {
         Ok(_) => Ok(()),
-        Err(CommitLineError::Git { message, .. }) => {
+        // What git refuses for another reason, its own words tell.
+        Err(CommitLineError::Git { message, .. }) if message.contains("not a git repository") => {
             Err(CommitLineError::NoRepository { tree: tree.into(), message })
         }
         Err(other) => Err(other),
@@ -214,6 +218,13 @@ fn resolve_commit(tree: &Path, revision: &str) -> Result<String, CommitLineError
     })
 }
 
+fn cut_subject(subject: String) -> String {
+    match subject.char_indices().nth(LONGEST_SUBJECT) {
+        Some((end, _)) => format!("{}…", subject.get(..end).unwrap_or_default()),
+        None => subject,
+    }
+}
+
 fn parse_commit(line: &str) -> Option<Commit> {
     let mut parts = line.splitn(5, '\0').map(str::to_owned);
     Some(Commit {
@@ -221,6 +232,19 @@ fn parse_commit(line: &str) -> Option<Commit> {
         short: parts.next()?,
         author: parts.next()?,
         date: parts.next()?,
-        subject: parts.next()?,
+        subject: cut_subject(parts.next()?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_subject_is_cut() {
+        let line = ["0123", "01", "Jane", "today", &"ä".repeat(1_000_000)].join("\0");
+        let commit = parse_commit(&line).unwrap();
+        assert_eq!((commit.id.as_str(), commit.subject.chars().count()), ("0123", LONGEST_SUBJECT + 1));
+        assert_eq!(cut_subject("short".into()), "short");
+    }
 }

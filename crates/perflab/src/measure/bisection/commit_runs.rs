@@ -150,20 +150,11 @@ impl CommitStudy {
             return Err(UsageError::new(message, "choose one: --only WORKLOAD, --set FACTOR=LEVEL").into());
         }
         let Some(metric) = &self.metric else { return Ok(()) };
-        let known: BTreeSet<&str> =
-            plan.metrics.values().flatten().map(|metric| metric.name.as_str()).collect();
-        let is_resource = ResourceMetric::is_name(metric);
-        // What a program names itself is known once it has run.
-        let names_itself = self.study.workload.values().any(|workload| !workload.metric.is_empty());
-        if !known.contains(metric.as_str()) && !is_resource && !names_itself {
-            return Err(self.unknown_metric(metric, known.iter().copied()).into());
-        }
-        Ok(())
+        Ok(check_metric_known(manifest, metric, &self.source.file)?)
     }
 
     fn unknown_metric<'a>(&self, metric: &str, known: impl Iterator<Item = &'a str> + Clone) -> UsageError {
-        let hint = perflab_model::problem::suggest_name(metric, known);
-        UsageError::new(format!("{} has no metric `{metric}`", self.source.file), hint)
+        unknown_metric(&self.source.file, metric, known)
     }
 
     /// What a run says of its commits.
@@ -237,6 +228,25 @@ impl CommitStudy {
                 direction: Direction::Neither,
             }),
         }
+    }
+}
+
+fn unknown_metric<'a>(study: &str, metric: &str, known: impl Iterator<Item = &'a str> + Clone) -> UsageError {
+    let hint = perflab_model::problem::suggest_name(metric, known);
+    UsageError::new(format!("{study} has no metric `{metric}`"), hint)
+}
+
+/// Refuses a metric that a study does not have; what a program names itself is known once it has run.
+///
+/// # Errors
+/// It is unknown.
+pub fn check_metric_known(manifest: &Manifest, metric: &str, study: &str) -> Result<(), UsageError> {
+    let metrics = manifest.plan.metrics.values().flatten();
+    let known: BTreeSet<&str> = metrics.map(|metric| metric.name.as_str()).collect();
+    let names_itself = known.iter().any(|name| name.contains('*'));
+    match known.contains(metric) || ResourceMetric::is_name(metric) || names_itself {
+        true => Ok(()),
+        false => Err(unknown_metric(study, metric, known.iter().copied())),
     }
 }
 
