@@ -126,6 +126,8 @@ mod tests {
                 "perflab-prefetch.service",
                 "perflab-queue.service",
                 "perflab-queue.timer",
+                "perflab-queue-watch@.service",
+                "perflab-queue-watch@.timer",
             ] {
                 assert!(listed.contains(path), "{path}: {listed}");
             }

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perflab_analyze::stopping_rule::relative_precision;
 use perflab_model::event::{RunPhase, TargetState, TargetStatus};
 use perflab_model::quantity::{format_quantity, format_share};
-use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind, Sample};
+use perflab_model::{Manifest, Nanos, Outcome, RunEvent, RunEventKind, Sample, remove_control_characters};
 use perflab_present::count_text;
 
 use crate::failure::Failure;
@@ -80,6 +80,9 @@ impl ProgressReporter {
         let until = manifest.study.run.until;
         let end = until.map_or(String::new(), |until| format!(" at most (until {until})"));
         self.print_line(&format!("{}: {cases}, {slots}{end}, {order} order", manifest.study.title));
+        if let Some(takes) = &manifest.study.takes {
+            self.print_line(&format!("it takes, as the study says: {}", remove_control_characters(takes)));
+        }
         self.manifest = Some(Box::new(manifest.clone()));
     }
 

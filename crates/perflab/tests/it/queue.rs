@@ -8,9 +8,11 @@ use serde_json::Value;
 use crate::interrupted::{send_signal, wait_for_condition};
 use crate::laboratory::{Sandbox, skip_test};
 
-const UNITS: [(&str, &str); 2] = [
+const UNITS: [(&str, &str); 4] = [
     ("perflab-queue.service", include_str!("../../../../contrib/perflab-queue.service")),
     ("perflab-queue.timer", include_str!("../../../../contrib/perflab-queue.timer")),
+    ("perflab-queue-watch@.service", include_str!("../../../../contrib/perflab-queue-watch@.service")),
+    ("perflab-queue-watch@.timer", include_str!("../../../../contrib/perflab-queue-watch@.timer")),
 ];
 
 /// The jobs as `queue list` has them.
