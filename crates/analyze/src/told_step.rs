@@ -1,12 +1,14 @@
 //! Steps for the worse that somebody was told of: what is worse for a known reason is no measure for the runs after it.
 
+use std::ops::Range;
+
 use perflab_model::Direction;
 use perflab_stats::{StatsError, prediction_interval};
 
 use crate::compare::options::AnalysisOptions;
 use crate::error::AnalyzeError;
 use crate::guard::FEWEST_HISTORY_RUNS;
-use crate::history::{MetricHistories, MetricHistory, change_point_indexes};
+use crate::history::{HistoryPoint, MetricHistories, MetricHistory, change_point_indexes};
 
 /// A step that was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +24,8 @@ pub struct ToldStep {
 }
 
 impl MetricHistories {
-    /// Leaves the runs of these steps out of their series, as far as they lie outside of the level before the step; the newest run stays.
-    /// Where the level before rests on too few runs, all stay.
+    /// Leaves the runs of these steps out of their series, as far as they lie outside of the level before and after; the newest run stays.
+    /// Where that level rests on too few runs, all stay.
     ///
     /// # Errors
     /// Numbers that no statistic takes.
@@ -33,12 +35,16 @@ impl MetricHistories {
         options: &AnalysisOptions,
     ) -> Result<(), AnalyzeError> {
         let newest = self.runs.len().saturating_sub(1);
-        for step in told {
-            let find = |id: &String| self.runs.iter().position(|run| run.id == *id || run.parts.contains(id));
-            let Some((first, last)) = find(&step.first_bad).zip(find(&step.last_bad)) else { continue };
-            let is_own = |one: &&mut MetricHistory| one.subject == step.subject && one.metric == step.metric;
-            for series in self.series.iter_mut().filter(is_own) {
-                let left_out = series.leave_out_worse(first..newest.min(last + 1), options);
+        let find = |id: &String| self.runs.iter().position(|run| run.id == *id || run.parts.contains(id));
+        let range = |step: &ToldStep| Some(find(&step.first_bad)?..newest.min(find(&step.last_bad)? + 1));
+        let ranges: Vec<(&ToldStep, Range<usize>)> =
+            told.iter().filter_map(|step| Some((step, range(step)?))).collect();
+        for series in &mut self.series {
+            let is_own = |step: &ToldStep| step.subject == series.subject && step.metric == series.metric;
+            let own = ranges.iter().filter(|(step, _)| is_own(step)).map(|(_, range)| range.clone());
+            let own: Vec<Range<usize>> = own.collect();
+            if !own.is_empty() {
+                let left_out = series.leave_out_worse(&own, newest, options);
                 left_out.map_err(|source| series.statistic_error(source))?;
             }
         }
@@ -47,37 +53,46 @@ impl MetricHistories {
 }
 
 impl MetricHistory {
-    /// Leaves out the points of these runs that are worse than the level before them.
+    /// Leaves out the points of these ranges of runs that are worse than the level around them.
     fn leave_out_worse(
         &mut self,
-        runs: std::ops::Range<usize>,
+        told: &[Range<usize>],
+        newest: usize,
         options: &AnalysisOptions,
     ) -> Result<(), StatsError> {
-        let before = self.points.iter().take_while(|point| point.run < runs.start).count();
-        let steps = change_point_indexes(self, before)?;
-        let step = steps.iter().map(|(at, _)| *at).rfind(|at| before - at >= FEWEST_HISTORY_RUNS);
-        let accepted = self.baselines.iter().map(|baseline| baseline.at).rfind(|at| *at < before);
-        let start = step.unwrap_or(0).max(accepted.unwrap_or(0));
         let scaled = self.scaled_values();
-        let level = scaled.get(start..before).unwrap_or_default();
-        if level.len() < FEWEST_HISTORY_RUNS {
-            return Ok(());
+        let is_told = |point: &HistoryPoint| told.iter().any(|range| range.contains(&point.run));
+        let rest: Vec<HistoryPoint> = self.points.iter().filter(|point| !is_told(point)).cloned().collect();
+        let rest = MetricHistory { points: rest, ..self.clone() };
+        let judged = rest.points.iter().filter(|point| point.run < newest).count();
+        let steps = change_point_indexes(&rest, judged)?;
+        let steps = steps.iter().filter_map(|(at, _)| rest.points.get(*at));
+        let accepted = self.baselines.iter().filter_map(|baseline| self.points.get(baseline.at));
+        let mut levels: Vec<usize> = steps.chain(accepted).map(|point| point.run).collect();
+        levels.sort_unstable();
+        let mut is_left_out = vec![false; self.points.len()];
+        for range in told {
+            let start = levels.iter().copied().rfind(|run| *run <= range.start).unwrap_or(0);
+            let end = levels.iter().copied().find(|run| *run > range.start).unwrap_or(newest);
+            let values = self.points.iter().zip(&scaled);
+            let level = values.filter(|(point, _)| (start..end).contains(&point.run) && !is_told(point));
+            let level: Vec<f64> = level.map(|(_, value)| *value).collect();
+            if level.len() < FEWEST_HISTORY_RUNS {
+                continue;
+            }
+            let expected = prediction_interval(&level, options.confidence)?.interval;
+            let is_worse = |value: f64| match (expected, self.direction) {
+                (Some(expected), Direction::Higher) => value < expected.low,
+                (Some(expected), Direction::Lower) => value > expected.high,
+                (Some(expected), Direction::Neither) => value < expected.low || value > expected.high,
+                (None, _) => false,
+            };
+            for ((left_out, point), value) in is_left_out.iter_mut().zip(&self.points).zip(&scaled) {
+                *left_out |= range.contains(&point.run) && is_worse(*value);
+            }
         }
-        let Some(expected) = prediction_interval(level, options.confidence)?.interval else { return Ok(()) };
-        let is_worse = |value: f64| match self.direction {
-            Direction::Higher => value < expected.low,
-            Direction::Lower => value > expected.high,
-            Direction::Neither => value < expected.low || value > expected.high,
-        };
-        let is_left_out: Vec<bool> = self
-            .points
-            .iter()
-            .zip(scaled)
-            .map(|(point, value)| runs.contains(&point.run) && is_worse(value))
-            .collect();
         for baseline in &mut self.baselines {
-            let before = is_left_out.iter().take(baseline.at);
-            baseline.at -= before.filter(|is_left_out| **is_left_out).count();
+            baseline.at -= is_left_out.iter().take(baseline.at).filter(|left_out| **left_out).count();
         }
         let mut left_out = is_left_out.into_iter();
         self.points.retain(|_| !left_out.next().unwrap_or_default());
@@ -138,6 +153,10 @@ mod tests {
     fn a_level_that_rests_on_too_few_runs_leaves_none_out() {
         let values = [55.0, 55.0, 55.0, 55.0, 160.0, 160.0, 160.0, 160.0, 160.0, 160.0];
         assert_eq!(judge_newest(&values, &[[4, 8]]).runs, judge_newest(&values, &[]).runs);
+        // Those after it count, too.
+        let repaired = [&values[..9], &[55.0, 55.0, 160.0]].concat();
+        let again = judge_newest(&repaired, &[[4, 8]]);
+        assert!(again.outside && again.runs == 6, "{again:?}");
     }
 
     #[test]
