@@ -211,7 +211,10 @@ pub fn walk_commits(
         context.note(format!("stopped; the same command goes on from there (state: {})", folder.display()));
         return Ok(None);
     };
-    walker.builds.remove_trees()?;
+    // What was found is told, whatever its builds left.
+    if let Err(failure) = walker.builds.remove_trees() {
+        stderr_line!("warning: {failure}");
+    }
     Ok(Some(result))
 }
 

@@ -262,6 +262,35 @@ fn each_branch_has_its_own_label_and_report() {
     assert_eq!(look(&repository, &["--branch", "a-b"]).1["is_new"], false);
 }
 
+/// What cannot be removed is named, and the next look goes on once it can.
+#[test]
+fn a_file_that_cannot_be_removed_is_named_root() {
+    if !is_root() {
+        skip_test("queue_watch", "needs root");
+        return;
+    }
+    let Some(mut repository) = prepare_tree("queue_watch", SPEED, 10000) else { return };
+    repository.write(
+        "build.sh",
+        "cp speed built; mkdir deep; touch deep/kept; chattr +i deep/kept || rm deep/kept\n",
+    );
+    let commit = repository.commit("leaves what cannot be removed");
+    assert_eq!(look(&repository, &[]).0, Some(0));
+    let watches = fs::read_dir(repository.sandbox.path("state/watch")).unwrap();
+    let watch = watches.map(|watch| watch.unwrap().path()).next().unwrap();
+    let kept = watch.join("trees").join(commit).join("deep/kept");
+    if !kept.exists() {
+        skip_test("queue_watch", "this file system has no immutable files");
+        return;
+    }
+    repository.write("build.sh", "cp speed built\n");
+    repository.commit("does not");
+    let said = repository.sandbox.run(&[WATCH, &["--once"]].concat());
+    assert!(Command::new("chattr").arg("-i").arg(&kept).status().unwrap().success());
+    assert!(said.code == Some(3) && said.err.contains(kept.to_str().unwrap()), "{}", said.err);
+    assert_eq!(look(&repository, &[]).0, Some(0));
+}
+
 /// What it leaves is perflab's own to remove, and it is the commit's fault.
 #[test]
 fn a_commit_whose_build_fills_the_disk_is_left_out_root() {

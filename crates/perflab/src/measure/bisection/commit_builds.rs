@@ -341,6 +341,37 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_with_submodules_is_told_and_a_copy_has_no_remote() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        let git = |arguments: &[&str]| run_git(&tree, arguments);
+        if git(&["init", "-q"]).is_err() {
+            println!("SKIP a_commit_with_submodules_is_told_and_a_copy_has_no_remote: needs git");
+            return;
+        }
+        let commit = |file: &str| {
+            std::fs::write(tree.join(file), "").unwrap();
+            git(&["add", "-A"]).unwrap();
+            let who =
+                ["-c", "user.name=Jane", "-c", "user.email=jane@example.org", "commit", "-q", "-m", file];
+            git(&who).unwrap();
+            crate::measure::bisection::commit_line::read_commit(&tree, "HEAD").unwrap()
+        };
+        let (plain, nested) = (commit("file"), commit(".gitmodules"));
+        let builds = CommitBuilds {
+            folder: folder.path(),
+            tree: &tree,
+            builder: CommitBuilder::Command(None),
+            limit: Nanos::from_secs(1),
+        };
+        assert_eq!(builds.describe_submodules(&plain), None);
+        assert!(builds.describe_submodules(&nested).is_some());
+        let source = builds.prepare_source().unwrap();
+        assert_eq!(run_git(&source, &["remote"]).unwrap(), "");
+    }
+
+    #[test]
     fn what_cannot_be_removed_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("trees/0123/deep");
