@@ -212,6 +212,20 @@ fn a_step_is_bisected_told_once_and_written_into_the_report() {
     );
 }
 
+/// Nobody followed it: all the same it does not hide the next one.
+#[test]
+fn a_suspicion_that_is_over_is_no_measure_either() {
+    let Some(mut repository) = prepare_tree("queue_watch", SPEED, 10000) else { return };
+    assert_eq!(look(&repository, &["--runs", "6"]).0, Some(0));
+    for (speed, suspicions) in [(5000, 1), (5000, 1), (10000, 0), (5000, 1), (10000, 0)] {
+        let subject = format!("{speed}, after {}", repository.commits.len());
+        commit_speed(&mut repository, speed, &subject);
+        let (code, told) = look(&repository, &["--no-bisect"]);
+        let steps = told["steps"].as_array().unwrap();
+        assert_eq!((code, steps.len()), (Some(0), suspicions), "{told}");
+    }
+}
+
 /// Five runs are a level; a step among the first of them is told once the history shows it.
 #[test]
 fn a_step_among_the_first_commits_is_told_once() {

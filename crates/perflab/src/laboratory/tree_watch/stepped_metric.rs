@@ -140,13 +140,21 @@ impl<'a> EarlierCommit<'a> {
     }
 }
 
-/// The steps that were told of these commits, the oldest first: one that several commits in a row had is one.
+/// The steps that were told of these commits, the oldest first: one that several commits in a row had is one. A suspicion that nobody
+/// followed is one, too, once a commit is without it.
 pub fn list_told_steps(earlier: &[EarlierCommit<'_>]) -> Vec<ToldStep> {
     let mut told: Vec<ToldStep> = Vec::new();
     let mut last_runs: &[String] = &[];
-    for one in earlier {
+    for (at, one) in earlier.iter().enumerate() {
+        let is_over = |step: &SteppedMetric| {
+            let has_it = |later: &EarlierCommit<'_>| {
+                later.steps.iter().any(|other| other.case == step.case && other.metric == step.metric)
+            };
+            earlier.iter().skip(at + 1).any(|later| !has_it(later))
+        };
+        let is_told = |step: &SteppedMetric| step.is_worse() || (!step.is_refuted() && is_over(step));
         let Some((first, last)) = one.runs.first().zip(one.runs.last()) else { continue };
-        for step in one.steps.iter().filter(|step| step.is_worse()) {
+        for step in one.steps.iter().filter(|step| is_told(step)) {
             let goes_on = told.iter_mut().find(|known| {
                 known.subject == step.case
                     && known.metric == step.metric
@@ -287,9 +295,10 @@ impl StepSearch<'_> {
         let is_since =
             |one: &&EarlierCommit<'_>| one.runs.last().and_then(position).is_some_and(|last| last >= since);
         let mut told = self.earlier.iter().rev().filter(is_since).filter_map(|one| one.find_step(row));
-        // A mere suspicion is measured where it was not.
-        let is_told =
-            |one: &&SteppedMetric| one.is_worse() || one.bisection.is_some() || !self.watched.bisects;
+        // A mere suspicion is measured where it was not; without bisections a standing step is told once.
+        let is_suspected =
+            |one: &SteppedMetric| !self.watched.bisects && one.evidence == SuspicionEvidence::Standing;
+        let is_told = |one: &&SteppedMetric| one.is_worse() || one.bisection.is_some() || is_suspected(one);
         told.find(is_told)
     }
 
