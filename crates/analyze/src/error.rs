@@ -149,6 +149,18 @@ pub enum AnalyzeError {
         /// Why factors and metrics that there are have no price.
         left_out: Vec<String>,
     },
+    /// Runs whose values mean nothing together.
+    #[error(
+        "runs {one} and {other} differ in the {what}: a price is of one program under the same doses; name one of them"
+    )]
+    UnlikeRuns {
+        /// Id of a run.
+        one: String,
+        /// That of another.
+        other: String,
+        /// What differs: `factor \`write\``.
+        what: String,
+    },
     /// Two values for one place.
     #[error("{one} and {other} are in one cell: choose with --metric, --workload and --where")]
     SeveralInCell {
@@ -220,6 +232,7 @@ impl Classify for AnalyzeError {
             | AnalyzeError::NoNumber { .. }
             | AnalyzeError::NoRate { .. }
             | AnalyzeError::NoDose { .. }
+            | AnalyzeError::UnlikeRuns { .. }
             | AnalyzeError::SeveralInCell { .. }
             | AnalyzeError::UnknownConditionValue { .. }
             | AnalyzeError::OneLevel { .. }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use perflab_model::quantity::UnitScale;
 use perflab_model::study::{Factor, FactorKind, Study};
-use perflab_model::{Bytes, Case, Direction, Metric, Nanos, Ratio, RunRecord, SyscallDelay, Unit};
+use perflab_model::{Bytes, Case, Direction, Manifest, Metric, Nanos, Ratio, RunRecord, SyscallDelay, Unit};
 use perflab_stats::{ConfidenceInterval, DoseSlope, dose_slope, holm, median};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -250,6 +250,7 @@ pub fn list_prices(
         let known = known.keys().cloned().collect();
         return Err(AnalyzeError::UnknownFactor { factor: factor.clone(), side: side.name.clone(), known });
     }
+    check_repetitions(side, first)?;
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for (name, levels) in known {
         if !factors.is_empty() && !factors.contains(name) {
@@ -273,7 +274,12 @@ pub fn list_prices(
         let priced = DosedFactor { name, factor, scale: &scale, side, options };
         priced.add_rows(&mut rows, &mut left_out);
     }
-    if rows.is_empty() && left_out.is_empty() {
+    let is_included = |run: &RunRecord, case: u32| {
+        run.manifest.plan.case(case).is_some_and(|case| options.includes_case(case))
+    };
+    let has_values = side.runs.iter().any(|run| run.samples.iter().any(|one| is_included(run, one.case)));
+    let is_metric_unknown = left_out.is_empty() && !options.metrics.is_empty();
+    if rows.is_empty() && (!has_values || is_metric_unknown) {
         let chosen = [&options.metrics[..], &options.workloads[..]].concat();
         let mut known: Vec<String> = side
             .runs
@@ -293,6 +299,29 @@ pub fn list_prices(
         one.verdict.cmp(&other.verdict).then(cost(other).total_cmp(&cost(one)))
     });
     Ok(PriceList { side: side.name.clone(), confidence: options.confidence, rows, left_out })
+}
+
+/// A price is of one program under the same doses: runs of others are no repetitions, and their blocks mean nothing together.
+fn check_repetitions(side: &ComparisonSide, first: &RunRecord) -> Result<(), AnalyzeError> {
+    let [one, others @ ..] = &side.runs[..] else { return Ok(()) };
+    let own = &first.manifest;
+    for other in others {
+        let its = &other.manifest;
+        let workloads = own.plan.definitions.iter();
+        let changed = workloads
+            .filter(|(name, digest)| its.plan.definitions.get(*name).is_some_and(|found| found != *digest));
+        let changed = changed.map(|(name, _)| format!("workload `{name}`")).next();
+        let doses = |manifest: &Manifest, name: &str| {
+            (manifest.plan.factors.get(name).cloned(), manifest.study.factor.get(name).cloned())
+        };
+        let names = own.plan.factors.keys().chain(its.plan.factors.keys());
+        let varied = names.into_iter().find(|name| doses(own, name) != doses(its, name));
+        if let Some(what) = changed.or_else(|| varied.map(|name| format!("factor `{name}`"))) {
+            let (one, other) = (one.manifest.id.clone(), its.id.clone());
+            return Err(AnalyzeError::UnlikeRuns { one, other, what });
+        }
+    }
+    Ok(())
 }
 
 fn set_verdicts(rows: &mut [PriceRow], options: &AnalysisOptions) -> Result<(), AnalyzeError> {
@@ -344,6 +373,7 @@ impl DosedFactor<'_> {
     }
 
     fn add_rows(&self, rows: &mut Vec<PriceRow>, left_out: &mut Vec<String>) {
+        let found_before = (rows.len(), left_out.len());
         let mut subjects: IndexMap<String, IndexMap<String, DosedSamples>> = IndexMap::new();
         for (number, run) in self.side.runs.iter().enumerate() {
             self.collect(number, run, &mut subjects);
@@ -375,6 +405,11 @@ impl DosedFactor<'_> {
                     }
                 }
             }
+        }
+        let is_one_level =
+            subjects.values().flat_map(IndexMap::values).any(|one| self.is_priced(&one.metric));
+        if is_one_level && found_before == (rows.len(), left_out.len()) {
+            left_out.push(format!("{}: only one of its levels has values", self.name));
         }
     }
 

@@ -80,11 +80,27 @@ pub(super) fn read_job_file(text: &str, folder: &Path, name: &str) -> Result<Job
     Ok(JobFile { documents, fates })
 }
 
+/// Reasons of one line in bytes, at most.
+const LONGEST_REASONS: usize = 400;
+
+/// Of several values on a line, each may be left out for a reason of its own, which begins with the value.
+fn add_reason(reasons: &mut String, reason: &str) {
+    let has_room = reasons.len() + reason.len() < LONGEST_REASONS;
+    if reason.starts_with('`') && !reasons.contains(reason) && has_room {
+        reasons.push_str("; ");
+        reasons.push_str(reason);
+    }
+}
+
 impl JobFates {
     /// Gives lines a fate. What was left out stays so, and what is in the study stays there.
     pub(super) fn set(&mut self, source: usize, lines: &YamlLines, fate: LineFate) {
         for line in lines.clone() {
             let known = self.fates.entry((source, line)).or_insert_with(|| fate.clone());
+            if let (LineFate::NotUnderstood(reasons), LineFate::NotUnderstood(reason)) = (&mut *known, &fate)
+            {
+                add_reason(reasons, reason);
+            }
             if rank_fate(known) < rank_fate(&fate) {
                 *known = fate.clone();
             }

@@ -448,10 +448,21 @@ impl<'a> JobStudyWriter<'a> {
         };
         if kind == "share" {
             match divide_keys(part, sections, key, rest) {
-                Ok(value) => {
+                Ok((value, greatest)) => {
                     let text = value.into_toml();
-                    let place = format!("workload.{}.parameters.{parameter} = {text}", workload.name);
-                    self.settle(key, LineFate::Translated(place));
+                    match &greatest[..] {
+                        [] => {
+                            let place = format!("workload.{}.parameters.{parameter} = {text}", workload.name);
+                            self.settle(key, LineFate::Translated(place));
+                        }
+                        names => {
+                            let why = format!(
+                                "{parameter} = {text} holds for the greatest `{}`, and is the same for the others",
+                                names.join("`, `")
+                            );
+                            self.refuse(key, &why);
+                        }
+                    }
                     workload.parameters.push((parameter.to_owned(), text));
                 }
                 Err(why) => self.refuse(key, &format!("{why}: set the parameter {parameter} by hand")),
@@ -1148,25 +1159,26 @@ fn convert_time(text: &str, unit: Option<&str>) -> Option<String> {
     Some(format!("{}s", number.checked_mul(seconds)?))
 }
 
-/// A size divided by other keys: files, of so many bytes, of so many threads.
+/// A size divided by other keys: files, of so many bytes, of so many threads; of a key with several values by the greatest, so that no
+/// case takes more room than was meant. Those keys are named.
 fn divide_keys(
     part: &JobPart<'_>,
     sections: &[&str],
     total: JobKey<'_>,
     by: &[&str],
-) -> Result<JobValue, String> {
-    let single = |key: JobKey<'_>| -> Result<Option<(String, JobValue)>, String> {
+) -> Result<(JobValue, Vec<String>), String> {
+    let mut greatest = Vec::new();
+    let mut find_divisor = |key: JobKey<'_>| -> Result<Option<JobValue>, String> {
         let name = &key.entry.key;
-        match &list_values(key)?[..] {
-            [] => Ok(None),
-            [value] => {
-                let size = parse_shell_size(plain_text(value)?).map(|size| JobValue::Known(size.to_string()));
-                let value = convert_number(value).ok().or(size);
-                let value = value.ok_or_else(|| format!("`{name}` is no number"))?;
-                Ok(Some((name.clone(), value)))
-            }
-            _ => Err(format!("it is divided by each value of `{name}`")),
+        let convert = |value: &YamlScalar| {
+            let size = parse_shell_size(plain_text(value)?).map(|size| JobValue::Known(size.to_string()));
+            convert_number(value).ok().or(size).ok_or_else(|| format!("`{name}` is no number"))
+        };
+        let values = list_values(key)?.into_iter().map(convert).collect::<Result<Vec<_>, _>>()?;
+        if values.len() > 1 {
+            greatest.push(name.clone());
         }
+        Ok(greatest_value(values))
     };
     let amount = match list_values(total)?[..] {
         [value] => parse_shell_size(plain_text(value)?).and_then(|size| i64::try_from(size).ok()),
@@ -1177,19 +1189,40 @@ fn divide_keys(
     for word in by {
         let (name, least) = word.split_once(':').unwrap_or((word, "1"));
         let Some(key) = find_key(part, sections, name) else { continue };
-        match single(key)? {
+        match find_divisor(key)? {
             None => {}
-            Some((_, JobValue::Known(number))) => {
+            Some(JobValue::Known(number)) => {
                 let number = number.parse::<i64>().unwrap_or(1).max(least.parse().unwrap_or(1));
                 amount = amount.checked_div(number).unwrap_or(amount);
             }
-            Some((_, JobValue::Expression(share))) => shares.push(format!("({share})")),
+            Some(JobValue::Expression(share)) => shares.push(format!("({share})")),
         }
     }
-    Ok(match shares.is_empty() {
+    let share = match shares.is_empty() {
         true => JobValue::Known(amount.max(1).to_string()),
         false => JobValue::Expression(format!("[{amount} // {}, 1]|max", shares.join(" // "))),
-    })
+    };
+    Ok((share, greatest))
+}
+
+/// The greatest of some numbers, which may depend on the machine; none of none.
+fn greatest_value(values: Vec<JobValue>) -> Option<JobValue> {
+    let (mut known, mut expressions) = (None, Vec::new());
+    for value in values {
+        match value {
+            JobValue::Known(number) => known = known.max(number.parse::<i64>().ok()),
+            JobValue::Expression(text) => expressions.push(text),
+        }
+    }
+    match (known, &expressions[..]) {
+        (known, []) => known.map(|number| JobValue::Known(number.to_string())),
+        (None, [one]) => Some(JobValue::Expression(one.clone())),
+        (known, _) => {
+            let all: Vec<String> =
+                known.map(|number| number.to_string()).into_iter().chain(expressions).collect();
+            Some(JobValue::Expression(format!("[{}]|max", all.join(", "))))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -1304,6 +1337,26 @@ transparent_hugepage:
     }
 
     /// The head of a table says no more of it than its lines.
+    /// As many files as fit at the greatest number of threads: none of the others takes more room.
+    #[test]
+    fn what_is_divided_by_several_values_is_divided_by_the_greatest() {
+        let job = "suite: fsmark\nnr_threads: [1t, 32t]\nfilesize: 16MB\ntest_size: 60G\nfs: [ext4, f2fs, ntfs]\nfsmark:\n";
+        let study = convert(job);
+        assert!(study.text.contains("files = 120\n"), "{}", study.text);
+        let left_out: Vec<String> = study
+            .account
+            .iter()
+            .filter_map(|(line, fate)| match fate {
+                LineFate::NotUnderstood(why) => Some(format!("{line}: {why}")),
+                _ => None,
+            })
+            .collect();
+        insta::assert_snapshot!(left_out.join("\n"), @"
+        4: files = 120 holds for the greatest `nr_threads`, and is the same for the others
+        5: `f2fs` is no file system of [disk]: ext4, xfs, btrfs; `ntfs` is no file system of [disk]: ext4, xfs, btrfs
+        ");
+    }
+
     #[test]
     fn a_table_of_which_every_line_is_left_out_became_nothing() {
         let fates = |line: &str| {

@@ -367,16 +367,24 @@ impl<'a> StudyWriter<'a> {
             return Err("its options are not known without running it".into());
         };
         let mut job = String::new();
-        let mut extra = Vec::new();
-        for word in options.split_whitespace() {
+        let (mut extra, mut sections) = (Vec::new(), Vec::<Vec<&str>>::new());
+        for word in split_outside_templates(options) {
             match word.strip_prefix("--") {
-                Some(option) => extra.push(option),
+                // Each name begins a job, to which the options that follow belong.
+                Some(option) if option.starts_with("name=") => sections.push(vec![option]),
+                Some(option) => sections.last_mut().unwrap_or(&mut extra).push(option),
                 None => match self.config.files.get(word) {
                     Some(ShellValue::Unknown(reason)) => return Err(reason.clone()),
                     Some(text) => job.push_str(&text.clone().into_template()),
                     None => return Err(format!("the job file {} is not there", shorten_foreign_text(word))),
                 },
             }
+        }
+        for section in &sections {
+            let Some((name, options)) = section.split_first() else { continue };
+            let options = options.iter().filter(|option| !option.starts_with("output"));
+            let lines: Vec<&str> = options.copied().collect();
+            job.push_str(&format!("\n[{}]\n{}\n", name.trim_start_matches("name="), lines.join("\n")));
         }
         if job.is_empty() {
             job = "[job]\n".into();
@@ -801,6 +809,24 @@ fn convert_value(kind: &str, value: &ShellValue, unit: Option<&str>) -> Result<S
     }
 }
 
+/// Words apart from one another by blanks, but for those of templates: `--jobs={{ 2 * cpus }}` is one.
+fn split_outside_templates(text: &str) -> Vec<&str> {
+    let (mut words, mut depth, mut start) = (Vec::new(), 0_usize, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ if c.is_whitespace() && depth < 2 => {
+                words.extend(text.get(start..at).filter(|word| !word.is_empty()));
+                start = at + c.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    words.extend(text.get(start..).filter(|word| !word.is_empty()));
+    words
+}
+
 /// A line of a job file without what fio takes for a comment.
 fn strip_job_comment(line: &str) -> &str {
     let end = line.find(['#', ';']).unwrap_or(line.len());
@@ -819,6 +845,33 @@ mod tests {
 
     fn parse(study: &ConvertedStudy) -> toml::Table {
         study.text.parse().unwrap()
+    }
+
+    #[test]
+    fn each_name_on_the_command_line_of_fio_is_a_job_of_its_own() {
+        let text = "export MMTESTS=fio\n\
+            export FIO_CMD_OPTIONS=\"--direct=1 --name=a --rw=read --size=64M --name=b --rw=write --numjobs=$((NUMCPUS*2))\"\n";
+        let study = convert(text);
+        let job = parse(&study)["workload"]["fio"]["parameters"]["job"].as_str().unwrap().to_owned();
+        insta::assert_snapshot!(job, @"
+        [global]
+        direct=1
+        [a]
+        rw=read
+        size=64M
+        [b]
+        rw=write
+        numjobs={{ 2 * cpus }}
+        ");
+        assert_eq!(study.account.count().not_understood, 0);
+    }
+
+    /// As in bash, whose `:` does nothing but expand its words.
+    #[test]
+    fn a_default_that_is_assigned_holds_from_then_on() {
+        let text =
+            "export MMTESTS=hackbench-process-pipes\n: ${LOOPS:=7}\nexport HACKBENCH_ITERATIONS=$LOOPS\n";
+        assert_eq!(parse(&convert(text))["run"]["iterations"].as_integer(), Some(7));
     }
 
     const LATENCY: &str = "\

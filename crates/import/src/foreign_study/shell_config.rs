@@ -270,6 +270,8 @@ pub(super) struct ConfigReader {
     locals: Vec<Vec<(String, Option<ShellVariable>)>>,
     /// Whether something of the statement is left out.
     is_left_out: bool,
+    /// The lines of the command whose words are expanded: `${X:=1}` assigns there.
+    command_lines: Option<Lines>,
 }
 
 /// A word that leaves what it stands in.
@@ -302,6 +304,7 @@ impl ConfigReader {
             loops: 0,
             locals: Vec::new(),
             is_left_out: false,
+            command_lines: None,
         }
     }
 
@@ -585,6 +588,7 @@ impl ConfigReader {
 
     fn run_simple(&mut self, command: &SimpleCommand, lines: &Lines) {
         let told = self.told_lines(lines);
+        self.command_lines = Some(told.clone());
         let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
         let items: Vec<&CommandPrefixOrSuffixItem> =
             prefix.chain(command.suffix.iter().flat_map(|suffix| &suffix.0)).collect();
@@ -838,6 +842,13 @@ impl ConfigReader {
             _ => value,
         };
         self.assign(name, value, told);
+    }
+
+    /// What `${NAME:=value}` does where the variable is to be assigned.
+    pub(super) fn assign_default(&mut self, name: &str, value: ShellValue) {
+        if let Some(told) = self.command_lines.clone() {
+            self.assign(name, value, &told);
+        }
     }
 
     fn assign(&mut self, name: &str, value: ShellValue, told: &Lines) {

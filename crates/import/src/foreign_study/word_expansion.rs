@@ -86,8 +86,12 @@ impl ConfigReader {
                     ParameterTestType::UnsetOrNull => is_empty,
                     ParameterTestType::Unset => is_empty && !self.is_set(name),
                 };
-                let default = default_value.as_ref().filter(|_| is_replaced);
-                default.map_or(value, |text| self.expand(&Word { value: text.clone(), loc: None }))
+                let Some(text) = default_value.as_ref().filter(|_| is_replaced) else { return value };
+                let value = self.expand(&Word { value: text.clone(), loc: None });
+                if matches!(expression, ParameterExpr::AssignDefaultValues { .. }) {
+                    self.assign_default(name, value.clone());
+                }
+                value
             }
             _ => ShellValue::Unknown("an expansion that only a shell carries out".into()),
         }

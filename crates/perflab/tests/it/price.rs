@@ -154,7 +154,39 @@ fn what_is_no_dose_is_refused_before_anything_runs() {
     assert_eq!(laboratory.run(&two).code, Some(2));
     assert!(!laboratory.path("archive/runs").exists());
     laboratory.run_successfully(&["run", "--iterations", "1", "--quiet", "--no-report", "--", "true"]);
-    assert_eq!(laboratory.run(&["price"]).code, Some(2), "nothing was varied");
+    let told = laboratory.run(&["price"]);
+    assert_eq!(told.code, Some(2), "nothing was varied");
+}
+
+/// Blocks of other programs, or under other doses, mean nothing together.
+#[test]
+fn runs_of_one_label_that_are_no_repetitions_have_no_price_together() {
+    let laboratory = Sandbox::new();
+    let measure = |label: &str, dose: &str, command: &str| {
+        let dose = format!("environment:N={dose}");
+        laboratory.run_successfully(&[
+            "price",
+            "--quiet",
+            "--label",
+            label,
+            "--iterations",
+            "2",
+            "--dose",
+            &dose,
+            "--",
+            "sh",
+            "-c",
+            command,
+        ]);
+    };
+    measure("programs", "1,2", "true");
+    measure("programs", "1,2", "exit 0");
+    measure("doses", "1,2", "true");
+    measure("doses", "1,3", "true");
+    measure("same", "1,2", "true");
+    measure("same", "1,2", "true");
+    let codes = ["programs", "doses", "same"].map(|label| laboratory.run(&["price", label]).code);
+    assert_eq!(codes, [Some(2), Some(2), Some(0)]);
 }
 
 /// Who is asked about already cannot be asked about by another: a workload of a delayed workload is told so.
