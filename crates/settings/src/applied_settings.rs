@@ -19,8 +19,8 @@ use crate::setting::{
     FileIdentity, SettingContent, counterpart_file, dependent_files, is_same_value, write_value,
 };
 use crate::setting_file::FileWrite;
+use crate::setting_place::written_paths;
 use crate::study_disk::StudyDisk;
-use crate::study_settings::written_paths;
 use crate::swap_areas;
 use crate::swap_level::{self, SwapInForce};
 use crate::undo_entry::UndoEntry;

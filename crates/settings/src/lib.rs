@@ -8,12 +8,14 @@
 //! | `study_settings` | the settings of a study: what each level sets, and what of it this machine cannot have |
 //! | `sysctl_ranges` | which numbers a sysctl takes, where that is known |
 //! | `setting` | one file's value: read, written, compared; dropping caches |
+//! | `setting_place` | where a setting stands in a study, and which files it writes |
 //! | `setting_file` | which files a pattern means, what one is to hold and holds |
 //! | `preset_list` | presets by name: those of `settings/`, of a study, of a file |
 //! | `preset_files` | a preset's files on this machine: which, what they get, hold and offer, and why there are none |
 //! | `study_disk` | the disk that a study's scratch directory lies on |
 //! | `cpus_online`, `interrupts`, `queue_discipline`, `offload_level`, `group_limit`, `scheduler_features`, `wakeup_latency`, `swap_level` | presets that are more than one value for some files |
 //! | `kernel_device` | which device a setting's file belongs to, though another one may get its name |
+//! | `container_settings` | what a study may set where its targets are containers |
 //! | `control_group` | control groups of perflab's own, removed |
 //! | `swap_areas` | what the kernel swaps to, turned on and off |
 //! | `applied_settings` | what is in force for a slot, and the way from one case's settings to the next one's |
@@ -25,6 +27,7 @@
 
 mod applied_settings;
 mod child_command;
+mod container_settings;
 mod control_group;
 mod cpus_online;
 mod error;
@@ -38,6 +41,7 @@ mod queue_discipline;
 mod scheduler_features;
 mod setting;
 mod setting_file;
+mod setting_place;
 mod study_disk;
 mod study_settings;
 mod swap_areas;

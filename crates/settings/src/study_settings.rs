@@ -14,12 +14,14 @@ use perflab_observe::Root;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-use crate::preset_files::{SettingSite, find_preset_refusal, plan_file_writes};
+use crate::container_settings::container_problems;
+use crate::preset_files::{SettingSite, find_preset_refusal};
 use crate::preset_list::PresetList;
 use crate::setting::{
     FileIdentity, SettingContent, counterpart_file, has_write_bit, is_same_value, parse_number,
     synonym_files, writes_through,
 };
+use crate::setting_place::{factor_key, setting_key, written_paths};
 use crate::sysctl_ranges::find_sysctl_range;
 
 /// What each level of the study's factors sets, in the study's order. Values are worked out by the facts of `scope` where
@@ -138,6 +140,7 @@ pub fn setting_problems(study: &Study, settings: &[PlannedSetting], root: &Root)
         files.flat_map(|(name, factor)| factor_problems(name, factor, settings, root)).collect();
     found.extend(preset_problems(study, settings, root));
     found.extend(setting_conflicts(study, settings, root));
+    found.extend(container_problems(study, settings, root));
     found
 }
 
@@ -198,11 +201,7 @@ impl SettingFile {
                 if found.iter().any(is_known) {
                     continue;
                 }
-                let name = planned.factor.clone();
-                let key = match study.factor.get(&name).filter(|_| !planned.fixed) {
-                    Some(factor) => factor_key(&name, factor),
-                    None => format!("settings.{name}"),
-                };
+                let (name, key) = (planned.factor.clone(), setting_key(study, planned));
                 let identity = side_file_identity(side, &path);
                 found.push(SettingFile { name, key, fixed: planned.fixed, side, path, identity });
             }
@@ -252,18 +251,6 @@ impl SettingFile {
         let (whole, part) =
             wholes.into_iter().find(|(whole, part)| writes_through(&whole.path, &part.path))?;
         Some(format!("write to one value: {} sets {}, too", whole.path.display(), part.path.display()))
-    }
-}
-
-/// The files that a setting writes to, as far as they are known before it is made.
-pub(crate) fn written_paths(setting: &Setting, root: &Root) -> Vec<PathBuf> {
-    match setting {
-        Setting::File { path, .. } => vec![root.path(&path.to_string_lossy())],
-        Setting::Preset(level) => {
-            let writes = plan_file_writes(level, SettingSite { root, disk: None }).unwrap_or_default();
-            writes.into_iter().map(|write| write.path).collect()
-        }
-        Setting::Commands { .. } | Setting::DropCaches(_) => Vec::new(),
     }
 }
 
@@ -328,10 +315,6 @@ fn declared_conflicts(study: &Study, settings: &[PlannedSetting]) -> Vec<Problem
 /// The file that a factor writes to, on the machine that it is of.
 fn written_file(name: &str, factor: &Factor) -> Option<String> {
     factor.kind.spec().file.map(|file| (file.path)(factor.key.as_deref().unwrap_or(name)))
-}
-
-fn factor_key(name: &str, factor: &Factor) -> String {
-    if factor.key.is_some() { format!("factor.{name}.key") } else { format!("factor.{name}") }
 }
 
 fn factor_problems(name: &str, factor: &Factor, settings: &[PlannedSetting], root: &Root) -> Vec<Problem> {

@@ -48,9 +48,7 @@ lay() {
     (cd "$3" && mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work perflab "$2")
 }
 lay_in_memory() {
-    mkdir -p "$3/memory"
-    mount -t tmpfs -o mode=700 perflab "$3/memory"
-    lay "$1" "$2" "$3/memory"
+    mkdir -p "$3/memory" && mount -t tmpfs -o mode=700 perflab "$3/memory" && lay "$1" "$2" "$3/memory"
 }
 lay "$root" "$scratch/root" "$scratch" 2>/dev/null || lay_in_memory "$root" "$scratch/root" "$scratch"
 cd "$scratch/root"
@@ -63,10 +61,13 @@ number=0
 while [ $# -gt 0 ]; do
     number=$((number + 1))
     if [ -d "$1" ]; then mkdir -p ".$2"; fi
-    if ! [ -d "$1" ] || ! lay "$1" "$scratch/root$2" "$scratch/laid/$number" 2>/dev/null; then
-        mount --bind "$1" ".$2"
-        mount -o remount,bind,ro ".$2"
+    place=$scratch/root$2 layers=$scratch/laid/$number
+    if [ -d "$1" ] && { lay "$1" "$place" "$layers" || lay_in_memory "$1" "$place" "$layers"; } 2>/dev/null; then
+        shift 2
+        continue
     fi
+    mount --bind "$1" ".$2"
+    mount -o remount,bind,ro ".$2"
     shift 2
 done
 mkdir -m 755 ".$agent"
@@ -136,9 +137,17 @@ fn user_problem(root: &Path) -> Option<(String, &'static str)> {
 fn mounts_below<'a>(mounts: &'a MountTable, root: &Path) -> Vec<&'a Path> {
     let Ok(root) = fs::canonicalize(root) else { return Vec::new() };
     let is_own = |place: &Path| OWN_FOLDERS.iter().any(|name| place.starts_with(root.join(name)));
+    // One that another is mounted over is not seen.
+    let is_seen = |mount: &MountEntry| {
+        mounts.find_by_path(&mount.mount_point).is_some_and(|found| found.id == mount.id)
+    };
     let is_below = |mount: &&MountEntry| {
         let place = &mount.mount_point;
-        place.starts_with(&root) && *place != root && !is_own(place) && mount.kind != "autofs"
+        is_seen(mount)
+            && place.starts_with(&root)
+            && *place != root
+            && !is_own(place)
+            && mount.kind != "autofs"
     };
     let mut places: Vec<&Path> =
         mounts.iter().filter(is_below).map(|mount| mount.mount_point.as_path()).collect();

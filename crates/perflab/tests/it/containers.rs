@@ -121,7 +121,7 @@ fn needs_root_what_a_killed_container_was_to_do_is_not_done_on_the_host() {
     laboratory.write_workload("long", &workload, "exec sleep 679");
     let study = format!(
         "run = {{ iterations = 1, warmup = 0 }}\n[workload.long]\n[target.box]\nkind = \"container\"\nroot = \"{}\"\n\
-         [factor.swap]\nkind = \"sysctl\"\nkey = \"vm.page-cluster\"\nlevels = [2]\non = \"guest\"\n",
+         [factor.swap]\nkind = \"sysctl\"\nkey = \"vm.page-cluster\"\nlevels = [2]\n",
         root.display()
     );
     let study = laboratory.write_study("long.toml", &study);
@@ -205,6 +205,34 @@ fn what_another_user_makes_a_container_of_goes_with_it() {
     fs::write(&study, fs::read_to_string(&study).unwrap().replace(root.to_str().unwrap(), "host")).unwrap();
     let told = to_command_output(command.output().unwrap());
     assert_eq!(told.code, Some(3), "{}", told.err);
+}
+
+/// What is this kernel's is set on this host, where a killed container cannot lose it.
+#[test]
+fn a_setting_on_the_wrong_side_of_a_container_is_refused_before_anything_runs() {
+    let laboratory = Sandbox::new();
+    laboratory.write_workload("speeds", "", "echo speed 1");
+    let check = |more: &str| {
+        let text = format!(
+            "run = {{ iterations = 1, warmup = 0 }}\n[workload.speeds]\n[target.box]\nkind = \"container\"\nroot = \"host\"\n{more}"
+        );
+        let study = laboratory.write_study("box.toml", &text);
+        laboratory.run(&["study", "check", &study])
+    };
+    for more in [
+        "[factor.a]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [1, 2]\non = \"guest\"\n",
+        "[factor.a]\nkind = \"file\"\nkey = \"/proc//sys/../sys/kernel/msgmax\"\nlevels = [8000, 8100]\n",
+        "[settings]\nswap = { level = \"file:8MiB\", on = \"guest\" }\n",
+        "[settings]\npids-max = \"100\"\n",
+        "[disk]\nkind = \"image\"\nsize = \"64MiB\"\nmodel = \"nvme\"\n",
+    ] {
+        let told = check(more);
+        assert_eq!(told.code, Some(2), "{more}: {}", told.err);
+    }
+    let told = check(
+        "[factor.a]\nkind = \"sysctl\"\nkey = \"kernel.msgmax\"\nlevels = [4000, 9000]\non = \"guest\"\n",
+    );
+    assert_eq!(told.code, Some(0), "{}", told.err);
 }
 
 #[test]

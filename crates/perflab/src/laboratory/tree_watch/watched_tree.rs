@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use perflab_model::Nanos;
+use perflab_model::{Nanos, normalize_path};
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
@@ -146,10 +146,11 @@ pub fn find_archive_path(context: &App, tree: &Path) -> Result<String, Failure> 
     if let Some(remote) = &context.remote {
         return Ok(remote.to_string());
     }
-    let path = std::path::absolute(context.archive_path())?;
+    let path = normalize_path(&std::path::absolute(context.archive_path())?);
     let top = run_git(tree, &["rev-parse", "--show-toplevel"]).map_or_else(|_| tree.into(), PathBuf::from);
-    let parent = path.parent().and_then(|parent| std::fs::canonicalize(parent).ok());
-    if !path.exists() && parent.is_some_and(|parent| parent.starts_with(&top)) {
+    // Where it lies, or the nearest folder in which it would be made.
+    let folder = path.ancestors().find_map(|folder| std::fs::canonicalize(folder).ok());
+    if !path.join("runs").is_dir() && folder.is_some_and(|folder| folder.starts_with(&top)) {
         let message = format!("the archive {} would be made in the tree, which is only read", path.display());
         return Err(UsageError::new(message, "name another place by --archive").into());
     }
