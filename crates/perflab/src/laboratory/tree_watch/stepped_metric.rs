@@ -140,6 +140,16 @@ impl<'a> EarlierCommit<'a> {
     }
 }
 
+/// The first run that is known to be worse by a step: of the commit to blame, where that was tested, or as the history has it.
+fn find_first_bad_run<'a>(step: &'a SteppedMetric, earlier: &'a [EarlierCommit<'_>]) -> Option<&'a String> {
+    let culprits = step.bisection.as_ref().map(|found| &found.culprits[..]);
+    let culprit = culprits.and_then(|culprits| match culprits {
+        [one] => earlier.iter().find(|tested| tested.commit.id == one.id),
+        _ => None,
+    });
+    culprit.and_then(|culprit| culprit.runs.first()).or(step.first_bad.as_ref())
+}
+
 /// The steps that were told of these commits, the oldest first: one that several commits in a row had is one. A suspicion that nobody
 /// followed is one, too, once a commit is without it.
 pub fn list_told_steps(earlier: &[EarlierCommit<'_>]) -> Vec<ToldStep> {
@@ -165,7 +175,7 @@ pub fn list_told_steps(earlier: &[EarlierCommit<'_>]) -> Vec<ToldStep> {
                 None => told.push(ToldStep {
                     subject: step.case.clone(),
                     metric: step.metric.clone(),
-                    first_bad: step.first_bad.as_ref().unwrap_or(first).clone(),
+                    first_bad: find_first_bad_run(step, earlier).unwrap_or(first).clone(),
                     last_bad: last.clone(),
                 }),
             }
@@ -433,4 +443,53 @@ fn bisect_command(args: &BisectArgs, archive: &str) -> String {
         add("--set", level);
     }
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(short: &str) -> Commit {
+        let [author, date] = ["Jane Doe <jane@example.org>", "2026-01-01T00:00:00Z"].map(str::to_owned);
+        Commit { id: short.repeat(10), short: short.into(), author, date, subject: String::new() }
+    }
+
+    fn bisected_step(culprits: Vec<Commit>) -> SteppedMetric {
+        SteppedMetric {
+            case: "sort".into(),
+            metric: "time".into(),
+            unit: "s".into(),
+            before: Some(0.02),
+            after: 0.06,
+            evidence: SuspicionEvidence::Standing,
+            seen: None,
+            first_bad: Some("run-6".into()),
+            good: None,
+            command: None,
+            is_known: false,
+            bisection: Some(BisectedStep { outcome: BisectionOutcome::Found, culprits }),
+            reason: None,
+        }
+    }
+
+    /// Commits that could not be judged yet are worse, too, where the bisection names one of them.
+    #[test]
+    fn a_step_begins_with_the_commit_to_blame() {
+        let commits = ["aaaa", "bbbb", "cccc", "dddd"].map(commit);
+        let runs = ["run-3", "run-4", "run-5", "run-6"].map(|run| vec![run.to_owned()]);
+        let first_bad = |culprits: Vec<Commit>| {
+            let step = bisected_step(culprits);
+            let tested = commits.iter().zip(&runs).enumerate();
+            let earlier: Vec<EarlierCommit<'_>> = tested
+                .map(|(at, (commit, runs))| {
+                    let steps = if at == 3 { vec![&step] } else { Vec::new() };
+                    EarlierCommit { commit, runs, steps }
+                })
+                .collect();
+            list_told_steps(&earlier).remove(0).first_bad
+        };
+        assert_eq!(first_bad(vec![commit("bbbb")]), "run-4");
+        assert_eq!(first_bad(vec![commit("eeee")]), "run-6", "it was not tested itself");
+        assert_eq!(first_bad(vec![commit("bbbb"), commit("cccc")]), "run-6");
+    }
 }
