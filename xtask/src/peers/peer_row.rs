@@ -164,7 +164,7 @@ pub const PEER_ROWS: &[PeerRow] = &[
         name: "perf-data",
         work: "a perf.data of hackbench, to folded stacks",
         peer: "perf script and inferno",
-        version: "inferno-collapse-perf --version",
+        version: "inferno-collapse-perf --help 2>&1 | head -1",
         sources: &[
             PERF,
             PeerSource::Debian { package: "rt-tests", program: "hackbench" },
