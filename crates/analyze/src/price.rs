@@ -250,7 +250,7 @@ pub fn list_prices(
         let known = known.keys().cloned().collect();
         return Err(AnalyzeError::UnknownFactor { factor: factor.clone(), side: side.name.clone(), known });
     }
-    check_repetitions(side, first)?;
+    check_repetitions(side)?;
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for (name, levels) in known {
         if !factors.is_empty() && !factors.contains(name) {
@@ -302,8 +302,8 @@ pub fn list_prices(
 }
 
 /// A price is of one program under the same doses: runs of others are no repetitions, and their blocks mean nothing together.
-fn check_repetitions(side: &ComparisonSide, first: &RunRecord) -> Result<(), AnalyzeError> {
-    let [one, others @ ..] = &side.runs[..] else { return Ok(()) };
+fn check_repetitions(side: &ComparisonSide) -> Result<(), AnalyzeError> {
+    let [first, others @ ..] = &side.runs[..] else { return Ok(()) };
     let own = &first.manifest;
     for other in others {
         let its = &other.manifest;
@@ -317,7 +317,7 @@ fn check_repetitions(side: &ComparisonSide, first: &RunRecord) -> Result<(), Ana
         let names = own.plan.factors.keys().chain(its.plan.factors.keys());
         let varied = names.into_iter().find(|name| doses(own, name) != doses(its, name));
         if let Some(what) = changed.or_else(|| varied.map(|name| format!("factor `{name}`"))) {
-            let (one, other) = (one.manifest.id.clone(), its.id.clone());
+            let (one, other) = (own.id.clone(), its.id.clone());
             return Err(AnalyzeError::UnlikeRuns { one, other, what });
         }
     }

@@ -73,18 +73,11 @@ mod tests {
     use crate::compare::options::AnalysisOptions;
     use crate::guard::check_newest_run;
     use crate::history::metric_histories;
-    use fixtures::run_builder::{RunBuilder, SplitMixNoise};
+    use fixtures::run_builder::{SplitMixNoise, build_daily_runs};
 
     /// The step that stands with the last of these times; with a baseline that begins at a run, where one does.
     fn find_step(values: &[f64], accepted: Option<usize>) -> Option<StandingStep> {
-        let mut noise = SplitMixNoise(7);
-        let run = |(at, value): (usize, &f64)| {
-            let lab = RunBuilder::new(&format!("01JD{at:04}")).with(|lab| lab.iterations = 4);
-            let mut run = lab.build_run(|_| Some(noise.lognormal_around(*value, 0.01)));
-            run.manifest.anchor.realtime.0 += Nanos::from_secs(at as u64).0;
-            run
-        };
-        let runs: Vec<_> = values.iter().enumerate().map(run).collect();
+        let runs = build_daily_runs(values, 0.01, SplitMixNoise(7));
         let options = AnalysisOptions::default();
         let mut found = metric_histories(&runs, &options).unwrap();
         let accepted = accepted.map(|at| AcceptedStep {

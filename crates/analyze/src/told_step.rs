@@ -102,24 +102,15 @@ impl MetricHistory {
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::Nanos;
-
     use super::*;
     use crate::compare::comparison::Verdict;
     use crate::guard::{GuardRow, check_newest_run};
     use crate::history::metric_histories;
-    use fixtures::run_builder::{RunBuilder, SplitMixNoise};
+    use fixtures::run_builder::{SplitMixNoise, build_daily_runs};
 
     /// What the guard says of the last of these times, where runs from one to another were told to be worse.
     fn judge_newest(values: &[f64], told: &[[usize; 2]]) -> GuardRow {
-        let mut noise = SplitMixNoise(7);
-        let run = |(at, value): (usize, &f64)| {
-            let lab = RunBuilder::new(&format!("01JD{at:04}")).with(|lab| lab.iterations = 4);
-            let mut run = lab.build_run(|_| Some(noise.lognormal_around(*value, 0.01)));
-            run.manifest.anchor.realtime.0 += Nanos::from_secs(at as u64).0;
-            run
-        };
-        let runs: Vec<_> = values.iter().enumerate().map(run).collect();
+        let runs = build_daily_runs(values, 0.01, SplitMixNoise(7));
         let options = AnalysisOptions::default();
         let mut found = metric_histories(&runs, &options).unwrap();
         let id = |at: usize| runs[at].manifest.id.clone();

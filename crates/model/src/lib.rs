@@ -55,7 +55,6 @@ pub mod io_trace;
 mod layout;
 pub mod metric;
 pub mod named;
-pub mod namespaced_sysctls;
 pub mod operation;
 mod page_set;
 pub mod placement;

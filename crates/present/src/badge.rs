@@ -69,21 +69,14 @@ pub fn guard_badge(history: &MetricHistories, row: &GuardRow) -> Scene {
 
 #[cfg(test)]
 mod tests {
-    use fixtures::run_builder::{RunBuilder, SplitMixNoise};
+    use fixtures::run_builder::{SplitMixNoise, build_daily_runs};
     use perflab_analyze::{AnalysisOptions, check_newest_run, metric_histories};
 
     use super::*;
 
     /// The texts of the badge over these levels, a run a day each.
     fn badge_texts(levels: &[f64]) -> String {
-        let mut noise = SplitMixNoise(3);
-        let mut runs = Vec::new();
-        for (at, level) in levels.iter().enumerate() {
-            let lab = RunBuilder::new(&format!("01JD{at:04}")).with(|lab| lab.iterations = 4);
-            let mut run = lab.build_run(|_| Some(noise.lognormal_around(*level, 0.005)));
-            run.manifest.anchor.realtime.0 += 86_400_000_000_000 * at as u64;
-            runs.push(run);
-        }
+        let runs = build_daily_runs(levels, 0.005, SplitMixNoise(3));
         let options = AnalysisOptions::default();
         let found = metric_histories(&runs, &options).unwrap();
         let judged = check_newest_run(&found, &options).unwrap();

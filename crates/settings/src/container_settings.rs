@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use perflab_model::namespaced_sysctls::is_namespaced_file;
 use perflab_model::study::{FactorKind, FactorSide, Study, TargetKind};
 use perflab_model::{PlannedSetting, PresetLevel, Problem, Setting, SettingMechanism, normalize_path};
 use perflab_observe::Root;
 
+use crate::namespaced_sysctls::is_namespaced_file;
 use crate::setting_place::{setting_key, written_paths};
 
 /// Settings on the wrong side of a study with containers, and disks that would stay behind one that is killed.

@@ -34,6 +34,7 @@ mod error;
 mod group_limit;
 mod interrupts;
 mod kernel_device;
+mod namespaced_sysctls;
 mod offload_level;
 mod preset_files;
 mod preset_list;

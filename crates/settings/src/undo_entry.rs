@@ -12,7 +12,6 @@ use std::time::Duration;
 use std::{fs, io};
 
 use perflab_model::Nanos;
-use perflab_model::namespaced_sysctls::is_namespaced_file;
 use perflab_observe::NetworkOffload;
 use perflab_observe::io::MountTable;
 use perflab_workload::Invocation;
@@ -26,6 +25,7 @@ use crate::child_command::{CommandFailure, run_command, run_undo_command, run_us
 use crate::control_group;
 use crate::error::SettingError;
 use crate::kernel_device::KernelDevice;
+use crate::namespaced_sysctls::is_namespaced_file;
 use crate::offload_level::{self, read_offload, set_offload};
 use crate::queue_discipline;
 use crate::setting::{SettingContent, counterpart_file, is_same_value, write_value};

@@ -38,7 +38,7 @@ const HOST_ROOT: &str = "host";
 /// `SOURCE PLACE`; what cannot be the lower layer of an overlay can only be read. Paths of layers are relative: options of a mount have
 /// no quotes.
 const ENTER: &str = r#"
-root=$1 scratch=$2 agent=$3 state=$4 folders=$5 name=$6; shift 6
+root=$1 scratch=$2 agent=$3 journals=$4 state=$5 folders=$6 name=$7; shift 7
 own_path=$PATH PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin
 umask 022
 lay() {
@@ -74,7 +74,7 @@ mkdir -m 755 ".$agent"
 mkdir -m 700 ".$state"
 mount --bind "$scratch/agent" ".$agent"
 mount -o remount,bind,exec ".$agent" 2>/dev/null || true
-mount --bind "$scratch/state" ".$state"
+mount --bind "$scratch/$journals" ".$state"
 hostname "$name" 2>/dev/null || true
 chroot=$(command -v chroot)
 PATH=$own_path
@@ -209,7 +209,7 @@ pub(crate) fn launch_in_container(
         command.args(["--user", "--map-root-user"]);
     }
     command.args(["--", "sh", "-euc", ENTER, "sh"]).arg(&root).arg(scratch.path());
-    command.args([AGENT_HOME, STATE_HOME, &OWN_FOLDERS.join(" "), name]);
+    command.args([AGENT_HOME, CONTAINER_STATE, STATE_HOME, &OWN_FOLDERS.join(" "), name]);
     laid_folders(&root).into_iter().for_each(|(source, place)| {
         command.arg(source).arg(place);
     });

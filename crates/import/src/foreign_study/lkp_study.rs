@@ -1235,6 +1235,15 @@ mod tests {
         convert_job_file(text, Path::new("/nonexistent"), "mine.yaml").unwrap()
     }
 
+    /// What the study lacks, a line each, with the reason.
+    fn left_out_lines(study: &ConvertedStudy) -> String {
+        let lines = study.account.iter().filter_map(|(line, fate)| match fate {
+            LineFate::NotUnderstood(why) => Some(format!("{line}: {why}")),
+            _ => None,
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     fn parse(study: &ConvertedStudy) -> toml::Table {
         study.text.parse().unwrap()
     }
@@ -1312,15 +1321,7 @@ transparent_hugepage:
             counts.empty + counts.translated + counts.no_meaning + counts.not_understood,
             counts.lines
         );
-        let left_out: Vec<String> = study
-            .account
-            .iter()
-            .filter_map(|(line, fate)| match fate {
-                LineFate::NotUnderstood(why) => Some(format!("{line}: {why}")),
-                _ => None,
-            })
-            .collect();
-        insta::assert_snapshot!(left_out.join("\n"), @"
+        insta::assert_snapshot!(left_out_lines(&study), @"
         21: a factor of kind sysctl: say which file in /proc/sys it is
         22: the kernel's command line: boot it so, or run in a guest: `append` of [target.NAME]
         23: the kernel's command line: boot it so, or run in a guest: `append` of [target.NAME]
@@ -1336,27 +1337,19 @@ transparent_hugepage:
         ");
     }
 
-    /// The head of a table says no more of it than its lines.
     /// As many files as fit at the greatest number of threads: none of the others takes more room.
     #[test]
     fn what_is_divided_by_several_values_is_divided_by_the_greatest() {
         let job = "suite: fsmark\nnr_threads: [1t, 32t]\nfilesize: 16MB\ntest_size: 60G\nfs: [ext4, f2fs, ntfs]\nfsmark:\n";
         let study = convert(job);
         assert!(study.text.contains("files = 120\n"), "{}", study.text);
-        let left_out: Vec<String> = study
-            .account
-            .iter()
-            .filter_map(|(line, fate)| match fate {
-                LineFate::NotUnderstood(why) => Some(format!("{line}: {why}")),
-                _ => None,
-            })
-            .collect();
-        insta::assert_snapshot!(left_out.join("\n"), @"
+        insta::assert_snapshot!(left_out_lines(&study), @"
         4: files = 120 holds for the greatest `nr_threads`, and is the same for the others
         5: `f2fs` is no file system of [disk]: ext4, xfs, btrfs; `ntfs` is no file system of [disk]: ext4, xfs, btrfs
         ");
     }
 
+    /// The head of a table says no more of it than its lines.
     #[test]
     fn a_table_of_which_every_line_is_left_out_became_nothing() {
         let fates = |line: &str| {

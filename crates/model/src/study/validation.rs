@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::path::Path;
 
-use crate::namespaced_sysctls::{is_namespaced_file, is_namespaced_sysctl};
 use crate::problem::{Problem, suggest_name};
 use crate::quantity::{Bytes, Nanos, QuantityError, Ratio};
 use crate::study::answer::StudyAnswer;
@@ -15,7 +13,6 @@ use crate::study::duet::duet_problems;
 use crate::study::event_check::event_problems;
 use crate::study::factor::Factor;
 use crate::study::factor_kind::FactorKind;
-use crate::study::factor_side::FactorSide;
 use crate::study::study_list::StudyList;
 use crate::study::target::{
     AgentChannel, GuestNetworkChoice, TargetKind, TargetSpec, qemu_option_problem, salloc_option_problem,
@@ -423,7 +420,6 @@ fn all_target_problems(study: &Study, found: &mut Vec<Problem>) {
         factor_side_problems(name, factor, study, found);
         target_count_problems(name, factor, study, found);
         target_key_problems(name, factor, study, found);
-        container_setting_problems(name, factor, study, found);
     }
     shared_target_key_problems(study, found);
     if study.run.boots == 0 {
@@ -800,22 +796,6 @@ fn with_first_levels(study: &Study, name: &str, target: &TargetSpec) -> TargetSp
     })
 }
 
-/// A setting of this host that a container has for itself: its levels would be the same.
-fn container_setting_problems(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
-    let key = factor.key.as_deref().unwrap_or_default();
-    let is_namespaced = match factor.kind {
-        FactorKind::Sysctl => is_namespaced_sysctl(key),
-        FactorKind::File => is_namespaced_file(Path::new(key)),
-        _ => false,
-    };
-    let has_containers = study.target.values().any(|target| target.kind == TargetKind::Container);
-    if is_namespaced && has_containers && factor.on != Some(FactorSide::Guest) {
-        let message = format!("`{key}` belongs to a namespace, and a container has one of its own");
-        let hint = "add `on = \"guest\"`: it is set in the container then";
-        found.push(Problem::new(format!("factor.{name}.key"), message).with_hint(hint));
-    }
-}
-
 /// Two factors that give one key of a target its value: only one of them would be in force.
 fn shared_target_key_problems(study: &Study, found: &mut Vec<Problem>) {
     let keys = study.factor.iter().filter(|(_, factor)| factor.kind == FactorKind::Target);
@@ -971,18 +951,13 @@ margin = "2%"
     }
 
     #[test]
-    fn what_no_level_would_change_is_refused() {
+    fn two_factors_over_one_key_of_a_target_are_refused() {
         let study = "title = \"t\"\nworkload.spin.command = \"true\"\n\
             [target.box]\nkind = \"container\"\nroot = \"/a\"\n\
             [factor.root]\nkind = \"target\"\nkey = \"root\"\nlevels = [\"/a\", \"/b\"]\n";
         let twice = "[factor.again]\nkind = \"target\"\nkey = \"box.root\"\nlevels = [\"/b\", \"/c\"]\n";
         let text = parse_error_text(&(study.to_owned() + twice));
         insta::assert_snapshot!(text, @"s.toml:12:1: `factor.again.key`: factor `root` varies `root` already: only one of them would be in force; leave one of them out, or give all levels to one");
-        let namespaced = "[factor.size]\nkind = \"sysctl\"\nkey = \"kernel.msgmax\"\nlevels = [4000, 9000]\n";
-        let text = parse_error_text(&(study.to_owned() + namespaced));
-        insta::assert_snapshot!(text, @r#"s.toml:12:1: `factor.size.key`: `kernel.msgmax` belongs to a namespace, and a container has one of its own; add `on = "guest"`: it is set in the container then"#);
-        let inside = study.to_owned() + namespaced + "on = \"guest\"\n";
-        assert!(TomlSource::new("s.toml", inside).parse_study().is_ok());
     }
 
     #[test]

@@ -34,6 +34,13 @@ fn list_tree(root: &Path) -> String {
     String::from_utf8(listed.stdout).unwrap()
 }
 
+/// A study of one iteration in a container.
+fn container_study(workload: &str, root: &str, more: &str) -> String {
+    format!(
+        "run = {{ iterations = 1, warmup = 0 }}\n[workload.{workload}]\n[target.box]\nkind = \"container\"\nroot = \"{root}\"\n{more}"
+    )
+}
+
 fn is_running(command: &str) -> bool {
     !Command::new("pgrep").args(["-f", command]).output().unwrap().stdout.is_empty()
 }
@@ -87,10 +94,10 @@ fn needs_root_a_killed_run_leaves_no_container() {
     laboratory.write_workload("long", "", "rm -rf /run/* 2>/dev/null; exec sleep 678");
     let study = laboratory.write_study(
         "long.toml",
-        &format!(
-            "run = {{ iterations = 1, warmup = 0 }}\n[workload.long]\n[target.box]\nkind = \"container\"\nroot = \"{}\"\n\
-             [factor.unfairness]\nkind = \"sysctl\"\nkey = \"vm.page_lock_unfairness\"\nlevels = [9]\n",
-            root.display()
+        &container_study(
+            "long",
+            root.to_str().unwrap(),
+            "[factor.unfairness]\nkind = \"sysctl\"\nkey = \"vm.page_lock_unfairness\"\nlevels = [9]\n",
         ),
     );
     let unfairness = || fs::read_to_string("/proc/sys/vm/page_lock_unfairness").unwrap();
@@ -119,11 +126,8 @@ fn needs_root_what_a_killed_container_was_to_do_is_not_done_on_the_host() {
     let witness = laboratory.path("witness");
     let workload = format!("cleanup = [\"sh\", \"-c\", \"echo >{}\"]\n", witness.display());
     laboratory.write_workload("long", &workload, "exec sleep 679");
-    let study = format!(
-        "run = {{ iterations = 1, warmup = 0 }}\n[workload.long]\n[target.box]\nkind = \"container\"\nroot = \"{}\"\n\
-         [factor.swap]\nkind = \"sysctl\"\nkey = \"vm.page-cluster\"\nlevels = [2]\n",
-        root.display()
-    );
+    let factor = "[factor.swap]\nkind = \"sysctl\"\nkey = \"vm.page-cluster\"\nlevels = [2]\n";
+    let study = container_study("long", root.to_str().unwrap(), factor);
     let study = laboratory.write_study("long.toml", &study);
     let cluster = || fs::read_to_string("/proc/sys/vm/page-cluster").unwrap();
     let usual = cluster();
@@ -156,10 +160,7 @@ fn needs_root_what_is_mounted_below_a_root_is_there() {
     mount(&["mount", "-t", "tmpfs", "-o", "size=1m", "small"]);
     fs::write(data.join("speed"), "speed 7\n").unwrap();
     laboratory.write_workload("speeds", "", "cat /data/speed; touch /data/made");
-    let study = format!(
-        "run = {{ iterations = 1, warmup = 0 }}\n[workload.speeds]\n[target.box]\nkind = \"container\"\nroot = \"{}\"\n",
-        root.display()
-    );
+    let study = container_study("speeds", root.to_str().unwrap(), "");
     let study = laboratory.write_study("box.toml", &study);
     let told = laboratory.run(&["run", &study]);
     let names: Vec<_> = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -213,10 +214,7 @@ fn a_setting_on_the_wrong_side_of_a_container_is_refused_before_anything_runs() 
     let laboratory = Sandbox::new();
     laboratory.write_workload("speeds", "", "echo speed 1");
     let check = |more: &str| {
-        let text = format!(
-            "run = {{ iterations = 1, warmup = 0 }}\n[workload.speeds]\n[target.box]\nkind = \"container\"\nroot = \"host\"\n{more}"
-        );
-        let study = laboratory.write_study("box.toml", &text);
+        let study = laboratory.write_study("box.toml", &container_study("speeds", "host", more));
         laboratory.run(&["study", "check", &study])
     };
     for more in [
@@ -229,6 +227,10 @@ fn a_setting_on_the_wrong_side_of_a_container_is_refused_before_anything_runs() 
         let told = check(more);
         assert_eq!(told.code, Some(2), "{more}: {}", told.err);
     }
+    let namespaced = "[factor.size]\nkind = \"sysctl\"\nkey = \"kernel.msgmax\"\nlevels = [4000, 9000]\n";
+    let told = check(namespaced);
+    assert_eq!(told.code, Some(2), "{}", told.err);
+    insta::assert_snapshot!(told.err_wording_of("factor.size"), @r#"error: /tmp/.TMP/box.toml:N:N: `factor.size.key`: it belongs to a namespace, and a container has one of its own; add `on = "guest"`: it is set in the container then"#);
     let told = check(
         "[factor.a]\nkind = \"sysctl\"\nkey = \"kernel.msgmax\"\nlevels = [4000, 9000]\non = \"guest\"\n",
     );

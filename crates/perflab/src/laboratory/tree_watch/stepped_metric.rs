@@ -446,28 +446,28 @@ fn bisect_command(args: &BisectArgs, archive: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn commit(short: &str) -> Commit {
+    pub fn make_commit(short: &str) -> Commit {
         let [author, date] = ["Jane Doe <jane@example.org>", "2026-01-01T00:00:00Z"].map(str::to_owned);
-        Commit { id: short.repeat(10), short: short.into(), author, date, subject: String::new() }
+        Commit { id: short.repeat(10), short: short.into(), author, date, subject: "a <b>change</b>".into() }
     }
 
-    fn bisected_step(culprits: Vec<Commit>) -> SteppedMetric {
+    pub fn make_step(bisection: Option<BisectedStep>) -> SteppedMetric {
         SteppedMetric {
             case: "sort".into(),
             metric: "time".into(),
             unit: "s".into(),
-            before: Some(0.02),
-            after: 0.06,
-            evidence: SuspicionEvidence::Standing,
+            before: Some(0.055),
+            after: 0.16,
+            evidence: SuspicionEvidence::Outside,
             seen: None,
-            first_bad: Some("run-6".into()),
+            first_bad: None,
             good: None,
-            command: None,
+            command: Some("perflab bisect --good abcd".into()),
             is_known: false,
-            bisection: Some(BisectedStep { outcome: BisectionOutcome::Found, culprits }),
+            bisection,
             reason: None,
         }
     }
@@ -475,10 +475,11 @@ mod tests {
     /// Commits that could not be judged yet are worse, too, where the bisection names one of them.
     #[test]
     fn a_step_begins_with_the_commit_to_blame() {
-        let commits = ["aaaa", "bbbb", "cccc", "dddd"].map(commit);
+        let commits = ["aaaa", "bbbb", "cccc", "dddd"].map(make_commit);
         let runs = ["run-3", "run-4", "run-5", "run-6"].map(|run| vec![run.to_owned()]);
         let first_bad = |culprits: Vec<Commit>| {
-            let step = bisected_step(culprits);
+            let found = BisectedStep { outcome: BisectionOutcome::Found, culprits };
+            let step = SteppedMetric { first_bad: Some("run-6".into()), ..make_step(Some(found)) };
             let tested = commits.iter().zip(&runs).enumerate();
             let earlier: Vec<EarlierCommit<'_>> = tested
                 .map(|(at, (commit, runs))| {
@@ -488,8 +489,8 @@ mod tests {
                 .collect();
             list_told_steps(&earlier).remove(0).first_bad
         };
-        assert_eq!(first_bad(vec![commit("bbbb")]), "run-4");
-        assert_eq!(first_bad(vec![commit("eeee")]), "run-6", "it was not tested itself");
-        assert_eq!(first_bad(vec![commit("bbbb"), commit("cccc")]), "run-6");
+        assert_eq!(first_bad(vec![make_commit("bbbb")]), "run-4");
+        assert_eq!(first_bad(vec![make_commit("eeee")]), "run-6", "it was not tested itself");
+        assert_eq!(first_bad(vec![make_commit("bbbb"), make_commit("cccc")]), "run-6");
     }
 }

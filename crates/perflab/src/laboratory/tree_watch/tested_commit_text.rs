@@ -108,36 +108,13 @@ mod tests {
     use perflab_model::Nanos;
 
     use super::*;
-    use crate::laboratory::tree_watch::stepped_metric::{BisectedStep, SuspicionEvidence};
+    use crate::laboratory::tree_watch::stepped_metric::BisectedStep;
+    use crate::laboratory::tree_watch::stepped_metric::tests::{make_commit, make_step};
     use crate::measure::bisection::bisection_result::BisectionOutcome;
-    use crate::measure::bisection::commit_line::Commit;
-
-    fn commit(short: &str) -> Commit {
-        let [author, date] = ["Jane Doe <jane@example.org>", "2026-01-01T00:00:00Z"].map(str::to_owned);
-        Commit { id: short.repeat(10), short: short.into(), author, date, subject: "a <b>change</b>".into() }
-    }
-
-    fn step(bisection: Option<BisectedStep>) -> SteppedMetric {
-        SteppedMetric {
-            case: "sort".into(),
-            metric: "time".into(),
-            unit: "s".into(),
-            before: Some(0.055),
-            after: 0.16,
-            evidence: SuspicionEvidence::Outside,
-            seen: None,
-            first_bad: None,
-            good: None,
-            command: Some("perflab bisect --good abcd".into()),
-            is_known: false,
-            bisection,
-            reason: None,
-        }
-    }
 
     fn tested(outcome: CommitOutcome) -> TestedCommit {
         TestedCommit {
-            commit: commit("abcd"),
+            commit: make_commit("abcd"),
             study: String::new(),
             outcome,
             reason: None,
@@ -150,10 +127,12 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_commit() {
-        let found =
-            BisectedStep { outcome: BisectionOutcome::Found, culprits: vec![commit("abcd"), commit("0123")] };
-        let worse = TestedCommit { steps: vec![step(Some(found))], ..tested(CommitOutcome::Worse) };
-        let suspected = TestedCommit { steps: vec![step(None)], ..tested(CommitOutcome::Good) };
+        let found = BisectedStep {
+            outcome: BisectionOutcome::Found,
+            culprits: vec![make_commit("abcd"), make_commit("0123")],
+        };
+        let worse = TestedCommit { steps: vec![make_step(Some(found))], ..tested(CommitOutcome::Worse) };
+        let suspected = TestedCommit { steps: vec![make_step(None)], ..tested(CommitOutcome::Good) };
         let reason = Some("does not build: the command exited with code 2: error: no".to_owned());
         let unbuildable = TestedCommit { reason, ..tested(CommitOutcome::Unbuildable) };
         let (case, metric, unit) = ("sort".into(), "time".into(), "s".into());
