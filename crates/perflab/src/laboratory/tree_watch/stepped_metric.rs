@@ -150,19 +150,20 @@ fn find_first_bad_run<'a>(step: &'a SteppedMetric, earlier: &'a [EarlierCommit<'
     culprit.and_then(|culprit| culprit.runs.first()).or(step.first_bad.as_ref())
 }
 
+/// Whether one of the later commits is without a step.
+fn is_over(step: &SteppedMetric, later: &[EarlierCommit<'_>]) -> bool {
+    let is_same = |other: &&SteppedMetric| other.case == step.case && other.metric == step.metric;
+    later.iter().any(|one| !one.steps.iter().any(is_same))
+}
+
 /// The steps that were told of these commits, the oldest first: one that several commits in a row had is one. A suspicion that nobody
 /// followed is one, too, once a commit is without it.
 pub fn list_told_steps(earlier: &[EarlierCommit<'_>]) -> Vec<ToldStep> {
     let mut told: Vec<ToldStep> = Vec::new();
     let mut last_runs: &[String] = &[];
     for (at, one) in earlier.iter().enumerate() {
-        let is_over = |step: &SteppedMetric| {
-            let has_it = |later: &EarlierCommit<'_>| {
-                later.steps.iter().any(|other| other.case == step.case && other.metric == step.metric)
-            };
-            earlier.iter().skip(at + 1).any(|later| !has_it(later))
-        };
-        let is_told = |step: &SteppedMetric| step.is_worse() || (!step.is_refuted() && is_over(step));
+        let later = &earlier[at + 1..];
+        let is_told = |step: &SteppedMetric| step.is_worse() || (!step.is_refuted() && is_over(step, later));
         let Some((first, last)) = one.runs.first().zip(one.runs.last()) else { continue };
         for step in one.steps.iter().filter(|step| is_told(step)) {
             let goes_on = told.iter_mut().find(|known| {
@@ -287,12 +288,22 @@ impl StepSearch<'_> {
 
     /// What an earlier commit was told of the same step: the last one had it already, or the step was seen with it.
     fn find_told(&self, row: &GuardRow, step: &SteppedMetric) -> Option<&SteppedMetric> {
-        let all = || self.earlier.iter().rev().filter_map(|one| one.find_step(row));
+        let mut all = self.list_told(row).map(|(_, told)| told);
         // Where the level before is the one that was worse, it is another step.
         let last = self.earlier.last().and_then(|last| last.find_step(row));
         let last = last.filter(|last| last.is_worse() && !step.before.is_some_and(|level| last.has(level)));
-        let seen = || all().find(|one| step.seen.is_some() && one.seen == step.seen);
+        let seen = || all.find(|one| step.seen.is_some() && one.seen == step.seen);
         last.or_else(seen).or_else(|| self.find_told_since(row, step))
+    }
+
+    /// What the earlier commits were told of a row, the newest first, without what was repaired since.
+    fn list_told(&self, row: &GuardRow) -> impl Iterator<Item = (&EarlierCommit<'_>, &SteppedMetric)> {
+        let told = self.earlier.iter().enumerate().rev();
+        told.filter_map(move |(at, one)| {
+            let step = one.find_step(row)?;
+            let is_repaired = step.is_worse() && is_over(step, &self.earlier[at + 1..]);
+            (!is_repaired).then_some((one, step))
+        })
     }
 
     /// What was told of a standing step by the last commit that had it.
@@ -303,8 +314,9 @@ impl StepSearch<'_> {
         // Both may name neighbouring runs.
         let since = first.saturating_sub(NEIGHBOURS);
         let is_since =
-            |one: &&EarlierCommit<'_>| one.runs.last().and_then(position).is_some_and(|last| last >= since);
-        let mut told = self.earlier.iter().rev().filter(is_since).filter_map(|one| one.find_step(row));
+            |one: &EarlierCommit<'_>| one.runs.last().and_then(position).is_some_and(|last| last >= since);
+        let told = self.list_told(row).filter(|(one, _)| is_since(one));
+        let mut told = told.map(|(_, step)| step);
         // A mere suspicion is measured where it was not; without bisections a standing step is told once.
         let is_suspected =
             |one: &SteppedMetric| !self.watched.bisects && one.evidence == SuspicionEvidence::Standing;
@@ -312,14 +324,21 @@ impl StepSearch<'_> {
         told.find(is_told)
     }
 
-    /// Whether a commit that was found explains it.
+    /// Whether a commit that was found explains it: not one whose own step was repaired since.
     fn is_explained(&self, step: &SteppedMetric) -> bool {
-        let all = self.earlier.iter().flat_map(|one| one.steps.iter().copied());
-        let mut found = all.filter_map(|one| one.bisection.as_ref());
         let tree = &self.watched.subject.tree;
-        found.any(|bisection| {
-            bisection.outcome == BisectionOutcome::Found
-                && step.is_explained_by(&bisection.culprits, tree, self.commit)
+        let explains = |told: &SteppedMetric| {
+            told.bisection.as_ref().is_some_and(|bisection| {
+                bisection.outcome == BisectionOutcome::Found
+                    && step.is_explained_by(&bisection.culprits, tree, self.commit)
+            })
+        };
+        let is_repaired_now = |told: &SteppedMetric| {
+            self.judged.rows.iter().any(|row| told.is_of(row) && row.failed.is_none() && !told.has(row.value))
+        };
+        self.earlier.iter().enumerate().any(|(at, one)| {
+            let mut standing = one.steps.iter().filter(|told| !is_over(told, &self.earlier[at + 1..]));
+            standing.any(|told| !is_repaired_now(told) && explains(told))
         })
     }
 
