@@ -81,6 +81,7 @@ const PACKAGES: &[TestPackage] = &[
     declare_package("fish", "fish"),
     declare_package("man-db", "man"),
     declare_package("rpm", "rpmbuild"),
+    declare_package("debootstrap", "debootstrap"),
 ];
 
 /// Whether we may install.

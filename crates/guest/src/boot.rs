@@ -238,7 +238,7 @@ fn pack_initramfs(
             programs = wanted;
             GuestRoot::Bare
         }
-        GuestRootSource::Host => {
+        GuestRootSource::Host | GuestRootSource::Folder { .. } => {
             let chosen_share = root_share::choose_root_share(machine, &modules)?;
             sharing = Some(chosen_share);
             let (needed, filesystem) = root_share::root_share_modules(chosen_share);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use perflab_model::Bytes;
 use perflab_model::error_class::{Classify, ErrorClass};
 
+use crate::distribution_root::DistributionRootError;
 use crate::init_protocol::InitError;
 use crate::kernel::KernelError;
 
@@ -27,16 +28,19 @@ pub enum GuestError {
         reason: String,
     },
     /// The kernel cannot mount what the host can share.
-    #[error("guest {name} cannot have the host's root: {reason}; use a kernel with 9p, or `--root bare`")]
+    #[error(
+        "guest {name} cannot have a root of this host's: {reason}; use a kernel with 9p, or `--root bare`"
+    )]
     NoShare {
         /// the guest
         name: String,
         /// what is missing
         reason: String,
     },
-    /// The root is neither the host's, nor bare, nor a disk image that is there.
+    /// The root is neither the host's, nor bare, nor a folder or a disk image that is there.
     #[error(
-        "`{text}` is no root for a guest; write host, bare, or a disk image, as debian.qcow2:1 with its partition"
+        "`{text}` is no root for a guest; write host, bare, a folder that holds a system, debootstrap:RELEASE, or a disk image, as \
+         debian.qcow2:1 with its partition"
     )]
     NoRoot {
         /// as it was written
@@ -163,6 +167,9 @@ pub enum GuestError {
         /// the system's reason
         source: std::io::Error,
     },
+    /// The root of a distribution.
+    #[error(transparent)]
+    DistributionRoot(#[from] DistributionRootError),
     /// The kernel.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -194,6 +201,7 @@ impl Classify for GuestError {
             | GuestError::Monitor { .. } => ErrorClass::Unexpected,
             GuestError::NotSampled { source, .. } => source.class(),
             GuestError::File { source, .. } => source.class(),
+            GuestError::DistributionRoot(error) => error.class(),
             GuestError::Kernel(error) => error.class(),
             GuestError::Initramfs(error) => error.class(),
             GuestError::Init(error) => error.class(),

@@ -16,7 +16,7 @@ use rustix::fs::statvfs;
 use sha2::{Digest, Sha256};
 
 use crate::kernel::{KernelBuildRecord, KernelError, KernelImage, SourceIdentity};
-use crate::kernel_cache::{KernelLock, list_cached_kernels, open_work_folder, replace_cached_kernel};
+use crate::kernel_cache::{CacheLock, list_cached_kernels, open_work_folder, replace_cached_kernel};
 use crate::kernel_layout::{KernelLayout, LayoutLinker};
 use crate::kernel_package::format_hash;
 use crate::kernel_recipe::{KernelBuild, KernelRecipe, SourceOrigin};
@@ -104,7 +104,7 @@ impl<'a> KernelOrder<'a> {
         }
         check_build_tools(self.build)?;
         let objects_name = self.objects_name();
-        let _lock = KernelLock::wait("objects", &objects_name, tell)?;
+        let _lock = CacheLock::wait("objects", &objects_name, tell)?;
         // Whoever held the lock may have built it.
         if let Some(kernel) = self.find_kernel(tell)? {
             return Ok(kernel);

@@ -121,15 +121,15 @@ pub(crate) fn open_work_folder(kind: &str, name: &str) -> Result<PathBuf, Kernel
 /// Held while something of the cache is made or used: whoever wants it as well waits. The kernel lets go of it when its holder ends,
 /// however that ends.
 #[derive(Debug)]
-pub(crate) struct KernelLock(#[expect(dead_code, reason = "it holds the lock")] File);
+pub(crate) struct CacheLock(#[expect(dead_code, reason = "it holds the lock")] File);
 
-impl KernelLock {
+impl CacheLock {
     /// Waits for it; whoever holds it is named.
     pub(crate) fn wait(
         kind: &str,
         name: &str,
         tell: &mut KernelListener<'_>,
-    ) -> Result<KernelLock, KernelError> {
+    ) -> Result<CacheLock, KernelError> {
         let folder = open_work_folder("locks", "")?;
         let path = folder.join(format!("{kind}-{name}"));
         let failed = || KernelError::file_error(&path);
@@ -155,7 +155,7 @@ impl KernelLock {
             .and_then(|()| std::io::Seek::rewind(&mut file))
             .and_then(|()| write!(file, "{}", std::process::id()));
         noted.map_err(failed())?;
-        Ok(KernelLock(file))
+        Ok(CacheLock(file))
     }
 }
 

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::git::git_command;
 use crate::kernel::{KernelError, SourceIdentity};
-use crate::kernel_cache::{KernelLock, kernels_directory, open_work_folder};
+use crate::kernel_cache::{CacheLock, kernels_directory, open_work_folder};
 use crate::kernel_package::{download_package, find_file_beginning, format_hash, hash_file, unpack_package};
 use crate::kernel_recipe::{SourceOrigin, is_address};
 use crate::kernel_step::{KernelListener, KernelProgress, run_command, run_step};
@@ -61,7 +61,7 @@ pub(crate) struct KernelSources {
     /// Changes whenever files that define options may have changed.
     pub(crate) options_id: String,
     /// Held while the tree has to stay as it is.
-    _lock: Option<KernelLock>,
+    _lock: Option<CacheLock>,
 }
 
 /// What the sources are, without getting them; nothing where only getting them tells.
@@ -165,7 +165,7 @@ struct BorrowedRepository {
     tree: PathBuf,
     /// The repository.
     directory: PathBuf,
-    lock: KernelLock,
+    lock: CacheLock,
 }
 
 impl BorrowedRepository {
@@ -176,7 +176,7 @@ impl BorrowedRepository {
             return Err(KernelError::NoSources { path: folder.into() });
         }
         let name = format!("git-{}", &format_hash(&Sha256::digest(whole.as_os_str().as_bytes()))[..12]);
-        let lock = KernelLock::wait("sources", &name, tell)?;
+        let lock = CacheLock::wait("sources", &name, tell)?;
         let home = open_work_folder("sources", &name)?;
         let (tree, directory) = (home.join("tree"), home.join("repository"));
         fs::create_dir_all(&tree).map_err(KernelError::file_error(&tree))?;
@@ -310,7 +310,7 @@ fn unpack_sources(
         SourceOrigin::Package(package) => package.clone(),
         _ => "archives".into(),
     };
-    let _lock = KernelLock::wait("sources", &name, tell)?;
+    let _lock = CacheLock::wait("sources", &name, tell)?;
     if let Some(identity) = identify_sources(origin, tell)? {
         let folder = open_work_folder("sources", &archive_folder(&identity))?;
         if folder.join("tree/Kbuild").is_file() {
@@ -387,7 +387,7 @@ fn patch_copy(
     tell: &mut KernelListener<'_>,
 ) -> Result<KernelSources, KernelError> {
     let name = format!("{}+{recipe}", archive_folder(&identity));
-    let lock = KernelLock::wait("sources", &name, tell)?;
+    let lock = CacheLock::wait("sources", &name, tell)?;
     let folder = open_work_folder("sources", &name)?;
     let (tree, pristine, note) = (folder.join("tree"), unpacked.join("tree"), folder.join("applied.patch"));
     if !tree.join("Kbuild").is_file() {

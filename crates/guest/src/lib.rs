@@ -9,8 +9,9 @@
 //! | [`image_identity`] | which kernel an image holds: build id, release, version |
 //! | [`kernel`], [`kernel_recipe`], [`kernel_request`] | a kernel image and its modules; recipes; what a user asks for |
 //! | `kernel_sources`, `kernel_build`, `kernel_package`, `kernel_cache` | how it is had: checked out, patched, built, fetched, kept |
-//! | [`initramfs`], `portable_program` | the first file system, with perflab in it; a program with its loader and libraries |
-//! | `qemu_command_line`, `root_share` | the machine as QEMU's arguments; the host's root, read-only |
+//! | `distribution_root` | the root of a release that debootstrap makes, kept beside the kernels |
+//! | [`initramfs`], `portable_program`, `program_path` | the first file system, with perflab in it; a program with its loader and libraries; where it is |
+//! | `qemu_command_line`, `root_share` | the machine as QEMU's arguments; the host's root or a folder, read-only |
 //! | [`mod@boot`] | from a machine to a guest that is ready, with a deadline that knows how loaded the host is |
 //! | [`running_guest`], [`console_log`] | a running guest, and the list of all of them; the log of its console |
 //! | `git` | git in somebody's repository |
@@ -24,6 +25,7 @@
 pub mod boot;
 pub mod console_log;
 mod crash_dump;
+mod distribution_root;
 mod error;
 mod gdb_stub;
 mod git;
@@ -47,6 +49,7 @@ pub mod machine;
 pub mod network_switch;
 mod portable_program;
 mod processor_sampler;
+mod program_path;
 mod qemu_command_line;
 mod qmp;
 mod root_share;
@@ -55,6 +58,7 @@ pub mod vsock;
 
 pub use boot::{BootOptions, boot_guest, log_tail};
 pub use console_log::{find_panic, find_panic_in, read_log_end};
+pub use distribution_root::{DistributionRoot, DistributionRootError, RootListener};
 pub use error::{GuestError, InitramfsError};
 pub use git::git_command;
 pub use guest_network::{

@@ -9,6 +9,7 @@ use perflab_model::{Bytes, Nanos};
 use perflab_observe::{KvmSpeed, probe_kvm_speed};
 use serde::{Deserialize, Serialize};
 
+use crate::distribution_root::DistributionRoot;
 use crate::error::GuestError;
 use crate::guest_network::GuestNetwork;
 use crate::kernel::KernelImage;
@@ -80,6 +81,11 @@ pub struct GuestDebug {
 pub enum GuestRootSource {
     /// The host's, read-only, under an overlay in the guest's memory: every program of the host's is there.
     Host,
+    /// A folder of the host's that holds a system, shared and kept as the host's root is.
+    Folder {
+        /// where it is
+        path: PathBuf,
+    },
     /// Nothing but perflab and these programs of the host's.
     Bare {
         /// names or paths
@@ -108,16 +114,34 @@ pub struct GuestDisk {
 }
 
 impl GuestRootSource {
-    /// As it is written: `host`, `bare` (with these programs), or a disk image as IMAGE or IMAGE:PARTITION.
-    pub fn parse(text: &str, programs: &[String]) -> Option<GuestRootSource> {
+    /// As it is written: `host`, `bare` (with these programs), a folder, `debootstrap:RELEASE`, or a disk image as IMAGE or
+    /// IMAGE:PARTITION.
+    ///
+    /// # Errors
+    /// It is none of these, or is not there.
+    pub fn parse(text: &str, programs: &[String]) -> Result<GuestRootSource, GuestError> {
+        let at = |path: &str| std::path::absolute(path).map_err(GuestError::file_error(path));
         match text {
-            "host" => Some(GuestRootSource::Host),
-            "bare" => Some(GuestRootSource::Bare { programs: programs.to_vec() }),
-            image => {
-                let (path, partition) = image.rsplit_once(':').unwrap_or((image, "0"));
-                let partition = partition.parse().ok().filter(|_| Path::new(path).is_file())?;
-                Some(GuestRootSource::Image { disk: GuestDisk::discarding_changes(path), partition })
-            }
+            "host" => return Ok(GuestRootSource::Host),
+            "bare" => return Ok(GuestRootSource::Bare { programs: programs.to_vec() }),
+            folder if Path::new(folder).is_dir() => return Ok(GuestRootSource::Folder { path: at(folder)? }),
+            _ => {}
+        }
+        if let Some(made) = DistributionRoot::parse(text) {
+            return Ok(GuestRootSource::Folder { path: made?.require()? });
+        }
+        let (path, partition) = text.rsplit_once(':').unwrap_or((text, "0"));
+        let partition = partition.parse().ok().filter(|_| Path::new(path).is_file());
+        let partition = partition.ok_or_else(|| GuestError::NoRoot { text: text.to_owned() })?;
+        Ok(GuestRootSource::Image { disk: GuestDisk::discarding_changes(path), partition })
+    }
+
+    /// The folder of this host's that the guest sees as its root, with an overlay of its own above.
+    pub fn shared_folder(&self) -> Option<&Path> {
+        match self {
+            GuestRootSource::Host => Some(Path::new("/")),
+            GuestRootSource::Folder { path } => Some(path),
+            GuestRootSource::Bare { .. } | GuestRootSource::Image { .. } => None,
         }
     }
 }

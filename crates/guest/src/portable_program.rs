@@ -11,6 +11,7 @@ use elf::abi::PT_INTERP;
 use elf::endian::AnyEndian;
 
 use crate::error::InitramfsError;
+use crate::program_path::find_program_file;
 
 /// What a program needs to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +45,7 @@ pub(crate) fn find_program(program: &str) -> Result<PathBuf, InitramfsError> {
     if program.contains('/') {
         return std::path::absolute(program).ok().filter(|path| path.is_file()).ok_or_else(missing);
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
-    let mut places = std::env::split_paths(&path).chain(system).map(|folder| folder.join(program));
-    places.find(|file| file.is_file()).ok_or_else(missing)
+    find_program_file(program).ok_or_else(missing)
 }
 
 /// The file that would be run.

@@ -19,7 +19,7 @@ pub(crate) struct GuestPaths<'a> {
     pub(crate) cid: Option<u32>,
 }
 
-/// How the guest gets at the host's root.
+/// How the guest gets at a root of the host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootShare {
     /// QEMU serves it.
@@ -28,7 +28,7 @@ pub(crate) enum RootShare {
     VirtioFs,
 }
 
-/// The name under which the host's root is offered.
+/// The name under which that is offered.
 pub(crate) const ROOT_SHARE_TAG: &str = "hostroot";
 
 /// Leaves the self-tests of the kernel's ciphers out.
@@ -57,7 +57,7 @@ pub(crate) fn qemu_arguments(
     if let Some(cid) = paths.cid {
         line.add_option("-device", format!("vhost-vsock-pci,guest-cid={cid}"));
     }
-    add_share(&mut line, sharing, paths);
+    add_share(&mut line, machine, sharing, paths);
     add_disks(&mut line, machine);
     add_network(&mut line, &machine.network);
     if let Some(debug) = &machine.debug {
@@ -174,13 +174,20 @@ fn add_ports(line: &mut QemuArguments, machine: &GuestMachine, paths: &GuestPath
     }
 }
 
-fn add_share(line: &mut QemuArguments, sharing: Option<RootShare>, paths: &GuestPaths<'_>) {
+fn add_share(
+    line: &mut QemuArguments,
+    machine: &GuestMachine,
+    sharing: Option<RootShare>,
+    paths: &GuestPaths<'_>,
+) {
+    let shared = machine.root.shared_folder().unwrap_or(Path::new("/"));
     match sharing {
         None => {}
         Some(RootShare::NineP) => line.add_option(
             "-virtfs",
             format!(
-                "local,path=/,mount_tag={ROOT_SHARE_TAG},security_model=none,readonly=on,multidevs=remap"
+                "local,path={},mount_tag={ROOT_SHARE_TAG},security_model=none,readonly=on,multidevs=remap",
+                escape_comma(&shared.display().to_string())
             ),
         ),
         Some(RootShare::VirtioFs) => {

@@ -1,4 +1,4 @@
-//! The host's root for a guest, read-only, by 9p or virtiofs.
+//! The host's root, or a folder of its own, as the root of a guest: read-only, by 9p or virtiofs.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -65,7 +65,7 @@ pub(crate) fn start_virtiofsd(
     let mut command = perflab_observe::child_command(perflab, options);
     command
         .arg(&server)
-        .args(virtiofsd_arguments(&server))
+        .args(virtiofsd_arguments(&server, machine.root.shared_folder().unwrap_or(Path::new("/"))))
         .stdin(OwnedFd::from(listener))
         .stdout(output)
         .stderr(errors);
@@ -74,14 +74,18 @@ pub(crate) fn start_virtiofsd(
 }
 
 /// The two servers take different options.
-fn virtiofsd_arguments(server: &Path) -> Vec<String> {
+fn virtiofsd_arguments(server: &Path, shared: &Path) -> Vec<String> {
     let help = Command::new(server).arg("--help").stdin(Stdio::null()).output();
     let help = help.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let arguments = if help.contains("--shared-dir") {
+    let shared = shared.display();
+    if help.contains("--shared-dir") {
         let sandbox = if rustix::process::geteuid().is_root() { "chroot" } else { "none" };
-        format!("--fd=0 --shared-dir=/ --sandbox={sandbox} --cache=auto")
-    } else {
-        "--fd=0 -o source=/ -o sandbox=chroot -o cache=auto".into()
-    };
-    arguments.split(' ').map(str::to_owned).collect()
+        let sandbox = format!("--sandbox={sandbox}");
+        return vec!["--fd=0".into(), format!("--shared-dir={shared}"), sandbox, "--cache=auto".into()];
+    }
+    // FUSE's own way to write a comma in an option.
+    let shared = shared.to_string().replace('\\', "\\\\").replace(',', "\\,");
+    let options = [format!("source={shared}"), "sandbox=chroot".into(), "cache=auto".into()];
+    let options = options.into_iter().flat_map(|option| ["-o".to_owned(), option]);
+    [String::from("--fd=0")].into_iter().chain(options).collect()
 }

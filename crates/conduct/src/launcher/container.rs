@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perflab_guest::pack_portable_perflab;
+use perflab_guest::{DistributionRoot, DistributionRootError, pack_portable_perflab};
 use perflab_model::study::TargetSpec;
 use perflab_model::{PlannedTarget, Refusal, remove_control_characters};
 use perflab_observe::io::{MountEntry, MountTable};
@@ -82,11 +82,19 @@ exec "$chroot" . "$agent/perflab" agent
 "#;
 
 const ROOT_HINT: &str =
-    "name a folder that holds the root of a system: `debootstrap trixie FOLDER` makes one";
+    "name a folder that holds the root of a system, or a release: `root = \"debootstrap:trixie\"`";
 
 /// Why a target cannot be a container, where that is known before.
 pub(crate) fn container_problem(target: &PlannedTarget) -> Option<Refusal> {
-    let root = container_root(&target.spec);
+    let root = match container_root(&target.spec) {
+        Ok(root) => root,
+        Err(error) => {
+            return Some(Refusal {
+                what: format!("target {}: {error}", target.name),
+                hint: ROOT_HINT.into(),
+            });
+        }
+    };
     let (what, hint) = root_problem(&root).or_else(|| user_problem(&root))?;
     let what = format!("the root of target {}, `{}`, {what}", target.name, root.display());
     Some(Refusal { what: remove_control_characters(&what), hint: hint.into() })
@@ -163,11 +171,12 @@ fn laid_folders(root: &Path) -> Vec<(PathBuf, PathBuf)> {
     mounts_below(&mounts, root).into_iter().map(|path| (path.to_owned(), place(path))).collect()
 }
 
-fn container_root(spec: &TargetSpec) -> PathBuf {
-    match spec.root.as_deref() {
-        None | Some(HOST_ROOT) => "/".into(),
-        Some(folder) => folder.into(),
-    }
+fn container_root(spec: &TargetSpec) -> Result<PathBuf, DistributionRootError> {
+    let text = match spec.root.as_deref() {
+        None | Some(HOST_ROOT) => return Ok("/".into()),
+        Some(text) => text,
+    };
+    DistributionRoot::parse(text).map_or_else(|| Ok(text.into()), |made| made?.require())
 }
 
 /// A container and what was made for it, which goes after it.
@@ -189,7 +198,7 @@ pub(crate) fn launch_in_container(
     spec: &TargetSpec,
     host: &LocalMachine,
 ) -> io::Result<LaunchedAgent> {
-    let root = container_root(spec);
+    let root = container_root(spec).map_err(io::Error::other)?;
     let root = fs::canonicalize(&root).map_err(|error| name_path(&root, &error))?;
     let boot_id = perflab_observe::read_boot_id(&host.root);
     let scratch = TemporaryFolder::create_for_container(&host.state, &boot_id).map_err(io::Error::other)?;

@@ -108,8 +108,7 @@ pub(crate) fn guest_machine(name: &str, target: &TargetSpec) -> Result<GuestMach
 
 fn guest_root_source(target: &TargetSpec) -> Result<GuestRootSource, GuestError> {
     let text = target.root.as_deref().unwrap_or("host");
-    let mut root = GuestRootSource::parse(text, &target.programs)
-        .ok_or_else(|| GuestError::NoRoot { text: text.to_owned() })?;
+    let mut root = GuestRootSource::parse(text, &target.programs)?;
     if let (GuestRootSource::Image { disk, .. }, Some(cache)) = (&mut root, target.cache) {
         disk.cache = cache.to_string();
     }

@@ -63,9 +63,9 @@ pub struct TargetSpec {
     /// vm: `"512MiB"` (the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
-    /// vm: what its root is: `host` (this one's, read-only, under an overlay; the default), `bare` (perflab
-    /// and `programs`, nothing else), or a disk image as `IMAGE` or `IMAGE:PARTITION`, whose changes are thrown away.
-    /// container: a folder that holds the root of a system (debootstrap makes one), or `host`.
+    /// vm, container: what its root is: `host` (this one's; a guest's default), a folder that holds the root of a system, or
+    /// `debootstrap:RELEASE` or `debootstrap:RELEASE,PACKAGE...`, which is made once and kept. All of them stay as they are. vm: also `bare`
+    /// (perflab and `programs`, nothing else), or a disk image as `IMAGE` or `IMAGE:PARTITION`; changes are thrown away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// vm, root `bare`: programs of this host that are packed as well, with their libraries.

@@ -615,7 +615,7 @@ fn guest_key_problems(name: &str, target: &TargetSpec, found: &mut Vec<Problem>)
         return;
     }
     if target.kind == TargetKind::Container && target.root.is_none() {
-        let hint = "add `root = \"/srv/bookworm\"`, a folder that `debootstrap bookworm /srv/bookworm` makes; or `root = \"host\"`";
+        let hint = "add `root = \"debootstrap:trixie\"`, or a folder that holds the root of a system; or `root = \"host\"`";
         found.push(Problem::new(format!("target.{name}"), "needs `root`").with_hint(hint));
     }
     let reboots = target.kind == TargetKind::Ssh && target.reboot.is_some();

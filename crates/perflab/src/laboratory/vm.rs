@@ -329,15 +329,10 @@ fn check_guest_name(name: &str) -> Result<String, UsageError> {
     Ok(name.to_owned())
 }
 
-fn parse_root(args: &BootArgs) -> Result<GuestRootSource, UsageError> {
+fn parse_root(args: &BootArgs) -> Result<GuestRootSource, GuestError> {
     let command = args.command.first().cloned().unwrap_or_else(|| "sh".into());
     let programs: Vec<String> = [command].into_iter().chain(args.with.iter().cloned()).collect();
-    GuestRootSource::parse(&args.root, &programs).ok_or_else(|| {
-        UsageError::new(
-            format!("`{}` is no root for a guest", args.root),
-            "write host, bare, or a disk image, as debian.qcow2:1 with its partition",
-        )
-    })
+    GuestRootSource::parse(&args.root, &programs)
 }
 
 /// `2:1GiB:0`
@@ -435,7 +430,8 @@ pub struct BootArgs {
     /// One further argument for QEMU (repeatable): --qemu-option=-device --qemu-option=virtio-balloon
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub qemu_option: Vec<String>,
-    /// The guest's root: `host`, `bare`, or a disk image (IMAGE or IMAGE:PARTITION)
+    /// The guest's root: `host`, `bare`, a folder that holds a system, `debootstrap:RELEASE` where a run has made it, or a disk image (IMAGE or
+    /// IMAGE:PARTITION)
     #[arg(long, default_value = "host")]
     pub root: String,
     /// With `--root bare`: further programs of this host to pack (repeatable)

@@ -16,5 +16,6 @@ pub mod repeatable_run;
 pub mod reproduce;
 pub mod resume;
 pub mod run;
+mod target_images;
 pub mod varied_factor;
 pub mod watch;

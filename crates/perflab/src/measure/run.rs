@@ -1,7 +1,7 @@
 //! One execution of a study, `perflab run`: its manifest, its events to consumers, settings undone.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::channel;
 
@@ -14,15 +14,13 @@ use perflab_conduct::{
     ConductError, LocalMachine, PlanChoices, RunPermissions, conduct_run, plan_study, study_warnings,
     used_definitions,
 };
-use perflab_guest::KernelRequest;
 use perflab_model::StopRequest;
 use perflab_model::fact_table;
-use perflab_model::quantity::format_quantity;
 use perflab_model::study::{
-    CounterGroups, EventChoice, MonitorTiming, ProfileSpec, StoppingRule, TargetKind, TomlSource,
+    CounterGroups, EventChoice, MonitorTiming, ProfileSpec, StoppingRule, TomlSource,
 };
 use perflab_model::{
-    FORMAT_VERSION, Facts, Manifest, Nanos, Overhead, PlannedTarget, RunEventKind, RunPlan, RunStatus, Study,
+    FORMAT_VERSION, Facts, Manifest, Nanos, Overhead, RunEventKind, RunPlan, RunStatus, Study,
     environment_facts, named_variables,
 };
 use perflab_observe::Root;
@@ -32,7 +30,6 @@ use perflab_workload::{Catalogue, ExecutionGuard};
 use crate::app::App;
 use crate::failure::{Exit, Failure, FailureContext as _, UnexpectedError, UsageError};
 use crate::inventory_file::find_inventory_of;
-use crate::laboratory::kernel::get_kernel;
 use crate::laboratory::workload::install_workload;
 use crate::measure::command_words::{check_command_exists, command_words, parameter_template, quote_toml};
 use crate::measure::event_consumers::{RecorderConsumer, StoppingWatch, feed_consumers};
@@ -40,6 +37,7 @@ use crate::measure::failing_command::FailingCommandWatch;
 use crate::measure::full_disk::DiskFullError;
 use crate::measure::progress::ProgressReporter;
 use crate::measure::repeatable_run::check_study_resumable;
+use crate::measure::target_images::{get_missing_images, wants_images};
 use crate::measure::varied_factor::VariedFactor;
 use crate::selection::parse_label;
 use crate::verb::Verb;
@@ -117,6 +115,12 @@ fn parse_kernel_log_gate(text: &str) -> Result<Gate, String> {
 
 /// Installs what a study needs, and runs nothing.
 fn install_workloads(context: &App, manifest: &Manifest, catalogue: &Catalogue) -> Result<Exit, Failure> {
+    if wants_images(manifest) {
+        let machine = local_machine(context, catalogue.clone())?;
+        get_missing_images(context, &machine, manifest, &stop_on_interrupt()?)?;
+        context.note("the kernels and roots of its targets are here; its workloads run there: `perflab workload install NAME --apply`");
+        return Ok(Exit::Fine);
+    }
     if !manifest.plan.targets.is_empty() {
         let message = "the workloads of this study run on its targets, not on this host";
         return Err(UsageError::new(message, "there: `perflab workload install NAME --apply`").into());
@@ -375,7 +379,7 @@ pub fn execute_study(
 ) -> Result<(RunStatus, RunDir), Failure> {
     let archive = context.archive()?;
     archive.ensure_writable()?;
-    get_missing_kernels(context, manifest)?;
+    get_missing_images(context, machine, manifest, stop)?;
     let mut recording = RecorderConsumer::new(archive);
     let mut progress = ProgressReporter::new(context.quiet);
     let mut enough = StoppingWatch::new(manifest, stop);
@@ -410,46 +414,6 @@ pub fn execute_study(
     }
     let run = recorded?.ok_or(ConductError::NobodyListens)?;
     Ok((status, run))
-}
-
-/// Fetches and builds the kernels of targets that are not here, once it is said how long that and the study take.
-fn get_missing_kernels(context: &App, manifest: &Manifest) -> Result<(), Failure> {
-    let plan = &manifest.plan;
-    let variants = plan.target_variants.iter().flat_map(|variant| &variant.targets);
-    let mut missing: Vec<KernelRequest> = Vec::new();
-    let layouts = plan.slots.last().map_or(0, |last| plan.slot_kernel_layout(last, &manifest.study.run));
-    let targets: Vec<&PlannedTarget> = plan.targets.iter().chain(variants).collect();
-    for target in
-        (0..=layouts).flat_map(|layout| targets.iter().map(move |one| one.with_kernel_layout(layout)))
-    {
-        let Some(name) = target.spec.kernel.as_deref().filter(|_| target.spec.kind == TargetKind::Vm) else {
-            continue;
-        };
-        if Path::new(name).is_file() && !name.ends_with(".toml")
-            || missing.iter().any(|known| known.text == name)
-        {
-            continue;
-        }
-        let request = KernelRequest::parse(name)?;
-        if request.cached_image(&mut |_| ())?.is_none() {
-            missing.push(request);
-        }
-    }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<String> = missing
-        .iter()
-        .map(|request| match request.build_time() {
-            Some(time) => format!("{} ({})", request.text, format_quantity(time.as_secs_f64(), "s")),
-            None => request.text.clone(),
-        })
-        .collect();
-    context.note(format!("kernels to get first, once: {}", names.join(", ")));
-    if let Some(takes) = &manifest.study.takes {
-        context.note(format!("the study itself: {takes}"));
-    }
-    missing.iter().try_for_each(|request| Ok(get_kernel(context, request).map(drop)?))
 }
 
 /// Has what runs ended should this process be killed.
@@ -570,7 +534,7 @@ pub struct RunArgs {
     /// Install missing workloads first
     #[arg(long)]
     pub install: bool,
-    /// Install missing workloads, and run nothing
+    /// Install missing workloads, get missing kernels and roots of targets, and run nothing
     #[arg(long, conflicts_with = "install")]
     pub install_only: bool,
     /// Run the brief form of the study: less of everything, as its `[brief]` says; ends in minutes

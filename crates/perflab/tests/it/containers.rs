@@ -11,7 +11,7 @@ use crate::interrupted::{send_signal, wait_for_condition};
 use crate::laboratory::{Sandbox, command_as_nobody, is_root, skip_test, to_command_output};
 
 /// A root that has nothing but these programs of this system, with their libraries, and says its name.
-fn make_small_root(laboratory: &Sandbox, name: &str, speed: u32) -> PathBuf {
+pub fn make_small_root(laboratory: &Sandbox, name: &str, speed: u32) -> PathBuf {
     let root = laboratory.path(name);
     for program in ["/bin/sh", "/bin/cat", "/usr/bin/touch", "/usr/bin/sleep"] {
         let needed = Command::new("ldd").arg(program).output().unwrap();
@@ -29,7 +29,7 @@ fn make_small_root(laboratory: &Sandbox, name: &str, speed: u32) -> PathBuf {
     root
 }
 
-fn list_tree(root: &Path) -> String {
+pub fn list_tree(root: &Path) -> String {
     let listed = Command::new("find").arg(root).args(["-printf", "%P %y %m %T@\n"]).output().unwrap();
     String::from_utf8(listed.stdout).unwrap()
 }
@@ -253,4 +253,64 @@ fn a_container_without_a_root_is_refused_before_anything_runs() {
     let told = laboratory.run(&["run", &target(&format!("root = \"{}\"", missing.display()))]);
     assert_eq!(told.code, Some(3), "{}", told.err);
     assert_eq!(laboratory.run_json(&["list"]), serde_json::json!([]));
+}
+
+/// A release is made by debootstrap once, whoever is killed meanwhile, and is the root of a container.
+#[test]
+fn needs_root_a_release_is_made_once_and_is_the_root_of_a_container() {
+    if !is_root() {
+        return skip_test(
+            "needs_root_a_release_is_made_once_and_is_the_root_of_a_container",
+            "debootstrap makes device files",
+        );
+    }
+    let laboratory = Sandbox::new();
+    let cache = laboratory.path("cache");
+    let command = |arguments: &[&str]| {
+        let mut command = laboratory.command(arguments);
+        command.env("PERFLAB_CACHE", &cache);
+        command
+    };
+    let run = |arguments: &[&str]| to_command_output(command(arguments).output().unwrap());
+    let made = || {
+        let names = fs::read_dir(cache.join("roots")).into_iter().flatten();
+        let mut names: Vec<_> =
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    laboratory.write_workload(
+        "release",
+        "",
+        "read -r version </etc/debian_version; echo \"speed ${version%%.*}\"",
+    );
+    for (wrong, code) in [("", 2), ("trixie,--foreign", 2), ("no-such-release", 3)] {
+        let study = container_study("release", &format!("debootstrap:{wrong}"), "");
+        let failed = run(&["run", &laboratory.write_study("wrong.toml", &study)]);
+        assert_eq!(failed.code, Some(code), "{wrong}: {}", failed.err);
+    }
+    assert_eq!(made(), [""; 0]);
+
+    let factor = "[factor.release]\nkind = \"target\"\nkey = \"root\"\nlevels = [\"debootstrap:bookworm\"]\n";
+    let study = laboratory.write_study("good.toml", &container_study("release", "host", factor));
+    let mut killed = command(&["run", &study]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let half = cache.join("roots/.new-bookworm/root");
+    let maker = format!("debootstrap .*{}", half.display());
+    wait_for_condition(|| is_running(&maker) && half.join("var").exists());
+    send_signal(&killed, Signal::KILL);
+    killed.wait().unwrap();
+    wait_for_condition(|| !is_running(&maker));
+    assert!(!half.parent().unwrap().join("root.json").exists());
+
+    let only = run(&["run", "--install-only", &study]);
+    assert_eq!(only.code, Some(0), "{}", only.err);
+    let root = cache.join("roots/bookworm/root");
+    assert_eq!(made(), ["bookworm"]);
+    let before = list_tree(&root);
+    let begun = run(&["run", &study]);
+    assert_eq!(begun.code, Some(0), "{}", begun.err);
+    let speeds: Vec<f64> =
+        laboratory.samples_by_level("release", "speed").into_iter().map(|(_, speed)| speed).collect();
+    assert_eq!(speeds, [12.0]);
+    assert_eq!(list_tree(&root), before);
 }

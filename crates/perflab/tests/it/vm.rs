@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use perflab_guest::find_closure;
 
-use crate::laboratory::{CommandOutput, is_root, skip_test, to_command_output};
+use crate::containers::{list_tree, make_small_root};
+use crate::laboratory::{CommandOutput, Sandbox, is_root, skip_test, to_command_output};
 use crate::ssh::is_program_there;
 
 /// A laboratory whose guests are nobody else's.
@@ -166,6 +167,23 @@ fn a_command_under_another_kernel_is_as_if_it_ran_here() {
     assert!(ended.err.lines().any(|line| line == "wrong"), "{}", ended.err);
     assert!(ended.err.contains("/dev/kvm"), "why this accelerator: {}", ended.err);
     assert!(!Path::new("/usr/perflab-test").exists(), "the host's root is read-only");
+    guests.assert_nothing_is_left();
+}
+
+#[test]
+fn a_folder_is_the_root_of_a_guest_and_stays_as_it_is() {
+    let Some(guests) = GuestSandbox::new("a_folder_is_the_root_of_a_guest_and_stays_as_it_is") else {
+        return;
+    };
+    let laboratory = Sandbox::new();
+    // A comma is one of QEMU's own signs.
+    let root = make_small_root(&laboratory, "small,root", 7);
+    let before = list_tree(&root);
+    let script = "cat /etc/speed; touch /etc/made && cat /etc/made; test -e /etc/passwd || echo alone";
+    let words = ["vm", "boot", "--root", root.to_str().unwrap(), "--", "sh", "-c", script];
+    let ended = guests.run(&words);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "speed 7\nalone\n"), "{}", ended.err);
+    assert_eq!(list_tree(&root), before);
     guests.assert_nothing_is_left();
 }
 
