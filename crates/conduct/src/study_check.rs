@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
+use perflab_guest::DistributionRoot;
 use perflab_model::expression::ExpressionScope;
 use perflab_model::study::{
     BesideSpec, CountersSpec, EVENTS_MONITOR, Factor, FactorKind, MonitorTiming, SlotOrder, Study,
@@ -27,6 +28,7 @@ pub(crate) fn check_study(study: &Study, catalogue: &Catalogue, scope: &Expressi
     }
     found.extend(hook_problems(study, scope));
     check_monitors(study, &mut found);
+    check_roots(study, &mut found);
     check_counters(study, &mut found);
     check_events(study, &mut found);
     found.extend(series_problems(study, catalogue));
@@ -286,6 +288,36 @@ fn check_monitors(study: &Study, found: &mut Vec<Problem>) {
         }
         if timing.is_too_often() {
             found.push(Problem::new(key, "is read too often").with_hint(MonitorTiming::SHORTEST_HINT));
+        }
+    }
+}
+
+/// Roots of releases that no distribution has, and levels that are one root.
+fn check_roots(study: &Study, found: &mut Vec<Problem>) {
+    for (name, target) in &study.target {
+        if let Some(Some(Err(error))) = target.root.as_deref().map(DistributionRoot::parse) {
+            found.push(Problem::new(format!("target.{name}.root"), error.to_string()));
+        }
+    }
+    let is_root = |factor: &Factor| {
+        let key = factor.key.as_deref().map(|key| key.rsplit('.').next().unwrap_or(key));
+        factor.kind == FactorKind::Target && key == Some("root")
+    };
+    for (name, factor) in study.factor.iter().filter(|(_, factor)| is_root(factor)) {
+        let mut known: Vec<DistributionRoot> = Vec::new();
+        for level in factor.levels.iter() {
+            let problem = match DistributionRoot::parse(&level.value.to_string()) {
+                None => continue,
+                Some(Ok(root)) => {
+                    let same = known.iter().find(|other| other.is_same(&root));
+                    let problem =
+                        same.map(|other| format!("`{}` and `{}` are one root", other.text, root.text));
+                    known.push(root);
+                    problem
+                }
+                Some(Err(error)) => Some(error.to_string()),
+            };
+            found.extend(problem.map(|text| Problem::new(format!("factor.{name}.levels"), text)));
         }
     }
 }

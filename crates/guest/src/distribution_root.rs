@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use perflab_model::StopRequest;
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::{Nanos, StopRequest};
 use perflab_observe::own_directories::{self, OwnFileAccess, cache_directory};
 use perflab_observe::{ChildOptions, child_command, spawn_child};
 use serde::Serialize;
@@ -28,6 +28,18 @@ const PREFIX: &str = "debootstrap:";
 /// Says that a root is whole: written last.
 const RECORD: &str = "root.json";
 
+/// How a folder begins in which a root is being made.
+const NEW: &str = ".new-";
+
+/// A script for each release that debootstrap knows.
+const SCRIPTS: &str = "/usr/share/debootstrap/scripts";
+
+/// With less room than this, in bytes, a disk is full.
+const LEAST_ROOM: u64 = 16 << 20;
+
+/// Letters of debootstrap's last words that are told: it names each package of many.
+const LONGEST_REASON: usize = 300;
+
 /// Whether somebody asked to stop is looked at so often.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -38,8 +50,25 @@ const LAST_LINES: usize = 3;
 /// process 1, which no signal but KILL reaches.
 const NAMESPACES: [&str; 6] = ["--mount", "--pid", "--fork", "--kill-child", "--propagation=private", "--"];
 
-/// The root has the modes that it says, whatever those of perflab's files; root's programs may not be on the caller's PATH.
-const MAKE: &str = "umask 022; PATH=$PATH:/usr/sbin:/sbin; exec debootstrap \"$@\" 2>&1";
+/// Runs debootstrap with its arguments, the first of which is where the root is made. The root has the modes that it says, whatever those
+/// of perflab's files; root's programs may not be on the caller's PATH. What else is mounted is let go of, but for what programs
+/// need: a file system that is unmounted meanwhile would stay in use here.
+const MAKE: &str = r#"
+umask 022
+PATH=$PATH:/usr/sbin:/sbin
+place=$1; shift
+mounts=$(cat /proc/self/mounts)
+while read -r _ at _; do
+    case $at in
+        *\\* | / | /usr* | /bin | /sbin | /lib* | /etc* | /var* | /proc* | /sys* | /dev* | /run* | /opt* | /nix*) continue ;;
+    esac
+    case $place/ in "$at"/*) continue ;; esac
+    umount -l "$at"
+done >/dev/null 2>&1 <<MOUNTS
+$mounts
+MOUNTS
+exec debootstrap "$@" "$place" 2>&1
+"#;
 
 /// A release of a distribution with packages, as a study names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -84,13 +113,23 @@ pub enum DistributionRootError {
     },
     /// Another user wants it.
     #[error(
-        "only root can make `{text}`, which has device files and files of many users: name a folder that root has made (`debootstrap {suite} FOLDER`)"
+        "only root can make `{text}`, which has device files and files of many users: name a folder that root has made (`{command}`)"
     )]
     NeedsRoot {
         /// as it was written
         text: String,
+        /// what root would type
+        command: String,
+    },
+    /// debootstrap has no script for it.
+    #[error("`{text}`: debootstrap knows no release `{suite}`; {hint}")]
+    NoRelease {
+        /// as it was written
+        text: String,
         /// the release
         suite: String,
+        /// one that is like it
+        hint: String,
     },
     /// debootstrap failed.
     #[error("debootstrap could not make `{text}`: {reason}")]
@@ -124,6 +163,7 @@ impl Classify for DistributionRootError {
         match self {
             DistributionRootError::Text { .. } => ErrorClass::Usage,
             DistributionRootError::NotMade { .. }
+            | DistributionRootError::NoRelease { .. }
             | DistributionRootError::NotInstalled { .. }
             | DistributionRootError::NeedsRoot { .. }
             | DistributionRootError::Failed { .. } => ErrorClass::Environment,
@@ -140,14 +180,54 @@ impl DistributionRootError {
     }
 }
 
-/// Who is told what debootstrap does.
-pub type RootListener<'a> = dyn FnMut(&str) + 'a;
+/// What somebody who waits for a root is told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RootProgress<'a> {
+    /// Another process makes it.
+    Waiting(&'a str),
+    /// What debootstrap is at: `Retrieving libc6 2.41-12`.
+    Line(&'a str),
+}
+
+/// Who is told.
+pub type RootListener<'a> = dyn FnMut(RootProgress<'_>) + 'a;
 
 /// What is kept of how a root was made.
 #[derive(Debug, Serialize)]
 struct RootRecord<'a> {
     root: &'a DistributionRoot,
     writer: String,
+    /// When, since 1970.
+    made: Nanos,
+    /// As [`describe_root_packages`] has them.
+    packages: Option<String>,
+}
+
+/// A root that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeRoot {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Whether it was made for whoever asked, and not before or by another.
+    pub is_new: bool,
+}
+
+/// A list of packages longer than this is no list of packages.
+const LONGEST_STATUS: u64 = 64 << 20;
+
+/// The packages of a root that Debian's dpkg keeps: how many, and a digest of their names and versions. None of other roots.
+#[must_use]
+pub fn describe_root_packages(root: &Path) -> Option<String> {
+    let mut status = String::new();
+    let file = File::open(root.join("var/lib/dpkg/status")).ok()?;
+    file.take(LONGEST_STATUS).read_to_string(&mut status).ok()?;
+    let is_told = |line: &&str| {
+        ["Package: ", "Version: ", "Architecture: "].iter().any(|field| line.starts_with(field))
+    };
+    let fields: Vec<&str> = status.lines().filter(is_told).collect();
+    let count = fields.iter().filter(|line| line.starts_with("Package: ")).count();
+    let digest = format_hash(&Sha256::digest(fields.join("\n")));
+    (count > 0).then(|| format!("{count} packages, {}", digest.get(..12).unwrap_or(&digest)))
 }
 
 impl DistributionRoot {
@@ -172,6 +252,12 @@ impl DistributionRoot {
         })
     }
 
+    /// Whether another text means the same release and packages.
+    #[must_use]
+    pub fn is_same(&self, other: &DistributionRoot) -> bool {
+        (&self.suite, &self.packages) == (&other.suite, &other.packages)
+    }
+
     /// The folder that it was made in, if it was.
     pub fn find(&self) -> Option<PathBuf> {
         self.find_in(&roots_directory())
@@ -193,6 +279,44 @@ impl DistributionRoot {
         self.find().ok_or_else(|| DistributionRootError::NotMade { text: self.text.clone() })
     }
 
+    /// Why it cannot be made here, as far as that is known before.
+    ///
+    /// # Errors
+    /// That.
+    pub fn check_makeable(&self) -> Result<(), DistributionRootError> {
+        let text = || self.text.clone();
+        if !rustix::process::geteuid().is_root() {
+            return Err(DistributionRootError::NeedsRoot { text: text(), command: self.command_line() });
+        }
+        for program in ["debootstrap", "unshare"] {
+            if find_program_file(program).is_none() {
+                return Err(DistributionRootError::NotInstalled { text: text(), program });
+            }
+        }
+        let known = fs::read_dir(SCRIPTS).into_iter().flatten().flatten();
+        let known: Vec<String> = known
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| is_name(name))
+            .collect();
+        if known.is_empty() || known.contains(&self.suite) {
+            return Ok(());
+        }
+        Err(DistributionRootError::NoRelease {
+            text: text(),
+            suite: self.suite.clone(),
+            hint: perflab_model::suggest_name(&self.suite, known.iter().map(String::as_str)),
+        })
+    }
+
+    /// What makes another like it.
+    fn command_line(&self) -> String {
+        let packages = match self.packages.as_slice() {
+            [] => String::new(),
+            packages => format!(" --include={}", packages.join(",")),
+        };
+        format!("debootstrap --variant=minbase{packages} {} FOLDER", self.suite)
+    }
+
     /// Makes it, unless it is there; `perflab` is this program.
     ///
     /// # Errors
@@ -202,39 +326,34 @@ impl DistributionRoot {
         perflab: &Path,
         stop: &StopRequest,
         tell: &mut RootListener<'_>,
-    ) -> Result<PathBuf, DistributionRootError> {
-        if let Some(found) = self.find() {
-            return Ok(found);
+    ) -> Result<MadeRoot, DistributionRootError> {
+        if let Some(path) = self.find() {
+            return Ok(MadeRoot { path, is_new: false });
         }
-        let text = || self.text.clone();
-        if !rustix::process::geteuid().is_root() {
-            return Err(DistributionRootError::NeedsRoot { text: text(), suite: self.suite.clone() });
-        }
-        for program in ["debootstrap", "unshare"] {
-            if find_program_file(program).is_none() {
-                return Err(DistributionRootError::NotInstalled { text: text(), program });
-            }
-        }
-        let _lock = CacheLock::wait("root", &self.folder_name(), &mut |progress| {
+        self.check_makeable()?;
+        let mut tell_waiting = |progress: KernelProgress<'_>| {
             if let KernelProgress::Step(line) = progress {
-                tell(line);
+                tell(RootProgress::Waiting(line));
             }
-        })?;
+        };
+        let lock = CacheLock::wait_until("root", &self.folder_name(), stop, &mut tell_waiting)?;
+        let _lock = lock.ok_or_else(|| DistributionRootError::Stopped { text: self.text.clone() })?;
         // Whoever held the lock may have made it.
-        if let Some(found) = self.find() {
-            return Ok(found);
+        if let Some(path) = self.find() {
+            return Ok(MadeRoot { path, is_new: false });
         }
         let roots = roots_directory();
         own_directories::create_own_directory(&roots).map_err(DistributionRootError::file_error(&roots))?;
+        remove_half_roots(&roots);
         // Two folders, as debootstrap gives the root its mode.
-        let new = roots.join(format!(".new-{}", self.folder_name()));
+        let new = roots.join(format!("{NEW}{}", self.folder_name()));
         remove_tree(&new)?;
         let made =
             self.run_debootstrap(&new, perflab, stop, tell).and_then(|()| self.put_in_place(&new, &roots));
         if made.is_err() {
             remove_tree(&new)?;
         }
-        made
+        made.map(|path| MadeRoot { path, is_new: true })
     }
 
     fn run_debootstrap(
@@ -247,11 +366,11 @@ impl DistributionRoot {
         own_directories::create_own_directory(new).map_err(DistributionRootError::file_error(new))?;
         let mut command = child_command(perflab, ChildOptions { read_only: false, stays: false });
         command.arg("unshare").args(NAMESPACES);
-        command.args(["sh", "-c", MAKE, "sh", "--variant=minbase"]);
+        command.args(["sh", "-c", MAKE, "sh"]).arg(new.join("root")).arg("--variant=minbase");
         if !self.packages.is_empty() {
             command.arg(format!("--include={}", self.packages.join(",")));
         }
-        command.arg(&self.suite).arg(new.join("root"));
+        command.arg(&self.suite);
         command.env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         // ^C is perflab's to pass on.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -263,14 +382,23 @@ impl DistributionRoot {
         match child.wait() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) if last.is_empty() => Err(failed(status.to_string())),
+            Ok(_) if is_full(new) => {
+                Err(failed("the disk is full; $PERFLAB_CACHE may name another place".to_owned()))
+            }
             Ok(_) => Err(failed(describe_failure(&last))),
             Err(error) => Err(failed(error.to_string())),
         }
     }
 
     fn put_in_place(&self, new: &Path, roots: &Path) -> Result<PathBuf, DistributionRootError> {
+        remove_downloads(&new.join("root"));
         let record = new.join(RECORD);
-        let content = RootRecord { root: self, writer: format!("perflab {}", env!("CARGO_PKG_VERSION")) };
+        let content = RootRecord {
+            root: self,
+            writer: format!("perflab {}", env!("CARGO_PKG_VERSION")),
+            made: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().into(),
+            packages: describe_root_packages(&new.join("root")),
+        };
         let write = |file: File| serde_json::to_writer_pretty(&file, &content).map_err(std::io::Error::from);
         File::create(&record).and_then(write).map_err(DistributionRootError::file_error(&record))?;
         let home = roots.join(self.folder_name());
@@ -303,11 +431,44 @@ fn roots_directory() -> PathBuf {
     cache_directory().join("roots")
 }
 
+/// Removes a folder, if it is there. Somebody who is being ended may still write to it.
 fn remove_tree(path: &Path) -> Result<(), DistributionRootError> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(DistributionRootError::file_error(path)),
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty && attempts < 20 => {
+                std::thread::sleep(LOOK);
+            }
+            removed => return removed.map_err(DistributionRootError::file_error(path)),
+        }
     }
+}
+
+/// Removes what killed makers left of roots. What cannot be removed is in nobody's way.
+fn remove_half_roots(roots: &Path) {
+    for entry in fs::read_dir(roots).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        if let Some(name) = name.strip_prefix(NEW)
+            && let Ok(Some(_lock)) = CacheLock::take("root", name)
+        {
+            let _ = remove_tree(&entry.path());
+        }
+    }
+}
+
+/// Removes packages that are installed by now: they would stay as long as the root.
+fn remove_downloads(root: &Path) {
+    let archives = fs::read_dir(root.join("var/cache/apt/archives")).into_iter().flatten().flatten();
+    let packages =
+        archives.map(|entry| entry.path()).filter(|path| path.extension() == Some(OsStr::new("deb")));
+    packages.for_each(|path| drop(fs::remove_file(path)));
+}
+
+/// Whether there is no room left where a root was made.
+fn is_full(folder: &Path) -> bool {
+    rustix::fs::statvfs(folder).is_ok_and(|found| found.f_bavail * found.f_frsize < LEAST_ROOM)
 }
 
 /// Tells what it prints until it ends, and returns the last lines; none where it was stopped, and is ended.
@@ -322,7 +483,7 @@ fn follow_child(
         match lines.recv_timeout(LOOK) {
             Ok(line) => {
                 let text = line.strip_prefix("I: ").unwrap_or(&line).trim();
-                tell(&perflab_model::remove_control_characters(text));
+                tell(RootProgress::Line(&perflab_model::remove_control_characters(text)));
                 if last.len() == LAST_LINES {
                     last.pop_front();
                 }
@@ -361,16 +522,17 @@ fn describe_failure(last: &VecDeque<String>) -> String {
     let all: Vec<&str> = last.iter().map(String::as_str).collect();
     let told = if errors.is_empty() { all } else { errors }.join(" | ");
     let hint = match told.as_str() {
-        text if text.contains("No such script") => {
-            "; it knows no such release (`ls /usr/share/debootstrap/scripts`)"
+        text if text.contains("Failed getting release") => {
+            "; is there a network, and does the mirror still have the release?"
         }
-        text if text.contains("Failed getting release") || text.contains("Couldn't download") => {
-            "; is there a network, and does the release have these packages?"
-        }
+        text if text.contains("Couldn't download") => "; is there a network?",
+        text if text.contains("Couldn't find these debs") => "; does the release have these packages?",
         text if text.contains("No space left") => "; $PERFLAB_CACHE may name another place",
         _ => "",
     };
-    format!("{}{hint}", perflab_model::remove_control_characters(told.trim()))
+    let told = perflab_model::remove_control_characters(told.trim());
+    let short: String = told.chars().take(LONGEST_REASON).collect();
+    format!("{short}{}{hint}", if short.len() < told.len() { "…" } else { "" })
 }
 
 #[cfg(test)]
@@ -404,6 +566,23 @@ mod tests {
     }
 
     #[test]
+    fn packages_are_told_by_names_and_versions_and_nothing_else() {
+        let describe = |status: &str| {
+            let root = tempfile::tempdir().unwrap();
+            fs::create_dir_all(root.path().join("var/lib/dpkg")).unwrap();
+            fs::write(root.path().join("var/lib/dpkg/status"), status).unwrap();
+            describe_root_packages(root.path())
+        };
+        let status = "Package: a\nStatus: install ok installed\nVersion: 1\n\nPackage: b\nVersion: 2\n";
+        let one = describe(status).unwrap();
+        assert!(one.starts_with("2 packages, "), "{one}");
+        assert_eq!(describe(&status.replace("ok installed", "ok unpacked")).unwrap(), one);
+        assert_ne!(describe(&status.replace("Version: 2", "Version: 3")).unwrap(), one);
+        assert_eq!(describe(""), None);
+        assert_eq!(describe_root_packages(Path::new("/no/such/root")), None);
+    }
+
+    #[test]
     fn half_a_root_is_none() {
         let roots = tempfile::tempdir().unwrap();
         let root = DistributionRoot::parse("debootstrap:trixie,fio").unwrap().unwrap();
@@ -419,8 +598,14 @@ mod tests {
     #[test]
     fn errors_of_debootstrap_are_told_without_what_went_before() {
         let lines = |all: &[&str]| all.iter().map(|line| (*line).to_owned()).collect::<VecDeque<_>>();
-        let unknown = ["I: Target architecture", "E: No such script: /usr/share/debootstrap/scripts/trixi"];
-        insta::assert_snapshot!(describe_failure(&lines(&unknown)), @"No such script: /usr/share/debootstrap/scripts/trixi; it knows no such release (`ls /usr/share/debootstrap/scripts`)");
+        let missing = ["I: Checking component main", "E: Couldn't find these debs: no-such"];
+        insta::assert_snapshot!(describe_failure(&lines(&missing)), @"Couldn't find these debs: no-such; does the release have these packages?");
+        let many = format!("E: Couldn't download packages: {}", "libc6 ".repeat(100));
+        let told = describe_failure(&lines(&[&many]));
+        assert!(
+            told.chars().count() < LONGEST_REASON + 50 && told.ends_with("…; is there a network?"),
+            "{told}"
+        );
         assert_eq!(describe_failure(&lines(&["W: a", "b\u{7}"])), "W: a | b\u{fffd}");
     }
 }

@@ -6,7 +6,9 @@ use std::io::{BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use perflab_model::StopRequest;
 use perflab_observe::own_directories::{self, OwnFileAccess, cache_directory};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, fstat, renameat_with};
 
@@ -118,6 +120,9 @@ pub(crate) fn open_work_folder(kind: &str, name: &str) -> Result<PathBuf, Kernel
     Ok(path)
 }
 
+/// Between two looks at a lock that another holds.
+const LOCK_LOOK: Duration = Duration::from_millis(100);
+
 /// Held while something of the cache is made or used: whoever wants it as well waits. The kernel lets go of it when its holder ends,
 /// however that ends.
 #[derive(Debug)]
@@ -130,33 +135,67 @@ impl CacheLock {
         name: &str,
         tell: &mut KernelListener<'_>,
     ) -> Result<CacheLock, KernelError> {
-        let folder = open_work_folder("locks", "")?;
-        let path = folder.join(format!("{kind}-{name}"));
-        let failed = || KernelError::file_error(&path);
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(failed())?;
+        let (mut file, path) = open_lock(kind, name)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let mut holder = String::new();
-            // What cannot be read is not named.
-            let _ = file.read_to_string(&mut holder);
-            tell(KernelProgress::Step(&format!(
-                "waiting for process {}, which makes it as well",
-                holder.trim()
-            )));
-            flock(&file, FlockOperation::LockExclusive).map_err(std::io::Error::from).map_err(failed())?;
+            tell(KernelProgress::Step(&describe_holder(&mut file)));
+            let locked = flock(&file, FlockOperation::LockExclusive).map_err(std::io::Error::from);
+            locked.map_err(KernelError::file_error(&path))?;
         }
+        CacheLock::sign(file, &path)
+    }
+
+    /// Waits for it until somebody asks to stop: none then.
+    pub(crate) fn wait_until(
+        kind: &str,
+        name: &str,
+        stop: &StopRequest,
+        tell: &mut KernelListener<'_>,
+    ) -> Result<Option<CacheLock>, KernelError> {
+        let (mut file, path) = open_lock(kind, name)?;
+        let mut is_told = false;
+        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if !is_told {
+                tell(KernelProgress::Step(&describe_holder(&mut file)));
+                is_told = true;
+            }
+            stop.wait_for(LOCK_LOOK);
+            if stop.is_requested() {
+                return Ok(None);
+            }
+        }
+        CacheLock::sign(file, &path).map(Some)
+    }
+
+    /// Takes it where nobody has it.
+    pub(crate) fn take(kind: &str, name: &str) -> Result<Option<CacheLock>, KernelError> {
+        let (file, path) = open_lock(kind, name)?;
+        let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        is_free.then(|| CacheLock::sign(file, &path)).transpose()
+    }
+
+    /// Has whoever waits know who holds it.
+    fn sign(mut file: File, path: &Path) -> Result<CacheLock, KernelError> {
         let noted = file
             .set_len(0)
             .and_then(|()| std::io::Seek::rewind(&mut file))
             .and_then(|()| write!(file, "{}", std::process::id()));
-        noted.map_err(failed())?;
+        noted.map_err(KernelError::file_error(path))?;
         Ok(CacheLock(file))
     }
+}
+
+fn open_lock(kind: &str, name: &str) -> Result<(File, PathBuf), KernelError> {
+    let folder = open_work_folder("locks", "")?;
+    let path = folder.join(format!("{kind}-{name}"));
+    let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    Ok((opened.map_err(KernelError::file_error(&path))?, path))
+}
+
+/// What is said while another holds a lock. What cannot be read is not named.
+fn describe_holder(file: &mut File) -> String {
+    let mut holder = String::new();
+    let _ = file.read_to_string(&mut holder);
+    format!("waiting for process {}, which makes it as well", holder.trim())
 }
 
 #[cfg(test)]

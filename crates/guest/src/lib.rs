@@ -58,7 +58,9 @@ pub mod vsock;
 
 pub use boot::{BootOptions, boot_guest, log_tail};
 pub use console_log::{find_panic, find_panic_in, read_log_end};
-pub use distribution_root::{DistributionRoot, DistributionRootError, RootListener};
+pub use distribution_root::{
+    DistributionRoot, DistributionRootError, MadeRoot, RootListener, RootProgress, describe_root_packages,
+};
 pub use error::{GuestError, InitramfsError};
 pub use git::git_command;
 pub use guest_network::{

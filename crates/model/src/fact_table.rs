@@ -555,6 +555,9 @@ declare_facts! {
         /// Build, where it has no versions.
         one DISTRIBUTION_BUILD = "distribution.build";
         rest "distribution." * "";
+        /// The packages of a root that a target of the study has, by what the study calls it: how many, and a digest of their names and
+        /// versions.
+        each ROOT_PACKAGES = "root.packages." * "";
     ]
     "what runs beside the workload takes CPU time, memory and disks; a profile of tuned sets dozens of tunables": [
         /// What starts services: `systemd`, else the name of the first process.

@@ -11,7 +11,9 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perflab_guest::{DistributionRoot, DistributionRootError, pack_portable_perflab};
+use perflab_guest::{
+    DistributionRoot, DistributionRootError, GuestMachine, GuestRootSource, pack_portable_perflab,
+};
 use perflab_model::study::TargetSpec;
 use perflab_model::{PlannedTarget, Refusal, remove_control_characters};
 use perflab_observe::io::{MountEntry, MountTable};
@@ -88,23 +90,40 @@ const ROOT_HINT: &str =
 pub(crate) fn container_problem(target: &PlannedTarget) -> Option<Refusal> {
     let root = match container_root(&target.spec) {
         Ok(root) => root,
-        Err(error) => {
-            return Some(Refusal {
-                what: format!("target {}: {error}", target.name),
-                hint: ROOT_HINT.into(),
-            });
+        // What a run makes before it begins is no problem, where it can be made.
+        Err(DistributionRootError::NotMade { .. }) => {
+            let made = target.spec.root.as_deref().and_then(DistributionRoot::parse)?;
+            let error = made.and_then(|made| made.check_makeable()).err()?;
+            return Some(root_refusal(target, &error));
         }
+        Err(error) => return Some(root_refusal(target, &error)),
     };
     let (what, hint) = root_problem(&root).or_else(|| user_problem(&root))?;
     let what = format!("the root of target {}, `{}`, {what}", target.name, root.display());
     Some(Refusal { what: remove_control_characters(&what), hint: hint.into() })
 }
 
-/// Why a folder cannot be the root of a container, and what to do.
+fn root_refusal(target: &PlannedTarget, error: &DistributionRootError) -> Refusal {
+    let hint = "a folder that holds the root of a system, and `host`, are roots, too";
+    Refusal { what: format!("target {}: {error}", target.name), hint: hint.into() }
+}
+
+/// Why a folder of this host cannot be the root of a guest, where that is known before.
+pub(crate) fn guest_root_problem(target: &PlannedTarget, machine: &GuestMachine) -> Option<Refusal> {
+    let GuestRootSource::Folder { path } = &machine.root else { return None };
+    let (what, hint) = root_problem(path)?;
+    let what = format!("the root of target {}, `{}`, {what}", target.name, path.display());
+    Some(Refusal { what: remove_control_characters(&what), hint: hint.into() })
+}
+
+/// Why a folder cannot be the root of a container or a guest, and what to do.
 fn root_problem(root: &Path) -> Option<(String, &'static str)> {
     match fs::metadata(root) {
         Err(error) => return Some((format!("cannot be read: {error}"), ROOT_HINT)),
         Ok(found) if !found.is_dir() => return Some(("is no folder".to_owned(), ROOT_HINT)),
+        Ok(_) if fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_none()) => {
+            return Some(("is empty".to_owned(), ROOT_HINT));
+        }
         Ok(_) => {}
     }
     let is_in_the_way =
@@ -112,7 +131,7 @@ fn root_problem(root: &Path) -> Option<(String, &'static str)> {
     let name = OWN_FOLDERS.iter().find(is_in_the_way)?;
     Some((
         format!("has a /{name} that is no folder"),
-        "a container has a folder of its own there: make it a folder, or remove it",
+        "a container or guest has a folder of its own there: make it a folder, or remove it",
     ))
 }
 

@@ -13,7 +13,7 @@ use perflab_settings::TemporaryFolder;
 
 use crate::error::ConductError;
 use crate::launcher::agent_handle::LaunchedAgent;
-use crate::launcher::container::{container_problem, launch_in_container};
+use crate::launcher::container::{container_problem, guest_root_problem, launch_in_container};
 use crate::launcher::guest::{guest_machine, launch_guest_agent};
 use crate::launcher::held_hosts::HeldHosts;
 use crate::launcher::libvirt::launch_in_domain;
@@ -230,8 +230,12 @@ impl LaunchableTarget {
         if self.planned.spec.kind == TargetKind::Container {
             return container_problem(&self.planned).map(|refusal| ConductError::Refused(vec![refusal]));
         }
-        let reason = self.guest.as_ref()?.as_ref().err()?;
-        Some(target_lost_error(self.name(), reason.clone()))
+        match self.guest.as_ref()? {
+            Ok(machine) => {
+                guest_root_problem(&self.planned, machine).map(|refusal| ConductError::Refused(vec![refusal]))
+            }
+            Err(reason) => Some(target_lost_error(self.name(), reason.clone())),
+        }
     }
 }
 

@@ -37,7 +37,7 @@ use crate::measure::failing_command::FailingCommandWatch;
 use crate::measure::full_disk::DiskFullError;
 use crate::measure::progress::ProgressReporter;
 use crate::measure::repeatable_run::check_study_resumable;
-use crate::measure::target_images::{get_missing_images, wants_images};
+use crate::measure::target_images::{add_root_facts, get_missing_images, wants_images};
 use crate::measure::varied_factor::VariedFactor;
 use crate::selection::parse_label;
 use crate::verb::Verb;
@@ -268,6 +268,7 @@ pub fn plan_manifest(
     };
     let plan =
         plan_study(&study, &catalogue, &facts, &choices).map_err(|found| source.place_problems(found))?;
+    add_root_facts(&mut facts, &plan);
     for name in plan.metrics.keys() {
         if let Some(version) =
             catalogue.get(name).and_then(perflab_workload::WorkloadDefinition::read_version)
@@ -380,6 +381,10 @@ pub fn execute_study(
     let archive = context.archive()?;
     archive.ensure_writable()?;
     get_missing_images(context, machine, manifest, stop)?;
+    // What was made just now has packages, too.
+    let mut manifest = manifest.clone();
+    add_root_facts(&mut manifest.facts, &manifest.plan);
+    let manifest = &manifest;
     let mut recording = RecorderConsumer::new(archive);
     let mut progress = ProgressReporter::new(context.quiet);
     let mut enough = StoppingWatch::new(manifest, stop);

@@ -6,10 +6,12 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perflab_conduct::LocalMachine;
-use perflab_guest::{DistributionRoot, DistributionRootError, KernelError, KernelRequest};
+use perflab_guest::{
+    DistributionRoot, DistributionRootError, KernelError, KernelRequest, RootProgress, describe_root_packages,
+};
 use perflab_model::quantity::format_quantity;
 use perflab_model::study::TargetKind;
-use perflab_model::{Manifest, Nanos, PlannedTarget, StopRequest};
+use perflab_model::{Facts, Manifest, Nanos, PlannedTarget, RunPlan, StopRequest, fact_table};
 
 use crate::app::App;
 use crate::failure::Failure;
@@ -17,7 +19,7 @@ use crate::laboratory::kernel::get_kernel;
 
 /// Whether a target has a kernel or a root that perflab gets.
 pub fn wants_images(manifest: &Manifest) -> bool {
-    all_targets(manifest).any(|target| kernel_name(target).is_some() || root_text(target).is_some())
+    plan_targets(&manifest.plan).any(|target| kernel_name(target).is_some() || root_text(target).is_some())
 }
 
 /// What a guest is to boot, where it is no file.
@@ -54,7 +56,7 @@ pub fn get_missing_images(
     }
     if !roots.is_empty() {
         let names: Vec<&str> = roots.iter().map(|root| root.text.as_str()).collect();
-        context.note(format!("roots to make first, once, in some minutes: {}", names.join(", ")));
+        context.note(format!("roots to make first, once, in a minute or two each: {}", names.join(", ")));
     }
     if let Some(takes) = manifest.study.takes.as_ref().filter(|_| !kernels.is_empty() || !roots.is_empty()) {
         context.note(format!("the study itself: {takes}"));
@@ -64,19 +66,16 @@ pub fn get_missing_images(
 }
 
 /// All targets that the plan has anywhere.
-fn all_targets(manifest: &Manifest) -> impl Iterator<Item = &PlannedTarget> {
-    let plan = &manifest.plan;
+fn plan_targets(plan: &RunPlan) -> impl Iterator<Item = &PlannedTarget> {
     plan.targets.iter().chain(plan.target_variants.iter().flat_map(|variant| &variant.targets))
 }
 
 /// Roots of releases that are not here.
 fn missing_roots(manifest: &Manifest) -> Result<Vec<DistributionRoot>, DistributionRootError> {
     let mut missing: Vec<DistributionRoot> = Vec::new();
-    for text in all_targets(manifest).filter_map(root_text) {
+    for text in plan_targets(&manifest.plan).filter_map(root_text) {
         let Some(root) = DistributionRoot::parse(text).transpose()? else { continue };
-        let is_same =
-            |known: &DistributionRoot| (&known.suite, &known.packages) == (&root.suite, &root.packages);
-        if root.find().is_none() && !missing.iter().any(is_same) {
+        if root.find().is_none() && !missing.iter().any(|known| known.is_same(&root)) {
             missing.push(root);
         }
     }
@@ -88,7 +87,7 @@ fn missing_kernels(manifest: &Manifest) -> Result<Vec<KernelRequest>, KernelErro
     let plan = &manifest.plan;
     let mut missing: Vec<KernelRequest> = Vec::new();
     let layouts = plan.slots.last().map_or(0, |last| plan.slot_kernel_layout(last, &manifest.study.run));
-    let targets: Vec<&PlannedTarget> = all_targets(manifest).collect();
+    let targets: Vec<&PlannedTarget> = plan_targets(&manifest.plan).collect();
     for target in
         (0..=layouts).flat_map(|layout| targets.iter().map(move |one| one.with_kernel_layout(layout)))
     {
@@ -104,7 +103,25 @@ fn missing_kernels(manifest: &Manifest) -> Result<Vec<KernelRequest>, KernelErro
     Ok(missing)
 }
 
-/// Makes a root, with what debootstrap is at beside a spinner.
+/// The packages of the roots that are here, which make a root what it is: of the same name, another machine may have others.
+pub fn add_root_facts(facts: &mut Facts, plan: &RunPlan) {
+    for text in plan_targets(plan).filter_map(|target| target.spec.root.as_deref()) {
+        let made = DistributionRoot::parse(text).map(|made| made.ok().and_then(|made| made.find()));
+        let Some(folder) = made.unwrap_or_else(|| Some(text.into())) else { continue };
+        if let Some(packages) = describe_root_packages(&folder) {
+            facts.add(
+                fact_table::ROOT_PACKAGES.key(text),
+                packages.as_str(),
+                "var/lib/dpkg/status of the root",
+            );
+        }
+    }
+}
+
+/// What debootstrap does, in its order; each word begins many of its lines.
+const STAGES: [&str; 4] = ["Retrieving", "Extracting", "Unpacking", "Configuring"];
+
+/// Makes a root, with what debootstrap is at beside a spinner; where nobody sees one, its stages are told.
 fn make_root(
     context: &App,
     root: &DistributionRoot,
@@ -118,12 +135,25 @@ fn make_root(
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.set_prefix(root.text.clone());
     let begun = Instant::now();
-    let made = root.make(perflab, stop, &mut |line| {
-        bar.set_message(line.to_owned());
-        bar.tick();
+    let mut stage = "";
+    let made = root.make(perflab, stop, &mut |progress| match progress {
+        RootProgress::Waiting(line) => bar.suspend(|| context.note_line(&format!("{}: {line}", root.text))),
+        RootProgress::Line(line) => {
+            bar.set_message(line.to_owned());
+            bar.tick();
+            let begun = STAGES.iter().find(|word| line.starts_with(**word)).filter(|word| **word != stage);
+            if let Some(word) = begun.filter(|_| !is_shown) {
+                stage = word;
+                context.note_line(&format!("{}: {}", root.text, word.to_lowercase()));
+            }
+        }
     });
     bar.finish_and_clear();
-    let place = made?;
-    context.note(format!("{}: made in {}, in {}", root.text, Nanos::from(begun.elapsed()), place.display()));
+    let made = made?;
+    let (time, place) = (Nanos::from(begun.elapsed()), made.path.display());
+    context.note(match made.is_new {
+        true => format!("{}: made in {time}, in {place}", root.text),
+        false => format!("{}: made by another process meanwhile, in {place}", root.text),
+    });
     Ok(())
 }

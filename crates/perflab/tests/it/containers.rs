@@ -286,8 +286,11 @@ fn needs_root_a_release_is_made_once_and_is_the_root_of_a_container() {
     );
     for (wrong, code) in [("", 2), ("trixie,--foreign", 2), ("no-such-release", 3)] {
         let study = container_study("release", &format!("debootstrap:{wrong}"), "");
-        let failed = run(&["run", &laboratory.write_study("wrong.toml", &study)]);
+        let study = laboratory.write_study("wrong.toml", &study);
+        let failed = run(&["run", &study]);
         assert_eq!(failed.code, Some(code), "{wrong}: {}", failed.err);
+        let checked = run(&["study", "check", &study]);
+        assert_eq!(checked.code, Some(if code == 2 { 2 } else { 0 }), "{wrong}: {}", checked.err);
     }
     assert_eq!(made(), [""; 0]);
 
@@ -297,6 +300,13 @@ fn needs_root_a_release_is_made_once_and_is_the_root_of_a_container() {
     let half = cache.join("roots/.new-bookworm/root");
     let maker = format!("debootstrap .*{}", half.display());
     wait_for_condition(|| is_running(&maker) && half.join("var").exists());
+    // Who waits for somebody else's root can be stopped, too.
+    let waiting = command(&["run", &study]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    send_signal(&waiting, Signal::INT);
+    let waited = to_command_output(waiting.wait_with_output().unwrap());
+    assert_eq!(waited.code, Some(4), "{}", waited.err);
+    assert!(is_running(&maker) && waited.err.contains(&killed.id().to_string()), "{}", waited.err);
     send_signal(&killed, Signal::KILL);
     killed.wait().unwrap();
     wait_for_condition(|| !is_running(&maker));
@@ -313,4 +323,6 @@ fn needs_root_a_release_is_made_once_and_is_the_root_of_a_container() {
         laboratory.samples_by_level("release", "speed").into_iter().map(|(_, speed)| speed).collect();
     assert_eq!(speeds, [12.0]);
     assert_eq!(list_tree(&root), before);
+    let manifest = fs::read_to_string(laboratory.only_run().join("run.json")).unwrap();
+    assert!(manifest.contains("root.packages.debootstrap:bookworm"));
 }
