@@ -212,12 +212,7 @@ impl JobReader<'_> {
             YamlNode::Scalar(name) => (name, &[][..]),
             YamlNode::Table(options) => match options.iter().find(|option| option.key == "file") {
                 Some(YamlEntry { node: YamlNode::Scalar(name), .. }) => (name, &options[..]),
-                // An alias: YAML's own way to take the keys of another table.
-                _ => {
-                    self.fates.set(source, &line.lines, LineFate::Translated("what the alias says".into()));
-                    let entries = options.iter().map(|entry| JobEntry { source, entry: entry.clone() });
-                    return Ok(vec![entries.collect()]);
-                }
+                _ => return Err("one file is included at a time".into()),
             },
             YamlNode::List(_) => return Err("one file is included at a time".into()),
         };

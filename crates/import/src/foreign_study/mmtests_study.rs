@@ -469,6 +469,7 @@ impl<'a> StudyWriter<'a> {
         }
         if self.text("RUN_MONITOR") == Some("no") {
             self.monitors.clear();
+            self.translated("RUN_MONITOR", "no monitors".into());
         }
         if let Some(value) = self.value("MONITOR_UPDATE_FREQUENCY")
             && let Ok(text) = convert_value("time", value, Some("s"))

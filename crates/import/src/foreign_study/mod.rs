@@ -41,6 +41,8 @@ pub fn convert_study(path: &Path) -> Result<ConvertedStudy, ImportError> {
     let bytes = perflab_files::read_finite_file(path, LONGEST_CONFIGURATION)
         .map_err(|source| foreign(source.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| foreign("it is no text in UTF-8".into()))?;
+    // Editors of other systems begin a file so.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     match job_file::is_lkp_job_file(&text) {

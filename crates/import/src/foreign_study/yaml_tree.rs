@@ -184,12 +184,12 @@ impl<'a> TreeReader<'a> {
     }
 
     fn read_table(&mut self) -> Result<YamlNode, String> {
-        let mut entries = Vec::new();
+        let (mut entries, mut merged) = (Vec::new(), Vec::new());
         loop {
             let (event, span) = self.next()?;
             let line = span.start.line();
             let key = match event {
-                Event::MappingEnd => return Ok(YamlNode::Table(entries)),
+                Event::MappingEnd => return Ok(YamlNode::Table(merge_entries(entries, merged))),
                 event => self.read_node(event, &span)?,
             };
             let YamlNode::Scalar(YamlScalar { text: key, .. }) = key else {
@@ -203,6 +203,12 @@ impl<'a> TreeReader<'a> {
                 // The parser finds nothing where the next key begins.
                 scalar.lines = line..=line;
             }
+            if key == MERGE_KEY
+                && let Some(tables) = merged_tables(&node)
+            {
+                merged.extend(tables);
+                continue;
+            }
             self.keys += 1;
             let end = node.end().unwrap_or(line).max(line);
             entries.push(YamlEntry { id: self.keys, key, lines: line..=end, node });
@@ -210,9 +216,59 @@ impl<'a> TreeReader<'a> {
     }
 }
 
+/// The key whose tables a table has as well (https://yaml.org/type/merge.html).
+const MERGE_KEY: &str = "<<";
+
+/// The entries of the table, or the tables, that stand behind a [`MERGE_KEY`]; none of anything else: a job file includes others so, by
+/// their names or by tables that name a file.
+fn merged_tables(node: &YamlNode) -> Option<Vec<YamlEntry>> {
+    match node {
+        YamlNode::Table(entries) => {
+            let names_file = entries.iter().any(|entry| entry.key == "file");
+            (!names_file).then(|| entries.clone())
+        }
+        YamlNode::List(nodes) => {
+            nodes.iter().map(merged_tables).collect::<Option<Vec<_>>>().map(|all| all.concat())
+        }
+        YamlNode::Scalar(_) => None,
+    }
+}
+
+/// A table with what it merges: its own keys come first, then those that were merged first.
+fn merge_entries(mut entries: Vec<YamlEntry>, merged: Vec<YamlEntry>) -> Vec<YamlEntry> {
+    for entry in merged {
+        if !entries.iter().any(|known| known.key == entry.key) {
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The example of the merge key's own page, shortened.
+    #[test]
+    fn tables_are_merged_and_own_keys_come_first() {
+        let text = "big: &big {x: 1, r: 10}\nsmall: &small {r: 1}\nall:\n  <<: [*big, *small]\n  x: 2\none:\n  <<: *small\n  y: 3\n";
+        let documents = parse_yaml_tables(text).unwrap();
+        let table = |at: usize| {
+            let YamlNode::Table(entries) = &documents[0][at].node else { panic!("{:?}", documents[0][at]) };
+            let text = |node: &YamlNode| match node {
+                YamlNode::Scalar(scalar) => scalar.text.clone(),
+                other => panic!("{other:?}"),
+            };
+            entries.iter().map(|entry| (entry.key.clone(), text(&entry.node))).collect::<Vec<_>>()
+        };
+        let pairs = |all: &[(&str, &str)]| {
+            all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
+        };
+        assert_eq!(table(2), pairs(&[("x", "2"), ("r", "10")]));
+        assert_eq!(table(3), pairs(&[("y", "3"), ("r", "1")]));
+        let YamlNode::Table(entries) = &documents[0][2].node else { panic!() };
+        assert_eq!(entries[1].lines, 4..=4);
+    }
 
     #[test]
     fn keys_and_values_know_their_lines() {
