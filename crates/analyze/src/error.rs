@@ -1,6 +1,7 @@
 //! Why there is no comparison, history or plan at all. What concerns a single row is a diagnostic.
 
 use perflab_model::error_class::{Classify, ErrorClass};
+use perflab_model::{nearest_name, suggest_name};
 use perflab_stats::StatsError;
 
 /// Why runs cannot be compared.
@@ -89,7 +90,7 @@ pub enum AnalyzeError {
         known: Vec<String>,
     },
     /// A column that a monitor has not.
-    #[error("{monitor} has no column `{column}`: it has {}", known.join(", "))]
+    #[error("{monitor} has no column `{column}`: {}", list_or_nearest(column, known))]
     UnknownColumn {
         /// The monitor.
         monitor: String,
@@ -248,13 +249,26 @@ fn no_samples_message(filter: &str, known: &[String]) -> String {
     if filter.is_empty() || known.is_empty() {
         return ": it was stopped before its first iteration ended, nothing was recorded in its iterations, or it has none".into();
     }
-    format!(" of {filter}: it has {}", known.join(", "))
+    let near = nearest_name(filter, known.iter().map(String::as_str));
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!(" of {filter}: it has {}{near}", known.join(", "))
 }
 
 /// Metrics of a side. Of a run every iteration of which failed there are none.
 fn list_side_metrics(metrics: &[String]) -> String {
     if metrics.is_empty() { "none, since no iteration gave a value".into() } else { metrics.join(", ") }
 }
+
+/// Names that there are; of many those that a mistyped one may have meant.
+fn list_or_nearest(name: &str, known: &[String]) -> String {
+    match known.len() {
+        0..=MOST_LISTED => format!("it has {}", known.join(", ")),
+        _ => suggest_name(name, known.iter().map(String::as_str)),
+    }
+}
+
+/// So many names are listed.
+const MOST_LISTED: usize = 20;
 
 fn list_left_out(reasons: &[String]) -> String {
     if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }

@@ -6,7 +6,7 @@
 //! Benjamini and Hochberg's q) is *outside*, which is a reason to run it again and no alarm: on flat series that happens
 //! once in forty runs. A history that is too short to know its own noise gives no answer, and says so.
 
-use perflab_model::Unit;
+use perflab_model::{Direction, Unit};
 use perflab_stats::{
     StatsError, StepAlarm, StepMonitor, WatchedSeries, benjamini_hochberg, median, prediction_interval,
     prediction_p,
@@ -27,6 +27,9 @@ pub const FEWEST_HISTORY_RUNS: usize = 5;
 
 /// A step alarms while no more runs than these have come since it was seen.
 const RECENT_STEP_RUNS: usize = 10;
+
+/// So many runs in a row outside of their history are no chance, whether or not there is evidence for an alarm.
+const FEWEST_UNSETTLED_RUNS: usize = 5;
 
 /// At most so many runs are looked back.
 const LONGEST_BASELINE: usize = 500;
@@ -82,6 +85,9 @@ pub struct GuardRow {
     pub e_value: Option<f64>,
     /// Whether the newest value falls out of its history, which alone is no alarm.
     pub outside: bool,
+    /// Of the latest runs so many in a row, the newest among them, fall out of their history on one side; 0 where the newest does not.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub outside_runs: usize,
     /// Iterations of the case that failed in the newest run, where some did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailureCount>,
@@ -98,6 +104,10 @@ pub struct GuardRow {
     /// A step for the worse that was seen too long ago to alarm, and that nobody accepted: the level since is that of the newest run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standing: Option<GuardStep>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A step that was seen lately.
@@ -195,13 +205,17 @@ fn guard_row(
     let scaled = series.scaled_values();
     let watched = monitor.watch_in_groups(&scaled, &baselines, &series.days()).map_err(error)?;
     let steps = history::change_point_indexes(series, before.len()).map_err(error)?;
-    // A step that nobody has been told of, and with too few runs since to judge by, is no level to hold the newest against.
     let is_told = |at: usize| watched.alarms.iter().any(|alarm| at < alarm.step + history::SHORTEST_SEGMENT);
-    let is_level = |at: &usize| before.len() - at >= FEWEST_HISTORY_RUNS || is_told(*at);
-    let step = steps.iter().map(|(at, _)| *at).rfind(is_level).unwrap_or(0);
-    let start = step.max(accepted);
+    let steps = EarlierStep::list(before, &steps, series.direction);
+    let start =
+        steps.iter().rfind(|step| step.is_level(is_told(step.at))).map_or(0, |step| step.at).max(accepted);
+    // What is worse and was never told is what the newest is told with, and not what it is held against.
+    let untold =
+        steps.iter().find(|step| step.at > start && step.is_worse && step.since >= FEWEST_HISTORY_RUNS);
     let outside = count_outside_runs(scaled.get(start..before.len()).unwrap_or_default(), options);
-    let before = before.get(..before.len() - outside.map_err(error)?).unwrap_or_default();
+    let end = untold.map_or(before.len(), |step| step.at).min(before.len() - outside.map_err(error)?);
+    let outside_runs = before.len() - end + 1;
+    let before = before.get(..end).unwrap_or_default();
     let reference = before.get(start..).unwrap_or_default();
     let mut row = GuardRow {
         subject: series.subject.clone(),
@@ -218,6 +232,7 @@ fn guard_row(
         q: None,
         e_value: None,
         outside: false,
+        outside_runs,
         failed: None,
         baseline: series.baselines.last().cloned(),
         verdict: Verdict::Unclear,
@@ -232,6 +247,42 @@ fn guard_row(
     }
     judge_watched(&mut row, &watched, series, history, options).map_err(error)?;
     Ok(row)
+}
+
+/// A step that the runs before the newest one show.
+struct EarlierStep {
+    /// the first run after it
+    at: usize,
+    /// runs since the step before it
+    until: usize,
+    /// runs since it, whatever steps come later
+    since: usize,
+    is_worse: bool,
+}
+
+impl EarlierStep {
+    fn list(values: &[f64], steps: &[(usize, f64)], direction: Direction) -> Vec<Self> {
+        let at = |number: usize| steps.get(number).map_or(values.len(), |(at, _)| *at);
+        let level = |from, to| median(values.get(from..to).unwrap_or_default()).unwrap_or_default();
+        let step = |number: usize| {
+            let (from, here) = (number.checked_sub(1).map_or(0, at), at(number));
+            let (before, after) = (level(from, here), level(here, at(number + 1)));
+            let is_worse = match direction {
+                Direction::Lower => after > before,
+                Direction::Higher => after < before,
+                Direction::Neither => false,
+            };
+            EarlierStep { at: here, until: here - from, since: values.len() - here, is_worse }
+        };
+        (0..steps.len()).map(step).collect()
+    }
+
+    /// Whether the newest run is held against the runs since: there are enough of them, or somebody was told; and where it is for the
+    /// worse and nobody was, those before it are too few to be held against.
+    fn is_level(&self, is_told: bool) -> bool {
+        let has_level_before = self.is_worse && self.until >= FEWEST_HISTORY_RUNS;
+        is_told || self.since >= FEWEST_HISTORY_RUNS && !has_level_before
+    }
 }
 
 /// How many of the latest values lie outside of those before them, one after the other on one side: what may be a step that is not
@@ -371,6 +422,9 @@ fn set_guard_verdict(row: &mut GuardRow, history: &MetricHistories, options: &An
     row.outside = row.q.is_some_and(|q| options.is_significant(q))
         && !holds_old_level
         && history::step_verdict(change, reference.value, series) != Verdict::Same;
+    if !row.outside {
+        row.outside_runs = 0;
+    }
     let margin = if change.scale == ChangeScale::Ratio {
         series.margin
     } else {
@@ -418,6 +472,13 @@ impl GuardReport {
         let has_primary = self.rows.iter().any(|row| row.primary);
         let outside = |row: &&GuardRow| row.outside && row.alarm.is_none() && (row.primary || !has_primary);
         self.rows.iter().filter(outside).collect()
+    }
+
+    /// The rows that decide and are worse in so many runs in a row that it is no chance, but too few before them for an alarm.
+    #[must_use]
+    pub fn unsettled(&self, history: &MetricHistories) -> Vec<&GuardRow> {
+        let is_unsettled = |row: &&GuardRow| row.alarm.is_none() && row.outside_runs >= FEWEST_UNSETTLED_RUNS;
+        self.suspects(history).into_iter().filter(is_unsettled).collect()
     }
 
     /// The rows that decide and are worth a second look: those that alarm, and those whose newest value falls out of its history for the
@@ -513,5 +574,49 @@ impl GuardReport {
                 iterations: found.and_then(|found| Some(found.candidate.as_ref()?.n)).unwrap_or_default(),
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::metric_histories;
+    use fixtures::run_builder::{SplitMixNoise, build_daily_runs};
+
+    fn judge_last(values: &[f64]) -> (GuardRow, usize) {
+        let runs = build_daily_runs(values, 0.01, SplitMixNoise(7));
+        let options = AnalysisOptions::default();
+        let found = metric_histories(&runs, &options).unwrap();
+        let mut judged = check_newest_run(&found, &options).unwrap();
+        let unsettled = judged.unsettled(&found).len();
+        (judged.rows.remove(0), unsettled)
+    }
+
+    /// A short history tells a step late. Until then the runs since are no level that makes the next one usual.
+    #[test]
+    fn a_step_after_few_runs_stays_outside_until_it_alarms() {
+        let good = [10.0, 10.1, 9.9, 10.2, 9.8, 10.05];
+        let mut alarmed = None;
+        for bad in 1..=40 {
+            let values = [&good[..], &vec![20.0; bad]].concat();
+            let (row, unsettled) = judge_last(&values);
+            if row.alarm.is_some() {
+                alarmed = Some(bad);
+                break;
+            }
+            assert!(row.outside && row.runs == good.len(), "{bad}: {row:?}");
+            assert_eq!((row.outside_runs, unsettled), (bad, usize::from(bad >= 5)), "{row:?}");
+        }
+        assert!(alarmed.is_some_and(|bad| bad > 1), "{alarmed:?}");
+    }
+
+    #[test]
+    fn a_level_that_is_better_or_before_which_there_is_none_is_what_counts() {
+        let better = [&[20.0; 6][..], &[10.0; 7]].concat();
+        let (row, unsettled) = judge_last(&better);
+        assert!(!row.outside && unsettled == 0, "{row:?}");
+        let cold = [&[10.0; 3][..], &[20.0; 9]].concat();
+        let (row, unsettled) = judge_last(&cold);
+        assert!(!row.outside && row.runs >= FEWEST_HISTORY_RUNS && unsettled == 0, "{row:?}");
     }
 }

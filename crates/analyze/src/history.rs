@@ -13,7 +13,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
-use perflab_model::fact_table;
 use perflab_model::{AcceptedStep, Case, Direction, Manifest, Nanos, RunRecord, Sample, Unit};
 use perflab_stats::{
     EDivisive, PairwiseShifts, SeriesGroups, StatsError, benjamini_hochberg, median, median_with_interval,
@@ -21,7 +20,7 @@ use perflab_stats::{
 use serde::Serialize;
 
 use crate::compare::change::{ChangeInterval, ChangeScale, IntervalMeaning, MetricChange};
-use crate::compare::comparison::{ComparedRun, Verdict};
+use crate::compare::comparison::{ComparedRun, Verdict, measured_commit};
 use crate::compare::run_differences::{self, PlanDifference, case_differences, machine_differences};
 use crate::method_description::MethodDescription;
 use crate::{AnalysisOptions, AnalyzeError};
@@ -533,10 +532,7 @@ fn describe_change_point(
         facts: facts
             .map(|fact| format!("{}: {} -> {}", fact.key, value(&fact.baseline), value(&fact.candidate)))
             .collect(),
-        commit: [fact_table::TREE_COMMIT, fact_table::KERNEL_COMMIT]
-            .iter()
-            .map(|key| bad.manifest.facts.text(key))
-            .find(|commit| !commit.is_empty()),
+        commit: measured_commit(&bad.manifest.facts),
     })
 }
 

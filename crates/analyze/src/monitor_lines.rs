@@ -2,14 +2,14 @@
 //!
 //! Gauges are values, counters growth a second between one reading and the next. A counter that went back was reset: the line has a gap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_model::column::{ColumnKind, ColumnSpec};
 use perflab_model::series::Series;
-use perflab_model::{Nanos, Outcome, RunRecord, Unit};
+use perflab_model::{Case, Nanos, Outcome, RunRecord, Unit};
 use perflab_stats::{mean, median};
 
-use crate::compare::case_condition::{CaseCondition, matches_pattern};
+use crate::compare::case_condition::{CaseCondition, check_conditions, matches_pattern};
 use crate::error::AnalyzeError;
 use crate::keyed_rows::rows_by_key;
 
@@ -289,6 +289,13 @@ fn level_lines(
     column: &str,
     options: &MonitorLineOptions,
 ) -> Result<Vec<MonitorLine>, AnalyzeError> {
+    check_conditions(runs.iter().map(|(run, _)| &run.record), &options.conditions)?;
+    let is_drawn = |case: &&Case| {
+        case.levels.contains_key(factor)
+            && options.conditions.iter().all(|condition| condition.is_met_by(case))
+    };
+    let drawn = runs.iter().flat_map(|(run, _)| run.record.manifest.plan.cases.iter().filter(is_drawn));
+    let workloads: BTreeSet<&str> = drawn.map(|case| case.workload.as_str()).collect();
     let mut levels: BTreeMap<(LevelPlace, String), Vec<SteppedReadings>> = BTreeMap::new();
     let mut names: BTreeMap<String, LevelPlace> = BTreeMap::new();
     let mut step = 1;
@@ -299,11 +306,14 @@ fn level_lines(
         for iteration in run.record.iterations.iter().filter(|one| one.outcome == Outcome::Ok) {
             let slot = plan.slots.get(iteration.slot as usize).filter(|slot| !slot.warmup);
             let Some(case) = slot.and_then(|slot| plan.case(slot.case)) else { continue };
-            let Some(level) = case.levels.get(factor) else { continue };
-            if !options.conditions.iter().all(|condition| condition.is_met_by(case)) {
-                continue;
-            }
-            let name = if runs.len() > 1 { format!("{} {level}", run.name) } else { level.clone() };
+            let Some(level) = case.levels.get(factor).filter(|_| is_drawn(&case)) else { continue };
+            // Workloads do different things: a curve through two of them is of neither.
+            let words = [
+                (runs.len() > 1).then_some(run.name.as_str()),
+                (workloads.len() > 1).then_some(case.workload.as_str()),
+                Some(level),
+            ];
+            let name = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
             let rank = plan.factors.get(factor).and_then(|all| all.iter().position(|one| one == level));
             let at = *names.entry(name.clone()).or_insert((number, rank.unwrap_or(usize::MAX)));
             let mut steps = SteppedReadings::new();
@@ -317,7 +327,7 @@ fn level_lines(
     }
     if levels.is_empty() {
         let known = runs.iter().flat_map(|(run, _)| run.record.manifest.plan.factors.keys());
-        let known: std::collections::BTreeSet<String> = known.cloned().collect();
+        let known: BTreeSet<String> = known.cloned().collect();
         let side = runs.iter().map(|(run, _)| run.name.as_str()).collect::<Vec<_>>().join(", ");
         let known = known.into_iter().collect();
         return Err(AnalyzeError::UnknownFactor { factor: factor.to_owned(), side, known });

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use perflab_model::quantity::UnitScale;
-use perflab_model::study::{Factor, FactorKind, Study};
+use perflab_model::study::{Factor, FactorKind, LevelCombinations, Study, TomlSource};
 use perflab_model::{Bytes, Case, Direction, Manifest, Metric, Nanos, Ratio, RunRecord, SyscallDelay, Unit};
 use perflab_stats::{ConfidenceInterval, DoseSlope, dose_slope, holm, median};
 use schemars::JsonSchema;
@@ -222,6 +222,15 @@ pub fn check_doses(study: &Study, names: &[&str]) -> Result<(), AnalyzeError> {
 #[must_use]
 pub fn fewest_blocks(prices: usize, confidence: f64) -> usize {
     fewest_repetitions(prices, confidence, true)
+}
+
+/// Whether a run was made by `perflab price`: its doses take turns although its study does not say so.
+#[must_use]
+pub fn is_price_run(manifest: &Manifest) -> bool {
+    let written = TomlSource::new(manifest.study_file.as_str(), manifest.study_text.as_str());
+    let as_written = written.parse_study().map(|study| study.run.combinations);
+    manifest.study.run.combinations == LevelCombinations::OneAtATime
+        && as_written.is_ok_and(|combinations| combinations != LevelCombinations::OneAtATime)
 }
 
 /// Values of one metric of a case without the factor: level -> block (run, boot, iteration) -> value.

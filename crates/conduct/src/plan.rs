@@ -154,6 +154,11 @@ fn resolve_monitors(study: &mut Study) {
         Some(None) => {}
         None => study.monitors.resolve(&[]),
     }
+    let edges_only = study.monitors.iter().filter(|(name, _)| perflab_observe::is_read_at_edges(name));
+    let clocked = edges_only.filter(|(_, timing)| timing.interval().is_some()).map(|(name, _)| name.clone());
+    for name in clocked.collect::<Vec<_>>() {
+        study.monitors.insert(name, MonitorTiming::Edges);
+    }
     let counting = counting.into_iter().chain((!study.events.is_empty()).then_some(EVENTS_MONITOR));
     for name in counting.collect::<Vec<_>>() {
         study.monitors.entry(name.to_owned()).or_insert(MonitorTiming::Edges);

@@ -74,7 +74,9 @@ pub use io::file_description::{device_of, modified_ns, open_unnoticed};
 pub use io::page_residency::{count_resident_pages, resident_page_map};
 pub use kernel_log::{KernelLog, KernelLogFollower, NewKernelRecords};
 pub use kvm_probe::{KvmSpeed, probe_kvm_speed};
-pub use monitor::{Monitor, MonitorReading, MonitoredMachine, all_monitors, find_monitor, open_monitor};
+pub use monitor::{
+    Monitor, MonitorReading, MonitoredMachine, all_monitors, find_monitor, is_read_at_edges, open_monitor,
+};
 pub use monitor_switch::MonitorSwitch;
 pub use mounts::{device_node, disk_below, is_disk_device, is_rotational, partition_of_device};
 pub use network_offload::NetworkOffload;

@@ -426,9 +426,14 @@ fn explain_unknown_verb(command: &Command, error: clap::Error) -> clap::Error {
         verb = verb.find_subcommand(word).unwrap_or(verb);
     }
     let shown = verb.get_subcommands().filter(|one| !one.is_hide_set()).map(Command::get_name);
-    let shown = shown.filter(|name| *name != NOT_SUGGESTED);
-    let hint = perflab_model::problem::nearest_name(requested, shown)
-        .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let shown: Vec<&str> = shown.filter(|name| *name != NOT_SUGGESTED).collect();
+    let near = perflab_model::problem::nearest_name(requested, shown.iter().copied());
+    // All verbs stand in `--help`; those below one are few.
+    let hint = match near {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None if verb.get_name() == command.get_name() => String::new(),
+        None => format!("; {} has {}", verb.get_name(), shown.join(", ")),
+    };
     let message = format!("there is no verb `{requested}`{hint}");
     verb.clone().error(ErrorKind::InvalidSubcommand, message)
 }

@@ -132,6 +132,12 @@ fn history_run_name(run: &ComparedRun) -> String {
     run.label.as_ref().map_or_else(|| short.clone(), |label| format!("{label} ({short})"))
 }
 
+/// What a dot of the figure is called: a run, with the commit that it measured where that is known.
+fn run_dot_name(run: &ComparedRun) -> String {
+    let commit = run.commit.as_ref().map(|commit| format!(", commit {}", commit.get(..12).unwrap_or(commit)));
+    format!("{}{}", history_run_name(run), commit.unwrap_or_default())
+}
+
 fn run_date_text(run: &ComparedRun) -> String {
     let nanos = i128::from(run.began.0);
     Timestamp::from_nanosecond(nanos)
@@ -195,7 +201,7 @@ fn value_dots(history: &MetricHistories, series: &MetricHistory) -> Vec<ChartDot
         y: point.value,
         interval: point.interval.map(|i| (i.low, i.high)),
         group: group(at) % crate::chart::palette::PALETTE.len(),
-        name: history.runs.get(point.run).map(history_run_name).unwrap_or_default(),
+        name: history.runs.get(point.run).map(run_dot_name).unwrap_or_default(),
     };
     series.points.iter().enumerate().map(dot).collect()
 }
@@ -345,7 +351,7 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
     }
     let failed = row.failed.map(|count| format!("{} of {} iterations failed", count.failed, count.of));
     let is_open = row.outside && row.verdict != Verdict::Worse;
-    let outside = is_open.then(|| "out of its history; one run is no step: run it again".to_owned());
+    let outside = is_open.then(|| outside_text(row));
     let baseline = row.baseline.as_ref();
     let baseline =
         baseline.map(|baseline| format!("since {}, {}", run(&baseline.run), accepted_text(baseline)));
@@ -355,6 +361,17 @@ fn alarm_reason(history: &MetricHistories, row: &GuardRow) -> Option<String> {
     });
     let parts: Vec<String> = failed.into_iter().chain(outside).chain(standing).chain(baseline).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What is said of a newest run that falls out of its history, without an alarm.
+fn outside_text(row: &GuardRow) -> String {
+    match row.outside_runs {
+        0 | 1 => "out of its history; one run is no step: run it again".to_owned(),
+        runs => format!(
+            "out of its history, {runs} runs in a row: the {} before them are too few for an alarm yet",
+            count_text(row.runs, "run")
+        ),
+    }
 }
 
 /// As many figures stand on a page.
@@ -460,6 +477,7 @@ mod tests {
             q: None,
             e_value: None,
             outside,
+            outside_runs: usize::from(outside),
             failed: None,
             baseline: None,
             verdict: Verdict::Unclear,

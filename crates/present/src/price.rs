@@ -1,13 +1,18 @@
-//! What a unit of each dose costs: as a table with its sentences, as rows for programs, as JSON with its schema.
+//! What a unit of each dose costs: as a table with its sentences, as a section of the report, as rows for programs, as JSON with its schema.
 
-use perflab_analyze::price::{PRICE_FORMAT, PriceEstimate, PriceList, PriceRow, PriceVerdict, fewest_blocks};
+use perflab_analyze::price::{
+    PRICE_FORMAT, PriceEstimate, PriceList, PriceRow, PriceVerdict, fewest_blocks, is_price_run, list_prices,
+};
+use perflab_analyze::{AnalysisOptions, ComparisonSide};
 use perflab_model::quantity::{UnitScale, format_digits, format_quantity, format_signed};
 use perflab_model::study::FactorKind;
+use perflab_model::{RunRecord, join_continued_runs};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
 use crate::grid::{Grid, GridCell, GridColumn};
+use crate::section::{ReportData, Section, SectionBlock, SectionError};
 
 /// The JSON Schema of [`PriceDocument`].
 #[must_use]
@@ -32,6 +37,41 @@ impl<'a> PriceDocument<'a> {
     pub fn new(list: &'a PriceList) -> Self {
         PriceDocument { format: PRICE_FORMAT, list }
     }
+}
+
+/// What the doses of runs that `perflab price` made cost.
+pub(crate) const SECTION: Section =
+    Section { id: "prices", title: "Prices", conclusions: price_conclusions, blocks: price_blocks };
+
+/// The list of runs that are all of `perflab price`; none of others.
+fn report_prices(data: &ReportData) -> Result<Option<PriceList>, SectionError> {
+    if data.runs.is_empty() || !data.records().all(|record| is_price_run(&record.manifest)) {
+        return Ok(None);
+    }
+    let records: Vec<RunRecord> = data.records().cloned().collect();
+    let names: Vec<&str> = data.records().map(|record| record.manifest.id.as_str()).collect();
+    let side = ComparisonSide { name: names.join(", "), runs: join_continued_runs(records) };
+    Ok(Some(list_prices(&side, &[], &AnalysisOptions::default())?))
+}
+
+/// The dearest first, as in the list.
+fn price_conclusions(data: &ReportData) -> Result<Vec<String>, SectionError> {
+    let Some(list) = report_prices(data)? else { return Ok(Vec::new()) };
+    let sentence = |row: &PriceRow| {
+        let (unit, place) = dose_words(row);
+        format!("`{}`, `{}`: {unit} more {place}: {}.", row.subject, row.metric, cost_text(row))
+    };
+    Ok(list.rows.iter().map(sentence).collect())
+}
+
+fn price_blocks(data: &ReportData) -> Result<Vec<SectionBlock>, SectionError> {
+    let Some(list) = report_prices(data)? else { return Ok(Vec::new()) };
+    let (before, after) = price_sentences(&list);
+    let caption =
+        "What one more of each dose costs, as the slope over doses within blocks that hold each once.";
+    let table = SectionBlock::Grid { caption: caption.into(), grid: price_grid(&list) };
+    let sentences = before.lines().map(str::to_owned).map(SectionBlock::Text);
+    Ok(sentences.chain([table]).chain(after.into_iter().map(SectionBlock::Text)).collect())
 }
 
 /// The table for people.
@@ -126,9 +166,15 @@ fn shape_text(row: &PriceRow) -> Option<String> {
 
 /// `1 µs in fsync`, `1 % of cpu-max`
 fn unit_of_dose(row: &PriceRow) -> String {
+    let (unit, place) = dose_words(row);
+    format!("{unit} {place}")
+}
+
+/// `1 µs` and `in fsync`
+fn dose_words(row: &PriceRow) -> (String, String) {
     let unit = if row.dose_unit.is_empty() { "1".to_owned() } else { format!("1 {}", row.dose_unit) };
     let word = if row.kind == FactorKind::Syscall { "in" } else { "of" };
-    format!("{unit} {word} {}", name_of_dose(row))
+    (unit, format!("{word} {}", name_of_dose(row)))
 }
 
 fn name_of_dose(row: &PriceRow) -> &str {

@@ -23,12 +23,13 @@ use crate::packed_column::encode_base64;
 use crate::run_matter::RunMatter;
 use crate::section::{PageLink, ReportData, ReportError, Section, SectionBlock, SectionError, ViewerData};
 use crate::{
-    comparison, facts, fairness, flame, history, io, kernels, operations, run_overview, run_viewer, slab,
-    startup,
+    comparison, facts, fairness, flame, history, io, kernels, operations, price, run_overview, run_viewer,
+    slab, startup,
 };
 
 /// The sections of a report in their order: the answer, pictures, then what is known of the runs.
 pub const SECTIONS: &[&Section] = &[
+    &price::SECTION,
     &comparison::section::SECTION,
     &history::SECTION,
     &startup::SECTION,

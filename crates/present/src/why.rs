@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::comparison::row_text::format_change;
 use crate::grid::{Grid, GridCell, GridColumn};
+use crate::sentence::count_text;
 use crate::terminal_text::{bold_text, wrap_text};
 
 /// So many suspects have lines of their own.
@@ -455,6 +456,7 @@ fn suspect_sentence(suspect: &Suspect, found: &Explanation) -> String {
     };
     let more = match suspect.twins.len() {
         0 => String::new(),
+        1 => "; 1 more series goes with it".to_owned(),
         count => format!("; {count} more series go with it"),
     };
     format!(
@@ -577,7 +579,9 @@ fn left_out_text(one: &LeftOut) -> Option<String> {
         LeftOut::Gap { run, monitor, iterations, went_back } => {
             let mut parts = Vec::new();
             parts.extend((*iterations > 0).then(|| format!("not read in {iterations} iterations")));
-            parts.extend((*went_back > 0).then(|| format!("{went_back} counters went backwards")));
+            parts.extend(
+                (*went_back > 0).then(|| format!("{} went backwards", count_text(*went_back, "counter"))),
+            );
             format!("{monitor} of run {}: {}", short_run_id(run), parts.join(", "))
         }
         LeftOut::TooFewUnits { needed } => format!("causes, which need {needed} a side"),

@@ -50,6 +50,8 @@ pub(crate) struct HistoryPointDocument {
     metric: String,
     /// Unit of its values.
     unit: String,
+    /// The commit of the tree that the run measured, else of the kernel that it ran on, where that is known.
+    commit: Option<String>,
     /// The machine's id, as its fact `machine.id` has it; empty where that is unknown.
     machine: String,
     /// The median of its boots' medians.
@@ -81,7 +83,7 @@ pub(crate) struct HistoryStepDocument {
     last_good: String,
     /// The first run after it.
     first_bad: String,
-    /// The commit of the kernel that the first run after it ran on, where that is known.
+    /// The commit of the tree that the first run after it measured, else of the kernel that it ran on, where that is known.
     commit: Option<String>,
 }
 
@@ -106,6 +108,7 @@ fn series_points(
             case: series.subject.clone(),
             metric: series.metric.clone(),
             unit: series.unit.to_string(),
+            commit: run.commit.clone(),
             machine: run.machine.clone(),
             value: point.value,
             low: point.interval.map(|interval| interval.low),

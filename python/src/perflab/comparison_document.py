@@ -95,6 +95,8 @@ class ComparedRun:
     status: RunStatus
     #: Its study's title.
     study: str
+    #: The commit of the tree that it measured, else of the kernel that it ran on, where that is known.
+    commit: Optional[str] = None
     #: Whether another tool measured it: perflab cannot repeat it.
     imported: bool = False
     #: The machines that measured, by their fact `machine.id`; empty where unknown.

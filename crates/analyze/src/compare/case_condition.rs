@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use indexmap::IndexSet;
 use perflab_model::error_class::{Classify, ErrorClass};
-use perflab_model::{Case, RunRecord};
+use perflab_model::{Bytes, Case, RunRecord};
 
 use crate::error::AnalyzeError;
 
@@ -54,8 +54,13 @@ impl CaseCondition {
     /// Whether a value is one of those that it may be.
     #[must_use]
     pub fn allows(&self, value: &str) -> bool {
-        self.values.iter().any(|allowed| matches_pattern(allowed, value))
+        self.values.iter().any(|allowed| matches_pattern(allowed, value) || is_size_in_bytes(allowed, value))
     }
+}
+
+/// Whether a value is the number of bytes of a size that is written with its unit: `8MiB` is 8388608.
+fn is_size_in_bytes(size: &str, value: &str) -> bool {
+    Bytes::parse(size).is_ok_and(|bytes| value.parse() == Ok(bytes.0))
 }
 
 /// The level that a case has of a factor, or its value of a parameter.
@@ -114,6 +119,16 @@ mod tests {
     use fixtures::run_builder::RunBuilder;
 
     use super::*;
+
+    #[test]
+    fn a_size_is_its_bytes() {
+        let condition: CaseCondition = "size=8MiB,1GB".parse().unwrap();
+        for (value, allowed) in
+            [("8388608", true), ("1000000000", true), ("8MiB", true), ("8", false), ("8.0", false)]
+        {
+            assert_eq!(condition.allows(value), allowed, "{value}");
+        }
+    }
 
     #[test]
     fn a_star_stands_for_any_text() {

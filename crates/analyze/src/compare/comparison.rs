@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use perflab_model::study::StoppingRule;
-use perflab_model::{Direction, Nanos, RunRecord, RunStatus, Unit, fact_table};
+use perflab_model::{Direction, Facts, Nanos, RunRecord, RunStatus, Unit, fact_table};
 use perflab_stats::{EventCount, rarest_visible_share};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
@@ -92,6 +92,9 @@ pub struct ComparedRun {
     pub machine: String,
     /// When it began, nanoseconds since 1970.
     pub began: Nanos,
+    /// The commit of the tree that it measured, else of the kernel that it ran on, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// Whether another tool measured it: perflab cannot repeat it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
@@ -120,10 +123,17 @@ impl ComparedRun {
             boot_id: manifest.boot_id.clone(),
             machine: manifest.machine_id(),
             began: manifest.anchor.realtime,
+            commit: measured_commit(&manifest.facts),
             imported: manifest.facts.value(&fact_table::IMPORT_KIND).is_some(),
             parts: run.parts.iter().map(|part| part.id.clone()).collect(),
         }
     }
+}
+
+/// The commit of the tree that was measured, else of the kernel that measured it.
+pub(crate) fn measured_commit(facts: &Facts) -> Option<String> {
+    let known = [fact_table::TREE_COMMIT, fact_table::KERNEL_COMMIT].iter().map(|key| facts.text(key));
+    known.into_iter().find(|commit| !commit.is_empty())
 }
 
 /// One metric of one case: baseline against one candidate.

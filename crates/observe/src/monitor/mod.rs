@@ -37,4 +37,4 @@ pub(crate) mod workload_tree;
 pub(crate) mod writeback;
 
 pub use context::{Monitor, MonitorContext, MonitorReading, MonitoredMachine};
-pub use registry::{all_monitors, find_monitor, open_monitor, open_run_monitor};
+pub use registry::{all_monitors, find_monitor, is_read_at_edges, open_monitor, open_run_monitor};

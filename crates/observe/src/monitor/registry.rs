@@ -49,6 +49,12 @@ pub(crate) const OPENINGS: &[(&str, OpenMonitor)] = &[
 /// Those whose reads may block: on a file system that does not answer, on a process that is held.
 const MAY_BLOCK: &[&str] = &["tasks", "filesystems", "blocked", "smaps", "task-numa", "gpu"];
 
+/// Whether a monitor is about whole iterations: it has something to say only where they end.
+#[must_use]
+pub fn is_read_at_edges(name: &str) -> bool {
+    name == kernel::delays::DELAYS.name
+}
+
 /// All monitors, in the order in which they are shown.
 pub fn all_monitors() -> &'static [KernelFile] {
     KERNEL_FILES

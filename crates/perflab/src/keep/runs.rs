@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use perflab_archive::run_id::shortest_prefixes;
 use perflab_archive::{Archive, ArchiveEntry, RUNS, RetentionPolicy, RunDir, RunSummary};
-use perflab_model::{Bytes, Nanos};
+use perflab_model::{Bytes, Nanos, RunStatus};
 use perflab_present::comparison::{Grid, GridCell, GridColumn};
+use perflab_present::count_text;
 use perflab_remote::{RemoteArchive, RemoteUrl};
 use rayon::prelude::*;
 use serde_json::Value;
@@ -38,9 +39,7 @@ pub fn list_runs(context: &App, args: &ListArgs) -> Result<Exit, Failure> {
         cells
     };
     let rows = entries.par_iter().map(cells).collect();
-    let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
-    let columns = left.into_iter().chain(["iterations", "size"].map(GridColumn::right));
-    let columns = columns.chain(has_parts.then(|| GridColumn::left("continues")));
+    let columns = list_columns().chain(has_parts.then(|| GridColumn::left("continues")));
     context.print_grid(Box::leak(Box::new(Grid::with_rows(columns, rows))))?;
     let path = context.archive_path().display();
     if !archive.exists() {
@@ -62,8 +61,7 @@ fn list_remote_runs(app: &App, url: &RemoteUrl, choice: &RunChoice) -> Result<Ex
     warn_of_damage(&remote);
     let runs = choose_remote_runs(&remote, &[], choice)?;
     let ids: Vec<String> = runs.iter().map(|entry| entry.id.clone()).collect();
-    let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
-    let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(GridColumn::right)));
+    let mut grid = Grid::new(list_columns());
     for (entry, short) in runs.iter().zip(shortest_prefixes(&ids)) {
         let begun = Timestamp::from_nanosecond(i128::from(entry.begun_ns)).unwrap_or_default();
         let bytes = entry.bytes.unsigned_abs();
@@ -79,6 +77,12 @@ fn list_remote_runs(app: &App, url: &RemoteUrl, choice: &RunChoice) -> Result<Ex
     }
     app.print_grid(&grid)?;
     Ok(Exit::Fine)
+}
+
+/// What a list of runs has of each.
+fn list_columns() -> impl Iterator<Item = GridColumn> {
+    let left = ["run", "label", "study", "begun", "status"].map(GridColumn::left);
+    left.into_iter().chain(["iterations", "size"].map(GridColumn::right))
 }
 
 /// The cells of a run's row; what only programs read, where it is `for_programs`.
@@ -118,8 +122,11 @@ fn summary_cells(
     cell: &dyn Fn(CompactString, &dyn Fn() -> Value) -> GridCell,
 ) -> [GridCell; 5] {
     let mut done = summary.iterations.to_compact_string();
-    done.push('/');
-    done.push_str(&summary.planned.to_compact_string());
+    // A run that ended once it was decided lacks nothing.
+    if summary.status != RunStatus::Finished || summary.iterations >= summary.planned {
+        done.push('/');
+        done.push_str(&summary.planned.to_compact_string());
+    }
     let title =
         shorten_title(&summary.title).map_or_else(|| summary.title.as_str().into(), CompactString::from);
     [
@@ -227,14 +234,13 @@ pub fn prune_runs(context: &App, args: &PruneArgs) -> Result<Exit, Failure> {
     let policy =
         RetentionPolicy { keep: args.keep, older_than, keep_labelled: !args.labelled, dry_run: !args.apply };
     let gone = context.archive()?.prune(&policy)?;
-    let mut grid = Grid::new([GridColumn::left("run"), GridColumn::right("size")]);
-    for run in &gone.runs {
-        grid.add_row([run.id.as_str().into(), GridCell::with_text(Bytes(run.bytes).to_string(), run.bytes)]);
-    }
-    context.print_grid(&grid)?;
+    let (zone, for_programs) = (TimeZone::system(), context.format.is_for_programs());
+    let rows = gone.runs.iter().map(|run| list_cells(run, &zone, for_programs)).collect();
+    context.print_grid(&Grid::with_rows(list_columns(), rows))?;
+    let count = count_text(gone.runs.len(), "run");
     match args.apply {
-        true => context.note(format!("{} runs removed", gone.runs.len())),
-        false => context.note(format!("{} runs would go; --apply removes them", gone.runs.len())),
+        true => context.note(format!("{count} removed")),
+        false => context.note(format!("{count} would go; --apply removes them")),
     }
     if gone.labelled > 0 {
         context.note(format!(

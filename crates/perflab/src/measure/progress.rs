@@ -128,10 +128,7 @@ impl ProgressReporter {
             Some(manifest.plan.case(slot.case)?.label())
         });
         let case = case.unwrap_or_default();
-        self.print_warning(&format!(
-            "warning: {case} (iteration {slot}{}): {reason}",
-            self.target_suffix(target)
-        ));
+        self.print_warning(&format!("warning: {case} (slot {slot}{}): {reason}", self.target_suffix(target)));
     }
 
     /// Keeps a value of what decides, for whoever looks at the bar.

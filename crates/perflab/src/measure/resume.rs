@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
+use perflab_analyze::price::is_price_run;
 use perflab_archive::{Archive, ArchiveError, HeldRun, RESUMED_LABEL, RunDir};
 use perflab_conduct::{RunPermissions, find_remaining_slots};
 use perflab_model::fact_table;
@@ -76,7 +77,7 @@ pub fn resume_run(context: &App, args: &ResumeArgs) -> Result<Exit, Failure> {
     };
     let ended = parts.last().map_or(Exit::Fine, |again| run::exit_of_run(context, status, again));
     let is_priced =
-        parts.last().and_then(|last| last.manifest().ok()).is_some_and(|last| price::is_price_run(&last));
+        parts.last().and_then(|last| last.manifest().ok()).is_some_and(|last| is_price_run(&last));
     let concluded = match is_priced {
         true => price::conclude_price_run(context, &parts),
         false => crate::see::report::conclude_runs(context, &parts, args.no_report),
@@ -251,7 +252,9 @@ fn check_unchanged(then: &Manifest, now: &Manifest, is_allowed: bool) -> Result<
     let is_variable = |key: &str| fact_table::ENVIRONMENT.matches(key);
     let named = named_variable_changes(then, now);
     let is_decisive = |change: &FactChange<'_>| {
-        MEASUREMENT_FACTS.iter().any(|key| key == change.key) || named.iter().any(|one| one.key == change.key)
+        MEASUREMENT_FACTS.iter().any(|key| key == change.key)
+            || fact_table::ROOT_PACKAGES.matches(change.key)
+            || named.iter().any(|one| one.key == change.key)
     };
     let describe = |change: &FactChange<'_>| {
         let missing = if is_variable(change.key) { "not set" } else { "unknown" };

@@ -449,11 +449,18 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
             "perflab: whether {open} got worse is not decided: measure on, with more blocks (--until)"
         );
     }
-    let outside = judged.outside().len();
-    if outside > 0 {
+    let (outside, unsettled) = (judged.outside(), judged.unsettled(&found).len());
+    let single = outside.iter().filter(|row| row.outside_runs <= 1).count();
+    if single > 0 {
         stderr_line!(
-            "perflab: {outside} fell out of the history in run {}: one run is no step, run it again",
+            "perflab: {single} fell out of the history in run {}: one run is no step, run it again",
             judged.run
+        );
+    }
+    if outside.len() > single {
+        stderr_line!(
+            "perflab: {} fell out of the history several runs in a row: measure old and new side by side, or `--accept NOTE`",
+            outside.len() - single
         );
     }
     let standing = judged.standing().len();
@@ -475,7 +482,8 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
         );
     }
     // For git a commit is good or bad; a run that fell out of its history is neither.
-    let is_undecided = open > 0 || outside > 0 && args.caller.is_some() || runs.unreadable.is_some();
+    let is_undecided =
+        open + unsettled > 0 || !outside.is_empty() && args.caller.is_some() || runs.unreadable.is_some();
     Ok(match alarms + failing {
         0 if is_undecided => Exit::NothingJudged,
         0 if judged.is_empty() && args.accept.is_none() => Exit::NothingJudged,
@@ -529,7 +537,10 @@ fn accept_alarms(
             "say why the change is accepted: --accept 'new allocator'",
         ));
     }
-    let alarms = [judged.alarms(), judged.standing()].concat();
+    let mut alarms = [judged.alarms(), judged.standing()].concat();
+    let is_stepped = |row: &&GuardRow| row.find_standing_step(found).is_some();
+    let further: Vec<&GuardRow> = judged.deciding_rows().filter(is_stepped).collect();
+    alarms.extend(further.into_iter().filter(|row| row.alarm.is_none() && row.standing.is_none()));
     if alarms.is_empty() {
         let message = format!("nothing alarms in run {}, so there is nothing to accept", judged.run);
         return Err(UsageError::new(message, "run `perflab guard` without --accept to see what was judged"));
@@ -537,7 +548,8 @@ fn accept_alarms(
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
     let accept = |row: &GuardRow| {
-        let run = row.alarm.as_ref().or(row.standing.as_ref())?.first_bad.clone();
+        let told = row.alarm.as_ref().or(row.standing.as_ref()).map(|step| step.first_bad.clone());
+        let run = told.or_else(|| Some(row.find_standing_step(found)?.first_bad))?;
         let began = Nanos(found.runs.iter().find(|one| one.id == run)?.began.0);
         Some(AcceptedStep {
             subject: row.subject.clone(),
@@ -712,7 +724,9 @@ beyond the margin, was seen with one of the last ten runs; or if more iterations
 the newest run than chance explains after those before it. A series without a step alarms in its
 whole life with a chance of at most 5 %, however often you ask, so a small step takes some runs: one
 of two standard deviations about ten after twenty runs of history. A single run outside the
-prediction interval is shown as `outside` and is no alarm: run it again. Metrics that only explain
+prediction interval is shown as `outside` and is no alarm: run it again. Five or more in a row, with
+too few before them for an alarm yet, exit with 7: measure old and new side by side, or accept the
+step. Metrics that only explain
 (no `primary` in the study) have their words, and no say in the exit code. If no metric that decides
 could be judged (too short a history, an edited study, a run of another study), it exits with 7.
 

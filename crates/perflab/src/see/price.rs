@@ -7,8 +7,8 @@ use perflab_analyze::price::{PriceList, check_doses, fewest_blocks, list_prices}
 use perflab_analyze::{AnalysisOptions, CaseCondition, ComparisonSide};
 use perflab_archive::RunDir;
 use perflab_conduct::RunPermissions;
-use perflab_model::study::{LevelCombinations, SlotOrder, Study, TomlSource};
-use perflab_model::{Manifest, Ratio, RunStatus, join_continued_runs};
+use perflab_model::study::{LevelCombinations, SlotOrder, Study};
+use perflab_model::{Ratio, RunStatus, join_continued_runs};
 use perflab_present::comparison::{Grid, GridColumn, OutputFormat};
 use perflab_present::price::{PriceDocument, price_grid, price_rows_grid, price_schema, price_sentences};
 use perflab_workload::find_delay_refusal;
@@ -97,14 +97,6 @@ fn measure_doses(context: &App, args: &PriceArgs) -> Result<(RunStatus, RunDir),
     }
     let permissions = RunPermissions { apply: args.apply, ..RunPermissions::default() };
     run::execute_manifest(context, &manifest, catalogue, &permissions)
-}
-
-/// Whether a run was made by `perflab price`: its doses take turns although its study does not say so.
-pub fn is_price_run(manifest: &Manifest) -> bool {
-    let written = TomlSource::new(manifest.study_file.as_str(), manifest.study_text.as_str());
-    let as_written = written.parse_study().map(|study| study.run.combinations);
-    manifest.study.run.combinations == LevelCombinations::OneAtATime
-        && as_written.is_ok_and(|combinations| combinations != LevelCombinations::OneAtATime)
 }
 
 /// The price list of such a run in several parts, after the last of them.

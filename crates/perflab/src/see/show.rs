@@ -10,7 +10,8 @@ use perflab_archive::{RunDir, StoredOutput};
 use perflab_conduct::find_remaining_slots;
 use perflab_model::series::SeriesGap;
 use perflab_model::{
-    IterationRecord, Manifest, Nanos, Outcome, RunEventKind, RunRecord, describe_overwritten_settings,
+    IterationRecord, Manifest, Nanos, Outcome, RunEventKind, RunRecord, RunStatus,
+    describe_overwritten_settings,
 };
 use perflab_present::comparison::{Grid, GridCell, GridColumn, OutputFormat};
 use perflab_present::facts::{machine_facts_grid, run_difference_grid};
@@ -125,10 +126,14 @@ fn run_summary_lines(run: &RunDir, record: &RunRecord) -> Vec<String> {
     let mut lines = vec![
         format!("{}{label}: {}", run.short_id(), manifest.study.title),
         format!(
-            "begun {}, {}: {} of {} iterations ended, {failed_slots} failed; {} order, seed {}",
+            "begun {}, {}: {ended} of {}{} iterations ended, {failed_slots} failed; {} order, seed {}",
             format_local_time(begin_timestamp(manifest)),
             manifest.status,
-            ended,
+            if manifest.status == RunStatus::Finished && ended < manifest.plan.slots.len() {
+                "at most "
+            } else {
+                ""
+            },
             manifest.plan.slots.len(),
             manifest.plan.order,
             manifest.plan.seed,
@@ -235,7 +240,7 @@ fn print_iteration_output(context: &App, run: &RunDir, slot: u32) -> Result<(), 
     let mut found: IndexMap<&str, (String, String)> = IndexMap::new();
     for name in ["stdout", "stderr", "server stdout", "server stderr"] {
         if let Some(text) = run.read_output(Some(slot), name)? {
-            found.insert(name, (format!("--- {name} of iteration {slot}"), text));
+            found.insert(name, (format!("--- {name} of slot {slot}"), text));
         }
     }
     // What made it fail may stand on a console: a panic, or a program that was killed.

@@ -73,7 +73,18 @@ fn nothing_changed(context: &App, comparison: &Comparison) -> Result<Exit, Failu
         context.print_json(&ExplanationDocument::new(None, comparison))?;
     } else {
         let rows = comparison.deciding_rows();
-        let word = |row: &&VerdictRow| format!("{} {} is {}", row.subject, row.metric, row.verdict_word());
+        let reason = |row: &VerdictRow| {
+            row.withheld.as_ref().map(|reason| format!(" ({reason}; --across compares them all the same)"))
+        };
+        let word = |row: &&VerdictRow| {
+            format!(
+                "{} {} is {}{}",
+                row.subject,
+                row.metric,
+                row.verdict_word(),
+                reason(row).unwrap_or_default()
+            )
+        };
         let first = rows.first().map_or_else(|| "no metric was measured on both sides".to_owned(), word);
         let more = match rows.len() {
             0 | 1 => String::new(),

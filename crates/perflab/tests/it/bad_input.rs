@@ -73,8 +73,8 @@ fn a_workload_that_fails_costs_only_itself() {
     assert_eq!(said.code, Some(4));
     // With its own words.
     insta::assert_snapshot!(said.err_wording_of("it broke"), @"
-    warning: bad (iteration N): exited with code N: it broke
-    warning: bad (iteration N): exited with code N: it broke
+    warning: bad (slot N): exited with code N: it broke
+    warning: bad (slot N): exited with code N: it broke
     ");
     outcomes.sort_unstable();
     insta::assert_snapshot!(outcomes.join("\n"), @"
@@ -103,8 +103,8 @@ fn a_workload_that_never_ends_is_stopped() {
     let (said, mut outcomes) = run_bad_workload("sleep 1234", "", ", time-limit = \"200ms\"");
     assert_eq!(said.code, Some(4));
     insta::assert_snapshot!(said.err_wording_of("200 ms"), @"
-    warning: bad (iteration N): stopped at its time limit of N ms
-    warning: bad (iteration N): stopped at its time limit of N ms
+    warning: bad (slot N): stopped at its time limit of N ms
+    warning: bad (slot N): stopped at its time limit of N ms
     ");
     outcomes.sort_unstable();
     insta::assert_snapshot!(outcomes.join("\n"), @"

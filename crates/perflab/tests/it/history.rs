@@ -314,7 +314,7 @@ fn histories_that_are_none_are_named() {
         said.err_wording_of("error: ")
     });
     insta::assert_snapshot!(errors.join("\n"), @"
-    error: `history` has no samples of sped: it has bytes-read, bytes-written, involuntary-switches, major-faults, minor-faults, speed, system, user, voluntary-switches
+    error: `history` has no samples of sped: it has bytes-read, bytes-written, involuntary-switches, major-faults, minor-faults, speed, system, user, voluntary-switches; did you mean `speed`?
     error: the archive has no such run; no run has the label `weekly`
     error: x.bmp: a picture is drawn as .svg or .png; name the file picture.svg or picture.png, or - for SVG on standard output
     ");

@@ -98,7 +98,7 @@ fn a_profile_that_no_target_can_have_is_not_stored() {
     insta::assert_snapshot!(ended.err_wording_of("liar").replace(LAST_WORDS, ""), @"
     liar.toml: N case, N iterations, randomised order
     warning: target liar was lost: it reported an impossible sample: count N, weight N; see its output in the run's logs
-    warning: echo (iteration N on liar): it reported an impossible sample: count N, weight N
+    warning: echo (slot N on liar): it reported an impossible sample: count N, weight N
     RUN: liar.toml
     warning: target liar was lost: it reported an impossible sample: count N, weight N; see its output in the run's logs
     ");
@@ -116,7 +116,7 @@ fn symbols_that_nobody_asked_for_end_a_target() {
     insta::assert_snapshot!(ended.err_wording_of("liar").replace(LAST_WORDS, ""), @"
     liar.toml: N case, N iterations, randomised order
     warning: target liar was lost: it sent symbols that nobody had asked for; see its output in the run's logs
-    warning: echo (iteration N on liar): it sent symbols that nobody had asked for
+    warning: echo (slot N on liar): it sent symbols that nobody had asked for
     RUN: liar.toml
     warning: target liar was lost: it sent symbols that nobody had asked for; see its output in the run's logs
     ");

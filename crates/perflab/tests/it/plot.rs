@@ -85,7 +85,9 @@ fn curves_timelines_and_heat_maps_are_the_same_byte_for_byte() {
         // What there is instead is named, which is another thing elsewhere.
         let wording = said.stable_err();
         let first = wording.lines().next().unwrap();
-        let known = [": it has ", ": choose one of "].iter().find_map(|lead| first.split_once(lead));
+        let known = [": it has ", ": choose one of ", ": the nearest: "]
+            .iter()
+            .find_map(|lead| first.split_once(lead));
         known.map_or(first, |(error, names)| if names.is_empty() { first } else { error }).to_owned()
     });
     insta::assert_snapshot!(errors.join("\n"), @"

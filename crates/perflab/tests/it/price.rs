@@ -37,6 +37,9 @@ fn a_price_list_that_was_cut_is_gone_on_with_as_one() {
     let found = laboratory.run_json(&["resume", "--quiet"]);
     let row = row(&found, "PAUSE");
     assert_eq!((&row["blocks"], &row["metric"]), (&8.into(), &"time".into()), "{found:#}");
+    laboratory.run_successfully(&["report", "@latest", "-o", "prices.html"]);
+    let page = fs::read_to_string(laboratory.path("prices.html")).unwrap();
+    assert!(page.contains("<section id=\"prices\""));
 }
 
 /// Twelve blocks have an interval of 99.9 %, which a test may rely on.

@@ -442,6 +442,7 @@ fn a_killed_watch_goes_on_where_it_was() {
     assert!(runs.iter().any(|run| run["continues"].is_string()), "{runs:?}");
     let history = sandbox.run_json(&["history", "speed", "--label", "watch:main"]);
     assert_eq!(history["series"][0]["points"].as_array().unwrap().len(), 1, "{history}");
+    assert_eq!(history["runs"][0]["commit"], commit.as_str());
     assert_eq!(read_state(&repository)["current"], Value::Null);
     assert_eq!(look(&repository, &[]).1["is_new"], false);
 }

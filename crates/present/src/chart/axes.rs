@@ -186,8 +186,8 @@ impl ChartFrame {
                 self.marks.push(faint_text(from + 4.0, self.top - 10.0, TextAnchor::Start, name));
             }
         }
-        if let Some(last) = spans.last() {
-            let to = x.pixel_of(last.to);
+        // Where the picture ends, nothing else does.
+        if let Some(to) = spans.last().map(|last| x.pixel_of(last.to)).filter(|to| *to < self.right - 1.0) {
             self.marks.push(line_mark((to, self.top), (to, self.bottom), MarkInk::Faint, true));
         }
     }

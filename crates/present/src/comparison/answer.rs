@@ -1,6 +1,6 @@
 //! The answer in one sentence, with which the terminal and the page begin: what a table of verdicts amounts to.
 
-use perflab_analyze::{Comparison, VerdictBasis, VerdictRow};
+use perflab_analyze::{Comparison, IntervalMeaning, VerdictBasis, VerdictRow};
 
 use crate::comparison::row_text::{NOTHING, RowText, failures_text, part_text, tail_text};
 
@@ -72,7 +72,7 @@ fn comparison_answer(comparison: &Comparison) -> String {
     rest.extend((missing > 0).then(|| format!("{missing} measured on one side only")));
     let withheld = with_word("withheld").len();
     rest.extend(
-        (withheld > 0).then(|| format!("{withheld} without a verdict: the sides did different things")),
+        (withheld > 0).then(|| format!("{withheld} without a verdict, as the sides did different things")),
     );
     if is_changed {
         parts.extend((!rest.is_empty()).then(|| rest.join(", ")));
@@ -87,11 +87,14 @@ fn comparison_answer(comparison: &Comparison) -> String {
     // Without a value on a side, or a verdict, nobody has looked for a change.
     let was_judged =
         |row: &&VerdictRow| row.change.is_some() && !["withheld", "missing"].contains(&row.verdict_word());
-    // What only so many rows together make uncertain was not looked for in vain.
+    // What only so many rows together make uncertain was not looked for in vain. Two single runs are never certain.
     let seen_alone: Vec<&VerdictRow> = unclear
         .iter()
         .copied()
-        .filter(|row| row.change.is_some_and(|change| change.excludes_none()))
+        .filter(|row| {
+            row.change
+                .is_some_and(|change| change.excludes_none() && change.covers == IntervalMeaning::Change)
+        })
         .collect();
     let (found, alone) = match () {
         () if !seen_alone.is_empty() => {
@@ -116,7 +119,8 @@ fn undecided_text(rows: &[&VerdictRow], comparison: &Comparison) -> Option<Strin
     let noun = if n == 1 { noun.trim_end_matches('s') } else { noun };
     rows.iter().all(|row| is_bare(row)).then(|| {
         let hint = repetitions_hint(rows);
-        format!("nothing decided: {n} {noun} a side are too few{hint}; {}", name_changes(rows, comparison))
+        let verb = if n == 1 { "is" } else { "are" };
+        format!("nothing decided: {n} {noun} a side {verb} too few{hint}; {}", name_changes(rows, comparison))
     })
 }
 

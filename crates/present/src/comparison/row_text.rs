@@ -81,16 +81,26 @@ impl RowText {
     }
 }
 
-/// The metric, and those that are the same number; a key that they share is printed once.
+/// The metric, and those that are the same number; what they share, a key or all but the key, is printed once.
 fn metric_names(row: &VerdictRow) -> String {
-    let (bare, key) = row.metric.split_once(' ').map_or((row.metric.as_str(), ""), |(bare, key)| (bare, key));
-    let twin = |twin: &String| match twin.split_once(' ') {
-        Some((bare, of)) if of == key => bare.to_owned(),
-        _ => twin.clone(),
-    };
-    let all: Vec<String> = std::iter::once(bare.to_owned()).chain(row.twins.iter().map(twin)).collect();
-    let key = if key.is_empty() { String::new() } else { format!(" {key}") };
-    format!("{}{key}", all.join(" = "))
+    let all: Vec<&str> =
+        std::iter::once(row.metric.as_str()).chain(row.twins.iter().map(String::as_str)).collect();
+    let (names, keys): (Vec<&str>, Vec<&str>) =
+        all.iter().map(|metric| metric.split_once(' ').unwrap_or((metric, ""))).unzip();
+    if keys.iter().any(|key| key.is_empty()) {
+        return all.join(" = ");
+    }
+    let (name, key) = (only_word(&names), only_word(&keys));
+    match (name, key) {
+        (_, Some(key)) => format!("{} {key}", names.join(" = ")),
+        (Some(name), None) => format!("{name} {}", keys.join(" = ")),
+        (None, None) => all.join(" = "),
+    }
+}
+
+/// The word that all of them are.
+fn only_word<'a>(words: &[&'a str]) -> Option<&'a str> {
+    words.first().copied().filter(|first| words.iter().all(|word| word == first))
 }
 
 fn row_unit(row: &VerdictRow) -> UnitScale {
