@@ -215,13 +215,13 @@ fn level_line(series: &MetricHistory, from: usize, to: usize) -> LevelLine {
     LevelLine { from: from as f64 - 0.5, to: to as f64 - 0.5, value }
 }
 
-/// Ranges after a step, named by its size.
+/// Ranges after a step, named by its size. The last one goes on.
 fn step_bands(series: &MetricHistory, ranges: &[(usize, usize)]) -> Vec<AxisBand> {
     let after = ranges.iter().skip(1).zip(&series.steps);
     let span =
         |((from, to), step): (&(usize, usize), &perflab_analyze::history::HistoryChangePoint)| AxisBand {
             from: *from as f64 - 0.5,
-            to: *to as f64 - 0.5,
+            to: if *to == series.points.len() { f64::INFINITY } else { *to as f64 - 0.5 },
             name: step_change_text(step.change, &series.unit.0),
         };
     after.map(span).collect()

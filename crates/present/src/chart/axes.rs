@@ -16,7 +16,7 @@ use crate::chart::typeface;
 pub struct AxisBand {
     /// where it begins
     pub from: f64,
-    /// where it ends
+    /// where it ends; infinite where it goes on
     pub to: f64,
     /// `iteration 0`
     pub name: String,
@@ -186,8 +186,9 @@ impl ChartFrame {
                 self.marks.push(faint_text(from + 4.0, self.top - 10.0, TextAnchor::Start, name));
             }
         }
-        // Where the picture ends, nothing else does.
-        if let Some(to) = spans.last().map(|last| x.pixel_of(last.to)).filter(|to| *to < self.right - 1.0) {
+        // One that goes on beyond the picture has no end in it.
+        if let Some(last) = spans.last().filter(|last| last.to.is_finite()) {
+            let to = x.pixel_of(last.to);
             self.marks.push(line_mark((to, self.top), (to, self.bottom), MarkInk::Faint, true));
         }
     }

@@ -132,7 +132,7 @@ impl DotChart {
         let empty = (f64::INFINITY, f64::NEG_INFINITY);
         let places =
             self.dots.iter().map(|dot| dot.x).chain(self.bands.iter().flat_map(|span| [span.from, span.to]));
-        let (first, last) = places.fold(empty, ends);
+        let (first, last) = places.filter(|place| place.is_finite()).fold(empty, ends);
         let limits = |dot: &ChartDot| dot.interval.map_or([dot.y; 3], |(low, high)| [low, dot.y, high]);
         let (low, high) = self.dots.iter().flat_map(limits).fold(empty, ends);
         if low > high {
