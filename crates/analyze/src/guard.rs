@@ -28,7 +28,7 @@ pub const FEWEST_HISTORY_RUNS: usize = 5;
 /// A step alarms while no more runs than these have come since it was seen.
 const RECENT_STEP_RUNS: usize = 10;
 
-/// So many runs in a row outside of their history are no chance, whether or not there is evidence for an alarm.
+/// From so many runs in a row outside of their history on, somebody should look, whether or not there is evidence for an alarm.
 const FEWEST_UNSETTLED_RUNS: usize = 5;
 
 /// At most so many runs are looked back.
@@ -209,9 +209,9 @@ fn guard_row(
     let steps = EarlierStep::list(before, &steps, series.direction);
     let start =
         steps.iter().rfind(|step| step.is_level(is_told(step.at))).map_or(0, |step| step.at).max(accepted);
-    // What is worse and was never told is what the newest is told with, and not what it is held against.
+    // A step for the worse that nobody was told of ends what the newest run is held against.
     let untold =
-        steps.iter().find(|step| step.at > start && step.is_worse && step.since >= FEWEST_HISTORY_RUNS);
+        steps.iter().find(|step| step.at > start && step.is_worse && step.runs_since >= FEWEST_HISTORY_RUNS);
     let outside = count_outside_runs(scaled.get(start..before.len()).unwrap_or_default(), options);
     let end = untold.map_or(before.len(), |step| step.at).min(before.len() - outside.map_err(error)?);
     let outside_runs = before.len() - end + 1;
@@ -253,10 +253,10 @@ fn guard_row(
 struct EarlierStep {
     /// the first run after it
     at: usize,
-    /// runs since the step before it
-    until: usize,
+    /// runs between the step before it and this one
+    runs_before: usize,
     /// runs since it, whatever steps come later
-    since: usize,
+    runs_since: usize,
     is_worse: bool,
 }
 
@@ -272,7 +272,7 @@ impl EarlierStep {
                 Direction::Higher => after < before,
                 Direction::Neither => false,
             };
-            EarlierStep { at: here, until: here - from, since: values.len() - here, is_worse }
+            EarlierStep { at: here, runs_before: here - from, runs_since: values.len() - here, is_worse }
         };
         (0..steps.len()).map(step).collect()
     }
@@ -280,8 +280,8 @@ impl EarlierStep {
     /// Whether the newest run is held against the runs since: there are enough of them, or somebody was told; and where it is for the
     /// worse and nobody was, those before it are too few to be held against.
     fn is_level(&self, is_told: bool) -> bool {
-        let has_level_before = self.is_worse && self.until >= FEWEST_HISTORY_RUNS;
-        is_told || self.since >= FEWEST_HISTORY_RUNS && !has_level_before
+        let has_level_before = self.is_worse && self.runs_before >= FEWEST_HISTORY_RUNS;
+        is_told || self.runs_since >= FEWEST_HISTORY_RUNS && !has_level_before
     }
 }
 
@@ -474,7 +474,7 @@ impl GuardReport {
         self.rows.iter().filter(outside).collect()
     }
 
-    /// The rows that decide and are worse in so many runs in a row that it is no chance, but too few before them for an alarm.
+    /// The rows that decide and are worse in so many runs in a row that somebody should look, without evidence for an alarm yet.
     #[must_use]
     pub fn unsettled(&self, history: &MetricHistories) -> Vec<&GuardRow> {
         let is_unsettled = |row: &&GuardRow| row.alarm.is_none() && row.outside_runs >= FEWEST_UNSETTLED_RUNS;

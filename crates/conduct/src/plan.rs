@@ -154,10 +154,10 @@ fn resolve_monitors(study: &mut Study) {
         Some(None) => {}
         None => study.monitors.resolve(&[]),
     }
-    let edges_only = study.monitors.iter().filter(|(name, _)| perflab_observe::is_read_at_edges(name));
-    let clocked = edges_only.filter(|(_, timing)| timing.interval().is_some()).map(|(name, _)| name.clone());
-    for name in clocked.collect::<Vec<_>>() {
-        study.monitors.insert(name, MonitorTiming::Edges);
+    for (name, timing) in study.monitors.iter_mut() {
+        if timing.interval().is_some() && perflab_observe::is_read_at_edges(name) {
+            *timing = MonitorTiming::Edges;
+        }
     }
     let counting = counting.into_iter().chain((!study.events.is_empty()).then_some(EVENTS_MONITOR));
     for name in counting.collect::<Vec<_>>() {

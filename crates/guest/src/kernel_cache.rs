@@ -11,6 +11,7 @@ use std::time::Duration;
 use perflab_model::StopRequest;
 use perflab_observe::own_directories::{self, OwnFileAccess, cache_directory};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, fstat, renameat_with};
+use rustix::io::Errno;
 
 use crate::kernel::{KernelError, KernelImage};
 use crate::kernel_step::{KernelListener, KernelProgress};
@@ -136,7 +137,7 @@ impl CacheLock {
         tell: &mut KernelListener<'_>,
     ) -> Result<CacheLock, KernelError> {
         let (mut file, path) = open_lock(kind, name)?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !try_lock(&file, &path)? {
             tell(KernelProgress::Step(&describe_holder(&mut file)));
             let locked = flock(&file, FlockOperation::LockExclusive).map_err(std::io::Error::from);
             locked.map_err(KernelError::file_error(&path))?;
@@ -153,7 +154,7 @@ impl CacheLock {
     ) -> Result<Option<CacheLock>, KernelError> {
         let (mut file, path) = open_lock(kind, name)?;
         let mut is_told = false;
-        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        while !try_lock(&file, &path)? {
             if !is_told {
                 tell(KernelProgress::Step(&describe_holder(&mut file)));
                 is_told = true;
@@ -169,7 +170,7 @@ impl CacheLock {
     /// Takes it where nobody has it.
     pub(crate) fn take(kind: &str, name: &str) -> Result<Option<CacheLock>, KernelError> {
         let (file, path) = open_lock(kind, name)?;
-        let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let is_free = try_lock(&file, &path)?;
         is_free.then(|| CacheLock::sign(file, &path)).transpose()
     }
 
@@ -189,6 +190,15 @@ fn open_lock(kind: &str, name: &str) -> Result<(File, PathBuf), KernelError> {
     let path = folder.join(format!("{kind}-{name}"));
     let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     Ok((opened.map_err(KernelError::file_error(&path))?, path))
+}
+
+/// Whether it is taken now; not where another holds it. A file system without locks is an error, lest somebody wait for ever.
+fn try_lock(file: &File, path: &Path) -> Result<bool, KernelError> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(error) => Err(KernelError::file_error(path)(error.into())),
+    }
 }
 
 /// What is said while another holds a lock. What cannot be read is not named.

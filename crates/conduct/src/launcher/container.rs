@@ -98,9 +98,8 @@ pub(crate) fn container_problem(target: &PlannedTarget) -> Option<Refusal> {
         }
         Err(error) => return Some(root_refusal(target, &error)),
     };
-    let (what, hint) = root_problem(&root).or_else(|| user_problem(&root))?;
-    let what = format!("the root of target {}, `{}`, {what}", target.name, root.display());
-    Some(Refusal { what: remove_control_characters(&what), hint: hint.into() })
+    let problem = root_problem(&root).or_else(|| user_problem(&root));
+    problem.map(|problem| folder_refusal(target, &root, problem))
 }
 
 fn root_refusal(target: &PlannedTarget, error: &DistributionRootError) -> Refusal {
@@ -111,9 +110,12 @@ fn root_refusal(target: &PlannedTarget, error: &DistributionRootError) -> Refusa
 /// Why a folder of this host cannot be the root of a guest, where that is known before.
 pub(crate) fn guest_root_problem(target: &PlannedTarget, machine: &GuestMachine) -> Option<Refusal> {
     let GuestRootSource::Folder { path } = &machine.root else { return None };
-    let (what, hint) = root_problem(path)?;
-    let what = format!("the root of target {}, `{}`, {what}", target.name, path.display());
-    Some(Refusal { what: remove_control_characters(&what), hint: hint.into() })
+    root_problem(path).map(|problem| folder_refusal(target, path, problem))
+}
+
+fn folder_refusal(target: &PlannedTarget, root: &Path, (what, hint): (String, &str)) -> Refusal {
+    let what = format!("the root of target {}, `{}`, {what}", target.name, root.display());
+    Refusal { what: remove_control_characters(&what), hint: hint.into() }
 }
 
 /// Why a folder cannot be the root of a container or a guest, and what to do.
