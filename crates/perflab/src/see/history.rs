@@ -458,8 +458,9 @@ pub fn guard_newest_run(context: &App, args: &GuardArgs) -> Result<Exit, Failure
         );
     }
     if outside.len() > single {
+        let accept = if unsettled > 0 { ", or `--accept NOTE`" } else { "" };
         stderr_line!(
-            "perflab: {} fell out of the history several runs in a row: measure old and new side by side, or `--accept NOTE`",
+            "perflab: {} fell out of the history several runs in a row: measure old and new side by side{accept}",
             outside.len() - single
         );
     }
